@@ -13,7 +13,7 @@ table can grow over several sittings: a repeat skips what is there. A study file
     seeds:   [0, 1, 2]
     measures: {accuracy: last round, best_accuracy: best round}
 
-A column may have seeds of its own. Cells run in the order column, seed, row, so that every prefix is a fair comparison.
+A column may have seeds of its own, and a row settings that hold in one column: ``in: {CNN: {method.mu: 0.1}}``. Cells run in the order column, seed, row, so that every prefix is a fair comparison.
 """
 
 from __future__ import annotations
@@ -70,8 +70,10 @@ class Study:
             options = {key: value for key, value in settings.items() if key != "seeds"}
             for seed in settings.get("seeds", self.seeds):
                 for row, method in self.rows.items():
+                    own = method.get("in", {}).get(column, {})
+                    plain = {key: value for key, value in method.items() if key != "in"}
                     path = self.results / _file_name(column) / f"{_file_name(row)}-seed{seed}.csv"
-                    yield Cell(column, row, seed, (self.base, options, method), path)
+                    yield Cell(column, row, seed, (self.base, options, plain, own), path)
 
 
 def read(path: Path) -> Study:
@@ -88,6 +90,10 @@ def read(path: Path) -> Study:
     for key in data:
         if key not in KEYS:
             raise ConfigError(f"{path}: unknown key {key}.{did_you_mean(key, KEYS)} A study has {', '.join(KEYS)}.")
+    for row, settings in data.get("rows", {}).items():
+        for column in settings.get("in", {}):
+            if column not in data.get("columns", {}):
+                raise ConfigError(f"{path}: row {row} has settings in a column {column!r} that the study does not have.")
     missing = [key for key in KEYS if key not in data]
     if missing:
         raise ConfigError(f"{path}: missing {', '.join(missing)}. A study has {', '.join(KEYS)}.")

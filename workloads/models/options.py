@@ -182,7 +182,8 @@ class ResidualNetwork:
     """What ResNet-18 and ResNet-50 (He et al. 2016), torchvision's, have in common.
 
     `stem="small"`, the usual form for CIFAR, has a first convolution of 3x3 with stride 1 (not 7x7 with stride 2) and
-    no max-pooling after it: total stride 8 instead of 32. Least size: 8x8 for it, 32x32 for `imagenet`.
+    no max-pooling after it: total stride 8 instead of 32. Least size: 8x8 for it, 28x28 (MedMNIST's) for `imagenet`,
+    whose last feature map is 1x1 up to 32x32.
 
     `weights_file` is a state dict under torchvision's names, such as its ImageNet weights; it is never fetched. The
     head stays as initialised at random, because the classes differ, and so does the first convolution if the stem is
@@ -200,7 +201,7 @@ class ResidualNetwork:
 
     def _build(self, name: str, task: Task) -> Classifier:
         small = uses_small_stem(self.stem, task)
-        channels, _, _ = image_shape(name, task, least=8 if small else 32)
+        channels, _, _ = image_shape(name, task, least=8 if small else 28)
         from workloads.models.vision import resnet
 
         model = resnet(name, channels, task.classes, small=small)

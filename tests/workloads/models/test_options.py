@@ -144,7 +144,7 @@ def test_mcmahan_cnn_equals_relu_before_pooling() -> None:
         (MobileNet(), 8),
         (MobileNet(stem="imagenet"), 32),
         (ResNet18(), 8),
-        (ResNet50(stem="imagenet"), 32),
+        (ResNet50(stem="imagenet"), 28),
     ],
 )
 def test_least_size_is_named_and_works(options: Any, least: int) -> None:
