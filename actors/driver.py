@@ -54,9 +54,11 @@ class DriverActor:
     @ray.method(concurrency_group="run")
     def run(self) -> Outcome:
         """All rounds that are left."""
+        from actors.parallel import RayParallel
         from raysim.simulation import drive
 
-        return guarded(lambda: drive(self._config, self._folder, self._pool, self._events, self._stop.is_set))
+        parallel = RayParallel(self._events.preparing)
+        return guarded(lambda: drive(self._config, self._folder, self._pool, self._events, self._stop.is_set, parallel))
 
     def _pool(self, federation: Any, useful: int) -> Any:
         from actors.pool import RayPool, place

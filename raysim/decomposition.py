@@ -34,14 +34,11 @@ class LossesOfClient:
     batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
-        model = worker.model(self.client)
         place = self.packed.kept[0]
-        kept = worker.method.init_client(model) if place is None else inputs[place]
-        model.reset()
         sent = self.packed.messages[0].unpack(inputs)
         # The client's own model is what it would be judged by, had the server sent what it trained.
         trained = Message(sent.parameters + inputs[self.delta], sent.extra)
-        worker.method.deploy(model, trained, kept)
+        model = worker.deployed(self.client, trained, None if place is None else inputs[place])
         classes = worker.federation.task(self.client).classes
         data = (worker.data(judge).train.batches(self.batch_size) for judge in self.judges)
         return [evaluate(model.module, batches, classes).loss for batches in data], []
@@ -58,10 +55,7 @@ class LossesOfGlobal:
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
         losses = []
         for client, message, place in zip(self.clients, self.packed.messages, self.packed.kept, strict=True):
-            model = worker.model(client)
-            kept = worker.method.init_client(model) if place is None else inputs[place]
-            model.reset()
-            worker.method.deploy(model, message.unpack(inputs), kept)
+            model = worker.deployed(client, message.unpack(inputs), None if place is None else inputs[place])
             batches = worker.data(client).train.batches(self.batch_size)
             losses.append(evaluate(model.module, batches, worker.federation.task(client).classes).loss)
         return losses, []

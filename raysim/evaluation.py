@@ -7,7 +7,7 @@ import math
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,8 +38,7 @@ class EvaluateGlobal:
     scores: bool
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[Evaluation, list[Any]]:
-        model = worker.model(0)
-        worker.method.deploy(model, self.message.unpack(inputs), None)
+        model = worker.deployed(0, self.message.unpack(inputs), None)
         samples = worker.federation.global_test(self.start, self.stop, worker.device)
         classes = worker.federation.task(0).classes
         return evaluate(model.module, samples.batches(self.batch_size), classes, self.scores), []
@@ -47,22 +46,20 @@ class EvaluateGlobal:
 
 @dataclass(frozen=True)
 class EvaluateClients:
-    """The model of each of a few clients on its own test set."""
+    """The model of each of a few clients on its own test set, and on its validation set."""
 
     clients: tuple[int, ...]
     packed: Packed
     batch_size: int
     scores: bool
 
-    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[Evaluation], list[Any]]:
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[tuple[Evaluation, Evaluation]], list[Any]]:
         results = []
         for client, message, place in zip(self.clients, self.packed.messages, self.packed.kept, strict=True):
-            model = worker.model(client)
-            kept = worker.method.init_client(model) if place is None else inputs[place]
-            model.reset()
-            worker.method.deploy(model, message.unpack(inputs), kept)
-            batches = worker.data(client).test.batches(self.batch_size)
-            results.append(evaluate(model.module, batches, worker.federation.task(client).classes, self.scores))
+            model = worker.deployed(client, message.unpack(inputs), None if place is None else inputs[place])
+            classes, data = worker.federation.task(client).classes, worker.data(client)
+            test = evaluate(model.module, data.test.batches(self.batch_size), classes, self.scores)
+            results.append((test, evaluate(model.module, data.validation.batches(self.batch_size), classes)))
         return results, []
 
 
@@ -76,13 +73,16 @@ def evaluate_round(
 ) -> dict[str, float]:
     """Columns of the rounds table; each judged participant's ``loss`` and ``accuracy`` are put into its row.
 
-    A personal method's accuracy is the mean over clients of the accuracy on their own test sets.
+    A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
+    method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
+    over clients of the accuracy on these.
     """
     method, options = config.method, config.evaluation
     packer = Packer(pool)
     jobs: list[Job] = []
-    if not method.traits.personal:
-        size = federation.global_test_size
+    size = federation.global_test_size
+    by_clients = method.traits.personal or size == 0
+    if not by_clients:
         bounds = np.linspace(0, size, min(SLICES, size) + 1).astype(int).tolist()
         packed = packer.pack([0], [method.message(state.server, 0)], {})
         for start, stop in pairwise(bounds):
@@ -101,10 +101,9 @@ def evaluate_round(
     results: list[Any] = [None] * len(jobs)
     for finished in pool.run(jobs, note):
         results[finished.index] = finished.result
-    by_client: dict[int, Evaluation] = {}
-    for group, evaluations in zip(groups, results[slices:], strict=True):
-        by_client |= dict(zip(group, evaluations, strict=True))
-    by_client = {client: found for client, found in by_client.items() if found.samples}
+    pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))
+    by_client = {client: test for client, (test, _) in pairs.items() if test.samples}
+    validations = [validation for _, validation in pairs.values() if validation.samples]
     for row in rows:
         if row["client"] in by_client:
             own = by_client[row["client"]]
@@ -112,12 +111,14 @@ def evaluate_round(
             if options.auc:
                 row["balanced_accuracy"], row["auc"] = own.balanced_accuracy, own.auc
     names = ("accuracy", "loss", "balanced_accuracy", *(["auc"] if options.auc else []))
-    if method.traits.personal:
+    if by_clients:
         judged = list(by_client.values())
         whole = {name: _mean([getattr(found, name) for found in judged]) for name in names}
     else:
         total: Evaluation = functools.reduce(operator.add, results[:slices])
         whole = {name: float(getattr(total, name)) for name in names}
+    if validations:
+        whole["validation_accuracy"] = _mean([found.accuracy for found in validations])
     spread = fairness(np.array([found.accuracy for found in by_client.values()]))
     return whole | {
         "client_accuracy_mean": spread["mean"],

@@ -13,6 +13,10 @@ class Observer(Protocol):
         """The placement plan, a mended fault, a warning."""
         ...
 
+    def preparing(self, label: str, done: int, total: int) -> None:
+        """Before the first round: so many of the parts of ``label`` ("eigendecompositions") are done."""
+        ...
+
     def round_started(self, round: int, local_epochs: int, participants: int) -> None: ...
 
     def clients_done(self, done: int, participants: int) -> None: ...
@@ -26,6 +30,9 @@ class Silent:
     """An observer that shows nothing."""
 
     def note(self, text: str) -> None:
+        pass
+
+    def preparing(self, label: str, done: int, total: int) -> None:
         pass
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:

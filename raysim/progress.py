@@ -63,6 +63,7 @@ class Progress:
         self._round: int | None = None
         self._local_epochs = 0
         self._clients = (0, 0)
+        self._preparation: tuple[str, int, int] | None = None
         self._row: Mapping[str, Any] = {}
         self._known: dict[str, float] = {}
         self._seconds_per_epoch: list[float] = []
@@ -97,6 +98,12 @@ class Progress:
             from rich.text import Text  # Text, because brackets in a note are not markup
 
             self._live.console.print(Text(plain), soft_wrap=True)
+
+    def preparing(self, label: str, done: int, total: int) -> None:
+        """So many parts of the work before the first round are done."""
+        self._preparation = (label, done, total) if done < total else None
+        if self._live is None and done == total and total:
+            self._print(f"{label}: done")
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
         """Round ``round`` (from 1) begins: so many clients train for so many local epochs."""
@@ -152,6 +159,9 @@ class Progress:
             ProgressBar(total=self._rounds, completed=self._rounds_done),
             f"{_duration(now - self._start)} elapsed, {left} left",
         )
+        if self._preparation is not None:
+            label, done, total = self._preparation
+            bars.add_row(label, f"{done}/{total}", ProgressBar(total=total, completed=done), "")
         if self._round is not None:
             done, participants = self._clients
             epochs = f"{self._local_epochs} local epoch{'s' if self._local_epochs != 1 else ''}"

@@ -17,9 +17,10 @@ from aggregators.means import sample_weights
 from raysim import checkpoint, schedule, seeds, tree
 from raysim.collecting import Collected, Collector, RoundPlan
 from raysim.decomposition import decompose_round
-from raysim.errors import RaysimError, code_error
+from raysim.errors import ConfigError, RaysimError, code_error
 from raysim.evaluation import evaluate_round
 from raysim.method import Context, Message
+from raysim.worker import distinct_tasks
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from raysim.pool import Pool
     from raysim.results import RunFolder
     from raysim.worker import Worker
-    from workloads.data import Federation
+    from workloads.data import Federation, Task
 
 
 @dataclass
@@ -74,8 +75,13 @@ class Rounds:
         self.joins = () if self.method.traits.pooled else options.joins
         schedule.check_joins(self.joins, options.join_every, federation.clients)
         self.intervals = schedule.planned_intervals(config)
+        if config.evaluation.decompose_every and len(distinct_tasks(federation)) > 1:
+            raise ConfigError(
+                "evaluation.decompose_every: the decomposition judges every client's model on every client's data, and "
+                f"the clients of {federation.name} have different inputs or classes. Set it to 0."
+            )
         model = worker.model(0)
-        keeps = self.method.init_client(model) is not None
+        keeps = worker.first_state(0) is not None
         self.collector = Collector(config, federation, pool, folder, observer, stopping, keeps)
         model.reset()
         self.shared_parameter_count = model.shared_parameter_count
@@ -221,9 +227,15 @@ class Rounds:
 
     def restore(self, path: Path) -> None:
         """Go back to a checkpoint; the tables lose what came after it."""
-        model = self.worker.model(0)
-        template = self.method.init_client(model)
-        found = checkpoint.load(path, self._template, lambda client: template)
+        templates: dict[Task, Any] = {}
+
+        def template(client: int) -> Any:
+            task = self.federation.task(client)
+            if task not in templates:
+                templates[task] = self.worker.first_state(client)
+            return templates[task]
+
+        found = checkpoint.load(path, self._template, template)
         kept = {client: self.pool.share(value) for client, value in found.kept.items()}
         self.state = State(found.server, found.round, sum(self.intervals[: found.round]), kept)
         self._saved_round = found.round

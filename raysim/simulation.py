@@ -14,12 +14,14 @@ from raysim.config import RunConfig, differences, from_dict, to_dict, to_yaml
 from raysim.errors import PlacementError, RaysimError, ResultsError
 from raysim.observer import Silent
 from raysim.outcome import Outcome, guarded
+from workloads.parallel import Sequential
 
 if TYPE_CHECKING:
     from raysim.observer import Observer
     from raysim.pool import Pool
     from raysim.results import RunFolder, RunResult
     from workloads.data import Federation
+    from workloads.parallel import Parallel
 
 Status = Literal["finished", "stopped"]
 
@@ -132,17 +134,19 @@ def drive(
     make_pool: Callable[[Federation, int], Pool],
     observer: Observer,
     stopping: Callable[[], bool],
+    parallel: Parallel | None = None,
 ) -> Status:
-    """All rounds that are left of the run in ``path`` (the process that holds the global state)."""
-    from raysim import seeds
+    """All rounds that are left of the run in ``path`` (the process that holds the global state).
+
+    ``parallel`` computes what has to be known of the data before the first round, such as spectra of graphs; in this
+    process if it is None.
+    """
     from raysim.collecting import Stopped
     from raysim.rounds import Rounds
     from raysim.worker import Worker, fixed_threads
 
     folder = results.RunFolder.open(path)
-    federation: Federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
-    if config.method.traits.pooled:
-        federation = federation.pooled()
+    federation = load_federation(config, parallel or Sequential(observer.preparing))
     useful = max(1, round(config.schedule.sampling_rate * federation.clients))
     with folder.exclusive(), fixed_threads(config.engine.threads):
         pool = make_pool(federation, useful)
@@ -150,7 +154,7 @@ def drive(
             rounds = Rounds(config, federation, Worker(config, federation), pool, folder, observer, stopping)
             observer.note(pool.plan)
             if federation.synthetic:
-                observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real images")
+                observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real data")
             latest = checkpoint.latest(folder.checkpoints)
             if latest is not None:
                 rounds.restore(latest)
@@ -171,6 +175,17 @@ def drive(
             return "finished"
         finally:
             pool.close()
+
+
+def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
+    """The clients' data as the run's method and model need it: spectra computed, pooled into one client."""
+    from raysim import seeds
+
+    federation: Federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    prepare_data = getattr(federation, "prepare", None)
+    if prepare_data is not None:
+        federation = prepare_data(getattr(config.model, "needs_spectra", False), parallel)
+    return federation.pooled() if config.method.traits.pooled else federation
 
 
 def _names(config: RunConfig) -> tuple[str, str]:
@@ -224,6 +239,9 @@ def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values
         "bytes_up": int(rounds["bytes_up"].sum()),
         "seconds": float(rounds["seconds_round"].sum()),  # over all sittings
     }
+    if "validation_accuracy" in judged and judged["validation_accuracy"].notna().any():
+        chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]
+        summary |= {"validated_accuracy": float(chosen["accuracy"]), "validated_round": int(chosen["round"])}
     for name in ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile", "balanced_accuracy"):
         if name in last and not math.isnan(last[name]):
             summary[name] = float(last[name])

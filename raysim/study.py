@@ -13,7 +13,8 @@ table can grow over several sittings: a repeat skips what is there. A study file
     seeds:   [0, 1, 2]
     measures: {accuracy: last round, best_accuracy: best round}
 
-A column may have seeds of its own, and a row settings that hold in one column: ``in: {CNN: {method.mu: 0.1}}``. Cells run in the order column, seed, row, so that every prefix is a fair comparison.
+A column may have seeds of its own, and a row settings that hold in one column: ``in: {CNN: {method.mu: 0.1}}``. Cells
+run in the order column, seed, row, so that every prefix is a fair comparison.
 """
 
 from __future__ import annotations
@@ -93,7 +94,10 @@ def read(path: Path) -> Study:
     for row, settings in data.get("rows", {}).items():
         for column in settings.get("in", {}):
             if column not in data.get("columns", {}):
-                raise ConfigError(f"{path}: row {row} has settings in a column {column!r} that the study does not have.")
+                known = ", ".join(data["columns"])
+                raise ConfigError(
+                    f"{path}: row {row} has settings in {column!r}, which is no column. Columns: {known}."
+                )
     missing = [key for key in KEYS if key not in data]
     if missing:
         raise ConfigError(f"{path}: missing {', '.join(missing)}. A study has {', '.join(KEYS)}.")
@@ -139,9 +143,14 @@ def check_cell(cell: Cell) -> None:
 
 
 def measure(frame: pd.DataFrame, name: str) -> float:
-    """A number of a finished cell: a column's last value, or with ``best_`` before the name its largest."""
+    """A number of a finished cell: a column's last value, or with ``best_`` before the name its largest, or with
+    ``validated_`` its value in the (first) round with the best validation accuracy."""
     if name.startswith("best_"):
         return float(frame[name.removeprefix("best_")].max())
+    if name.startswith("validated_"):
+        judged = frame.dropna(subset=["validation_accuracy"])
+        best = int(judged["validation_accuracy"].to_numpy().argmax())
+        return float(judged[name.removeprefix("validated_")].iloc[best])
     return float(frame[name].dropna().iloc[-1])
 
 
@@ -199,6 +208,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         study = read(arguments.study)
         cells = list(study.cells())
         missing = [cell for cell in cells if not cell.path.exists()]
+        failed: list[str] = []
         for cell in cells:  # a mistake in the last row is told before the first cell's hours
             cell.config()
             check_cell(cell)
@@ -207,9 +217,16 @@ def main(argv: Sequence[str] | None = None) -> int:
             if cell.path.exists():  # made meanwhile by another process with the same study
                 continue
             print(f"{cell.column} / {cell.row} / seed {cell.seed}", flush=True)
-            run_cell(cell)
+            try:
+                run_cell(cell)
+            except RaysimError as error:  # a row that diverges must not cost the rows after it
+                failed.append(f"{cell.column} / {cell.row} / seed {cell.seed}: {error}")
+                print(failed[-1], file=sys.stderr, flush=True)
             write_table(study)
         write_table(study)
+        if failed:
+            print("raysim: failed cells, which a repeat runs again:\n" + "\n".join(failed), file=sys.stderr)
+            return 1
     except (RaysimError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return 1

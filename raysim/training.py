@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 
-from raysim import seeds
+from raysim import optimizers, seeds
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -57,15 +57,6 @@ def cross_entropy(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(module(batch.x), batch.y)
 
 
-def optimizer(parameters: Iterable[torch.nn.Parameter], visit: Visit, learning_rate: float | None = None) -> Any:
-    """The configured optimiser, fresh for this visit: its state does not survive a visit."""
-    rate = visit.learning_rate if learning_rate is None else learning_rate
-    training = visit.training
-    if training.optimizer == "adamw":
-        return torch.optim.AdamW(parameters, lr=rate, weight_decay=training.weight_decay)
-    return torch.optim.SGD(parameters, lr=rate, momentum=training.momentum, weight_decay=training.weight_decay)
-
-
 def train_epochs(
     model: FlatModel,
     samples: Samples,
@@ -77,6 +68,7 @@ def train_epochs(
     epochs: int | None = None,
     learning_rate: float | None = None,
     stream: str = "shuffle",
+    before_epoch: Callable[[], None] | None = None,
 ) -> Trained:
     """Train ``model`` in place for the visit's local epochs.
 
@@ -89,12 +81,14 @@ def train_epochs(
         epochs: instead of ``visit.local_epochs``.
         learning_rate: instead of ``visit.learning_rate``.
         stream: name of the random stream; a method that trains in phases gives each its own.
+        before_epoch: called at the start of every local epoch.
 
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
     """
     module = model.module
     module.train()
-    chosen = optimizer(model.select(trains), visit, learning_rate)
+    rate = visit.learning_rate if learning_rate is None else learning_rate
+    chosen = optimizers.make(model.select(trains), visit.training, rate)
     generator = visit.generator(stream)
     steps = 0
     epoch_loss = float("nan")
@@ -102,6 +96,8 @@ def train_epochs(
         # Summed on the device: reading the loss back every step would stall a GPU.
         total = torch.zeros((), dtype=torch.float64, device=model.device)
         seen = 0
+        if before_epoch is not None:
+            before_epoch()
         for batch in epoch_batches(samples, visit, generator):
             model.gradient.zero_()
             value = loss(module, batch)

@@ -80,19 +80,18 @@ def _visit(worker: Worker, visit: Visit, message: Message, kept: Any) -> tuple[U
     """One visit; an exception or a non-finite update becomes a Failure and leaves the kept state as it was."""
     stage = "data"
     try:
-        data = worker.data(visit.client)
+        samples = worker.data(visit.client).samples
         stage = "model"
         model = worker.model(visit.client)
-        too_few = _too_few_samples(model.module, data.samples)
+        too_few = _too_few_samples(model.module, samples)
         if too_few:
             return Failure(visit.client, "data", too_few), kept
         if kept is None:
             stage = "init_client"
-            kept = worker.method.init_client(model)
-            model.reset()
+            kept = worker.first_state(visit.client)
         stage = "train"
         with seeded_globals(visit):
-            update, state = worker.method.train(model, data, message, kept, visit)
+            update, state = worker.train(visit, message, kept)
         stage = "update"
         # The model and the state are looked at too: what a personal method keeps is not part of the update.
         if not tree.finite((update.delta, update.extra, state)) or not bool(torch.isfinite(model.buffer).all()):

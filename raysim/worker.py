@@ -9,16 +9,19 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import threadpoolctl
 import torch
 
 from raysim import seeds
+from raysim.extension import extended
 from raysim.parameters import FlatModel
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig
+    from raysim.method import Message, Update
+    from raysim.training import Visit
     from workloads.data import ClientData, Federation, Task
 
 CACHED_SAMPLES = 200_000
@@ -42,6 +45,10 @@ class Worker:
         self._models: dict[Task, FlatModel] = {}
         self._data: OrderedDict[int, ClientData] = OrderedDict()
         self._cached_samples = 0
+        self._keeps_rest: dict[Task, bool] = {}
+        """By task: the method wants to share more than all clients' models agree on, and keeps no state by itself; what
+        does not agree is then kept for each client, so that a method need not know of it."""
+        self._agreed: set[str] | None = None
         if device != "cpu":
             # A visit that is done again must give the same bits, so no algorithm may depend on timing.
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first CUDA call
@@ -51,15 +58,68 @@ class Worker:
     def model(self, client: int) -> FlatModel:
         """The client's model with its initial values (built once for each kind of task)."""
         task = self.federation.task(client)
-        model = self._models.get(task)
-        if model is None:
-            with torch.random.fork_rng():
-                torch.manual_seed(seeds.number(self.config.seed, "model"))
-                module = self.config.model.build(task)
-            model = FlatModel(module, self.method.shared_names(module), self.device)
+        if task not in self._models:
+            module = self._build(task)
+            wanted = set(self.method.shared_names(module))
+            agreed = self._agreed_names()
+            shared = wanted if agreed is None else wanted & agreed
+            model = FlatModel(module, shared, self.device)
             self._models[task] = model
+            self._keeps_rest[task] = shared != wanted and self.method.init_client(model) is None
+        model = self._models[task]
         model.reset()
         return model
+
+    def first_state(self, client: int) -> Any:
+        """What a client keeps before its first visit; None where clients keep nothing."""
+        model = self.model(client)
+        if self._keeps_rest[self.federation.task(client)]:
+            return model.take_kept()
+        state = self.method.init_client(model)
+        model.reset()
+        return state
+
+    def train(self, visit: Visit, message: Message, kept: Any) -> tuple[Update, Any]:
+        """A client's visit from a state as :meth:`first_state` or an earlier visit gave it."""
+        model = self.model(visit.client)
+        data = self.data(visit.client)
+        if not self._keeps_rest[self.federation.task(visit.client)]:
+            result: tuple[Update, Any] = self.method.train(model, data, message, kept, visit)
+            return result
+        model.load_kept(kept)
+        update, _ = self.method.train(model, data, message, None, visit)
+        return update, model.take_kept()
+
+    def deployed(self, client: int, message: Message, kept: Any) -> FlatModel:
+        """The model that the client is judged by; ``kept`` is None before its first visit."""
+        if kept is None:
+            kept = self.first_state(client)
+        model = self.model(client)
+        if self._keeps_rest[self.federation.task(client)]:
+            model.load_kept(kept)
+            kept = None
+        self.method.deploy(model, message, kept)
+        return model
+
+    def _build(self, task: Task) -> torch.nn.Module:
+        with torch.random.fork_rng():
+            torch.manual_seed(seeds.number(self.config.seed, "model"))
+            return extended(self.method, self.config.model.build(task), self.config.seed)
+
+    def _agreed_names(self) -> set[str] | None:
+        """Names of the tensors that have one shape in all clients' models; None where all models are alike.
+
+        With clients of different input width and class count, "shared" means what agrees on all of them.
+        """
+        tasks = distinct_tasks(self.federation)
+        if len(tasks) == 1:
+            return None
+        if self._agreed is None:
+            shapes = [shapes_by_name(self._build(task)) for task in tasks]
+            self._agreed = {
+                name for name, shape in shapes[0].items() if all(other.get(name) == shape for other in shapes[1:])
+            }
+        return self._agreed
 
     def data(self, client: int) -> ClientData:
         """The client's samples, cached."""
@@ -72,6 +132,15 @@ class Worker:
                 self._cached_samples -= dropped.samples
         self._data[client] = data
         return data
+
+
+def distinct_tasks(federation: Federation) -> tuple[Task, ...]:
+    """Every task that a client has, once; federations whose clients are all alike need not list them."""
+    return tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
+
+
+def shapes_by_name(module: torch.nn.Module) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in [*module.named_parameters(), *module.named_buffers()]}
 
 
 @contextmanager

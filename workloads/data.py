@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
@@ -18,15 +18,18 @@ Stream = Callable[[str], np.random.Generator]
 
 @dataclass(frozen=True)
 class Task:
-    """What a model must fit: the shape of one input (images: channels, height, width) and the number of classes."""
+    """What a model must fit: the shape of one input (images: channels, height, width; graphs: the width F of a node's
+    features, alone) and the number of classes."""
 
     input_shape: tuple[int, ...]
     classes: int
+    kind: Literal["array", "graph"] = "array"
 
 
 @dataclass
 class Batch:
-    """Inputs (images: float32 [B, C, H, W], channels_last) and labels, int64 [B]. Not to be written to."""
+    """Inputs (images: float32 [B, C, H, W], channels_last; graphs: a GraphBatch of B graphs) and labels, int64 [B].
+    Not to be written to."""
 
     x: Any
     y: torch.Tensor
@@ -46,14 +49,28 @@ class Samples(Protocol):
         ...
 
 
+class NoSamples:
+    """An empty set."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        return iter(())
+
+
+NO_SAMPLES = NoSamples()
+
+
 @dataclass
 class ClientData:
-    """One client's data on one device. `test` is its local test set; it may be empty."""
+    """One client's data on one device. `test` is its local test set; it and `validation` may be empty."""
 
     client: int
     name: str
     train: Samples
     test: Samples
+    validation: Samples = NO_SAMPLES
 
     @property
     def samples(self) -> int:

@@ -1,4 +1,4 @@
-"""The picture of a split."""
+"""The table and the picture of a split."""
 
 from __future__ import annotations
 
@@ -7,10 +7,39 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from workloads.data import Federation
+from workloads.partition import Integers
+
 if TYPE_CHECKING:
     import pandas
 
 BARS = 120  # with more clients than this, single bars would be thinner than a pixel: areas are drawn instead
+
+
+def client_table(
+    federation: Federation, names: list[str], owners: Integers, labels: Integers, copies: Integers
+) -> pandas.DataFrame:
+    """A federation's manifest from the client and the label of each training sample, copies included, both int64
+    [samples], and the number of copies of each client, [clients]."""
+    import pandas
+
+    clients, classes = federation.clients, len(federation.class_names)
+    counts = np.bincount(owners * classes + labels, minlength=clients * classes)
+    table = {
+        "client": np.arange(clients),
+        "name": names,
+        "samples": [federation.samples(client) for client in range(clients)],
+        "test_samples": [federation.test_samples(client) for client in range(clients)],
+        **{f"class_{label}": counts[label::classes] for label in range(classes)},
+        "filled": copies,
+    }
+    manifest = pandas.DataFrame(table)
+    manifest.attrs = {
+        "workload": federation.name,
+        "synthetic": federation.synthetic,
+        "class_names": list(federation.class_names),
+    }
+    return manifest
 
 
 def draw_partition(manifest: pandas.DataFrame, path: Path, title: str) -> None:

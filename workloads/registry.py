@@ -19,6 +19,8 @@ WORKLOADS: dict[str, str] = {
     "retina": "workloads.images.published:Retina",
     "covid-fl": "workloads.images.published:CovidFl",
     "synthetic": "workloads.images.synthetic:Synthetic",
+    "tudataset": "workloads.graphs.tudataset:TuDataset",
+    "toy-graphs": "workloads.graphs.toy:ToyGraphs",
 }
 
 

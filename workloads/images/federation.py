@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.data import ClientData, Federation, Task
+from workloads.data import ClientData, Task
 from workloads.fill import Fill
+from workloads.manifest import client_table
 from workloads.partition import Integers, Partition
 
 if TYPE_CHECKING:
@@ -106,32 +107,6 @@ class ImageFederation:
         from workloads.images.samples import ImageSamples
 
         return ImageSamples(images, labels, self.mean, self.deviation, device, padding)
-
-
-def client_table(
-    federation: Federation, names: list[str], owners: Integers, labels: Integers, copies: Integers
-) -> pandas.DataFrame:
-    """A federation's manifest from the client and the label of each training sample, copies included, both int64
-    [samples], and the number of copies of each client, [clients]."""
-    import pandas
-
-    clients, classes = federation.clients, len(federation.class_names)
-    counts = np.bincount(owners * classes + labels, minlength=clients * classes)
-    table = {
-        "client": np.arange(clients),
-        "name": names,
-        "samples": [federation.samples(client) for client in range(clients)],
-        "test_samples": [federation.test_samples(client) for client in range(clients)],
-        **{f"class_{label}": counts[label::classes] for label in range(classes)},
-        "filled": copies,
-    }
-    manifest = pandas.DataFrame(table)
-    manifest.attrs = {
-        "workload": federation.name,
-        "synthetic": federation.synthetic,
-        "class_names": list(federation.class_names),
-    }
-    return manifest
 
 
 def channel_statistics(images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

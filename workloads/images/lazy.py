@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from workloads.data import Batch, ClientData, Task
 from workloads.images.cache import CHANNELS, ImageCache
-from workloads.images.federation import client_table
+from workloads.manifest import client_table
 from workloads.partition import Integers, Partition
 
 if TYPE_CHECKING:

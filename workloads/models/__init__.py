@@ -1,6 +1,6 @@
-"""The image models a run can train, by name.
+"""The image and graph models a run can train, by name.
 
-Reading this package and `workloads.models.options` does not import torch: the process that starts a run needs only
+Reading this package and the modules of options does not import torch: the process that starts a run needs only
 names and options. A model is built with `model_class(name)(**options).build(task)`.
 """
 
@@ -23,6 +23,10 @@ MODELS: dict[str, str] = {
     "mobilenet": "workloads.models.options:MobileNet",
     "resnet18": "workloads.models.options:ResNet18",
     "resnet50": "workloads.models.options:ResNet50",
+    "spectral": "workloads.models.spectral_options:Spectral",
+    "gin": "workloads.models.graph_options:Gin",
+    "graphsage": "workloads.models.graph_options:GraphSage",
+    "gin-star": "workloads.models.graph_options:StructuralGin",
 }
 
 

@@ -34,8 +34,22 @@ class ModelOptions(Protocol):
         ...
 
 
+def array_shape(model: str, task: Task) -> tuple[int, ...]:
+    """The shape of the task's inputs; WorkloadError if these are graphs."""
+    if task.kind == "graph":
+        from workloads.models import MODELS
+
+        graph_models = [name for name, location in MODELS.items() if not location.startswith(f"{__name__}:")]
+        raise WorkloadError(
+            f"Model {model!r} takes arrays, such as images, but the workload's inputs are graphs. Choose a graph model:"
+            f" {', '.join(map(repr, graph_models))}."
+        )
+    return task.input_shape
+
+
 def image_shape(model: str, task: Task, least: int) -> tuple[int, int, int]:
     """The task's (channels, height, width); WorkloadError if it is no image or a side is under `least` pixels."""
+    array_shape(model, task)
     if len(task.input_shape) != 3:
         raise WorkloadError(
             f"Model {model!r} needs images of shape (channels, height, width), but the workload's inputs have shape "
@@ -66,7 +80,7 @@ class Logistic:
     def build(self, task: Task) -> Classifier:
         from workloads.models.plain import multilayer_perceptron
 
-        return multilayer_perceptron(task.input_shape, (), task.classes)
+        return multilayer_perceptron(array_shape(self.name, task), (), task.classes)
 
 
 @dataclass(frozen=True)
@@ -88,7 +102,7 @@ class Mlp:
                 f"Model 'mlp': hidden must be one width or a list of widths, each at least 1, not {self.hidden!r}."
                 " For no hidden layer choose the model 'logistic'."
             )
-        return multilayer_perceptron(task.input_shape, widths, task.classes)
+        return multilayer_perceptron(array_shape(self.name, task), widths, task.classes)
 
 
 @dataclass(frozen=True)

@@ -8,12 +8,13 @@ from typing import Any
 
 import pytest
 
-from raysim import seeds
 from raysim.config import RunConfig, build
 from raysim.method import Message, Update
+from raysim.simulation import load_federation
 from raysim.training import Visit
 from raysim.visits import seeded_globals
 from raysim.worker import Worker
+from workloads.parallel import sequential
 
 MakeConfig = Callable[..., RunConfig]
 
@@ -43,8 +44,7 @@ class Visits:
     def __init__(self, config: RunConfig) -> None:
         self.config = config
         self.method = config.method
-        federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
-        self.worker = Worker(config, federation)
+        self.worker = Worker(config, load_federation(config, sequential))
 
     def visit(self, client: int, local_epochs: int = 1) -> Visit:
         classes = self.worker.federation.task(client).classes

@@ -16,7 +16,9 @@ from raysim.simulation import execute, prepare, run
 
 BATCH_NORM = {"model__name": "mobilenet", "model__width": 0.1}
 METHODS: dict[str, dict[str, Any]] = {
+    "apple": BATCH_NORM,
     "fedbn": BATCH_NORM,
+    "fedcp": {"method__noise": "gumbel"},
     "fedgh": {},
     "fedld": {"method__granularity": "layer", "method__conflict": "drop", **BATCH_NORM},
     "fedpac": {},

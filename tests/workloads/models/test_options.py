@@ -14,6 +14,8 @@ from workloads.models import MODELS, model_class
 from workloads.models.classifier import Classifier, has_batch_norm
 from workloads.models.options import AlexNet, Cnn, Mlp, MobileNet, ResNet18, ResNet50
 
+IMAGE_MODELS = [name for name, location in MODELS.items() if location.startswith("workloads.models.options:")]
+
 
 def build(options: Any, *input_shape: int, classes: int = 10) -> Classifier:
     model = options.build(Task(input_shape, classes))
@@ -53,7 +55,7 @@ def test_parameter_counts(options: Any, shape: tuple[int, ...], classes: int, ex
     assert count(on_meta(options, *shape, classes=classes)) == expected
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (1, 32, 48), (3, 64, 64), (3, 96, 80), (4, 224, 224)])
 def test_names_and_shapes(name: str, shape: tuple[int, int, int]) -> None:
     options = model_class(name)()
@@ -72,7 +74,7 @@ def test_names_and_shapes(name: str, shape: tuple[int, int, int]) -> None:
     assert has_batch_norm(model) == (name in ("mobilenet", "resnet18", "resnet50"))
 
 
-@pytest.mark.parametrize("name", MODELS)
+@pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_real_values_flow_and_initialisation_follows_the_global_seed(name: str) -> None:
     options = model_class(name)()
     models = []
@@ -158,6 +160,14 @@ def test_least_size_is_named_and_works(options: Any, least: int) -> None:
 def test_no_image(name: str) -> None:
     with pytest.raises(WorkloadError, match=r"\(channels, height, width\).*\(30,\)"):
         model_class(name)().build(Task((30,), 10))
+
+
+@pytest.mark.parametrize("name", IMAGE_MODELS)
+def test_graphs_are_refused(name: str) -> None:
+    with pytest.raises(
+        WorkloadError, match=rf"Model '{name}' takes arrays.*are graphs.*'gin', 'graphsage', 'gin-star'"
+    ):
+        model_class(name)().build(Task((30,), 10, "graph"))
 
 
 @pytest.mark.parametrize("hidden", [0, (), (8, 0), (-1,)])

@@ -1,0 +1,71 @@
+"""Splitting a cluster of clients in two by their updates, as clustered federated learning does.
+
+Source: Xie et al. 2021, Federated graph classification over non-IID graphs (NeurIPS; arXiv 2106.13423), whose rule is
+that of Sattler et al. 2020 (arXiv 1910.01991). A cluster splits when its clients pull apart although together they
+hardly move: ‖mean Δ‖ < ε₁ and max ‖Δ_i‖ > ε₂. The cut is the minimum cut (Stoer and Wagner) of the complete graph with
+weights cos(Δ_i, Δ_j) + 1, so that clients of opposed directions are put apart. All of it is n × n algebra on the Gram
+matrix of the updates (aggregators/gram.py).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from aggregators.gram import Matrix
+
+SMALLEST_PRODUCT = 1e-12
+"""Least ‖Δ_i‖ ‖Δ_j‖ that a cosine is divided by (the authors' code): an update of zero has cosine 0 with all others."""
+
+
+def mean_norm(gram: Matrix) -> float:
+    """‖(1/n) Σ_i Δ_i‖ of the Gram matrix [n, n] of n updates: uniform, whatever the clients' samples."""
+    return float(np.sqrt(max(float(gram.sum()), 0.0)) / len(gram))
+
+
+def largest_norm(gram: Matrix) -> float:
+    """max_i ‖Δ_i‖."""
+    return float(np.sqrt(max(float(np.diag(gram).max()), 0.0)))
+
+
+def similarities(gram: Matrix) -> Matrix:
+    """cos(Δ_i, Δ_j) + 1, [n, n], from 0 (opposite) to 2 (same direction)."""
+    norms = np.sqrt(np.maximum(np.diag(gram), 0.0))
+    cosines = gram / np.maximum(np.outer(norms, norms), SMALLEST_PRODUCT)
+    # Rounding must not make a weight negative: the minimum cut is not defined then.
+    return np.asarray(np.clip(cosines, -1.0, 1.0) + 1.0)
+
+
+def minimum_cut(weights: Matrix) -> tuple[list[int], list[int]]:
+    """The two sides, each ascending and the one with number 0 first, of a minimum cut between n ≥ 2 vertices.
+
+    Args:
+        weights: symmetric, not negative, [n, n]; the diagonal does not count.
+
+    Raises:
+        ValueError: fewer than two vertices, which cannot be put apart.
+    """
+    if len(weights) < 2:
+        raise ValueError(f"a cut needs at least two vertices, got {len(weights)}")
+    import networkx  # late: 0.2 s, and listing methods must not wait for it
+
+    graph = networkx.Graph()
+    graph.add_nodes_from(range(len(weights)))
+    for i in range(len(weights)):
+        for j in range(i + 1, len(weights)):
+            graph.add_edge(i, j, weight=float(weights[i, j]))  # also if zero: networkx wants a connected graph
+    _, (one, other) = networkx.stoer_wagner(graph)
+    first, second = sorted(one), sorted(other)
+    return (first, second) if first[0] == 0 else (second, first)
+
+
+def split(gram: Matrix, small_mean: float, large_update: float) -> tuple[list[int], list[int]] | None:
+    """The two halves of a cluster as positions in the Gram matrix, that of position 0 first; None: it stays whole.
+
+    Args:
+        gram: ⟨Δ_i, Δ_j⟩ of the cluster's n updates [n, n].
+        small_mean: ε₁, the cluster splits only if ‖mean Δ‖ is below.
+        large_update: ε₂, and max ‖Δ_i‖ above. A cluster of one or two never splits.
+    """
+    if len(gram) <= 2 or mean_norm(gram) >= small_mean or largest_norm(gram) <= large_update:
+        return None
+    return minimum_cut(similarities(gram))

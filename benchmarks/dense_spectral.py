@@ -1,0 +1,80 @@
+"""FedSSP's network written plainly, with dense n x n bases: the reference for workloads/models/spectral.py.
+
+Everything is padded to the largest graph of the batch, S_m = U diag(λ'_m) Uᵀ is built in full for every head, and the
+filter encoder runs over both directions of every edge. The parameters are those of a ``SpectralBody``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch.nn.functional import scaled_dot_product_attention
+
+from workloads.graphs.batch import GraphBatch
+from workloads.graphs.graphs import Graphs
+from workloads.models.spectral import SpectralBody, mean_of_nodes
+
+
+class DenseBatch:
+    """λ [B, n] and U [B, n, n] with zeros for padding, beside the ordinary batch."""
+
+    def __init__(self, graphs: Graphs, batch: GraphBatch) -> None:
+        self.batch = batch
+        sizes = torch.tensor(graphs.sizes)
+        n = int(sizes.max())
+        self.present = torch.arange(n)[None] < sizes[:, None]
+        self.eigenvalues = torch.zeros(len(graphs), n)
+        self.eigenvalues[self.present] = torch.tensor(graphs.eigenvalues)
+        self.eigenvectors = torch.zeros(len(graphs), n, n)
+        start = 0
+        for graph, size in enumerate(sizes.tolist()):
+            own = torch.tensor(graphs.eigenvectors[start : start + size * size]).view(size, size)
+            self.eigenvectors[graph, :size, :size] = own
+            start += size * size
+        directed = batch.directed()
+        within = directed - torch.tensor(graphs.node_offsets)[batch.graph[directed[0]]]
+        self.graph, self.source, self.target = batch.graph[directed[0]], within[0], within[1]
+        self.sources, self.targets = directed[0], directed[1]
+
+
+class DenseSpectralBody(torch.nn.Module):
+    """The same function of the same parameters as ``body``, by dense matrices."""
+
+    def __init__(self, body: SpectralBody) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, dense: DenseBatch) -> Tensor:
+        body: Any = self.body
+        graphs, n = dense.present.shape
+        tokens = body.eigenvalue_encoder(dense.eigenvalues.flatten()).view(graphs, n, -1)
+        tokens = self._attention(tokens, dense.present)
+        new = body.decoder(tokens)  # [B, n, M]
+        identity = torch.eye(n).expand(graphs, n, n)
+        u = dense.eigenvectors
+        bases = torch.stack([identity, *(u @ torch.diag_embed(new[..., m]) @ u.mT for m in range(new.shape[2]))], dim=3)
+        filters = body.filter_encoder(bases[dense.graph, dense.source, dense.target])
+        count = len(dense.batch.features)
+        index = dense.targets[:, None].expand_as(filters)
+        largest = filters.new_full((count, filters.shape[1]), -torch.inf)
+        largest = largest.scatter_reduce(0, index, filters.detach(), "amax")
+        weights = (filters - largest[dense.targets]).exp()
+        weights = weights / torch.zeros_like(largest).index_add(0, dense.targets, weights)[dense.targets]
+        nodes = body.node_encoder(dense.batch.features)
+        for convolution in body.convolutions:
+            sent = weights * convolution.before(nodes)[dense.sources]
+            nodes = nodes + torch.zeros_like(nodes).index_add(0, dense.targets, sent)
+            nodes = nodes + convolution.ffn(nodes)
+        return mean_of_nodes(nodes, dense.batch)
+
+    def _attention(self, tokens: Tensor, present: Tensor) -> Tensor:
+        block: Any = self.body.attention
+        graphs, n, hidden = tokens.shape
+        projected = block.queries_keys_values(block.attention_norm(tokens))
+        parts = projected.view(graphs, n, 3, block.heads, hidden // block.heads).permute(2, 0, 3, 1, 4)
+        mixed = scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=present[:, None, None, :])
+        tokens = tokens + block.output(mixed.transpose(1, 2).reshape(graphs, n, hidden))
+        result: Tensor = tokens + block.ffn(block.ffn_norm(tokens))
+        return result

@@ -1,0 +1,254 @@
+"""APPLE: every client learns how much of every client's core model goes into its own model."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregators.means import sample_weights, weighted_sum
+from raysim.method import Context, Message, Traits, Update, Updates, Vector
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysim.parameters import FlatModel
+    from raysim.training import Visit
+    from workloads.data import Batch, ClientData
+
+Clients = NDArray[np.int64]
+Weights = NDArray[np.float64]
+SOURCE = "Luo & Wu 2022"
+
+
+@dataclass(frozen=True)
+class Server:
+    start: Vector
+    """Core model of a client that has none yet: the mean of all cores by start weights; at first the model's initial
+    values [d]."""
+    cores: dict[int, Vector]
+    """θ_j^c of every client that has taken part so far [d]."""
+    samples: dict[int, int]
+    """m_j of the same clients."""
+    proximal: float
+    """μ·λ(r) of the next round."""
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What a client keeps; before its first visit nothing, and -1 as its number."""
+
+    client: int
+    samples: int
+    own: Vector
+    """Entries that are not shared, BatchNorm's running statistics among them."""
+    clients: Clients
+    """Clients whose cores it has met so far, ascending [k]."""
+    weights: Weights
+    """p_i over them [k]."""
+
+
+@dataclass(frozen=True)
+class Apple:
+    """APPLE: personal model Σ_j p_ij θ_j^c of all clients' core models, with both the own core and p_i learned.
+
+    Source: Luo & Wu 2022, Adapt to adaptation: learning personalization for cross-silo federated learning (IJCAI),
+    Algorithm 1. Every client i has a core model θ_i^c, which the server holds, and a relationship vector p_i over all
+    cores, which never leaves the client. With g the gradient of the mini-batch loss at the personal model,
+
+        ∂L/∂θ_i^c = p_ii g,    ∂L/∂p_ij = ⟨g, θ_j^c⟩ + λ(r) μ (p_ij − p0_j),
+
+    the second from the proximal term λ(r) (μ/2) ‖p_i − p0‖² with λ(r) = (1 + cos(π r / L)) / 2 in round r < L (from 0),
+    else 0. The other clients' cores stay as they were sent. p0 are shares of the training samples, as in the authors'
+    code, or uniform (``start``). p_i takes plain SGD steps, without momentum; the core those of the run's optimiser.
+
+    Decided here:
+    - With n cores a core's gradient is p_ii ≈ 1/n of a model's own, so that SGD at the usual rate hardly moves it.
+      ``core_rate clients`` (default) multiplies it by n: at p = 1/n the mean of the cores then moves as in FedAvg.
+      ``print`` leaves it as printed. AdamW does not see the difference.
+    - A client knows the cores of all that have taken part before, and its own. A core it meets for the first time
+      enters p with its share p0_j and the older weights shrink by the sum of those shares, so p = p0 stays p = p0. In
+      the first round it knows its own core alone, p = (1): local training from common initial values.
+    - A client that was not sampled keeps its last core and p. A new one starts from the mean of all cores by p0, and
+      is judged by it until its first visit.
+    - Only parameters are combined. Floating-point buffers (BatchNorm's statistics) stay local: weights may be negative
+      or not sum to one, and so combined variances could be negative. What does not agree on all clients stays local
+      too, and is trained with g itself.
+    - A client downloads all n cores (n·d values); the paper's limit on their number is left out.
+    """
+
+    mu: float = field(
+        default=0.1,
+        metadata={"help": "weight μ of the pull of p towards its start", "low": 0.0, "source": SOURCE},
+    )
+    relation_learning_rate: float = field(
+        default=0.001,
+        metadata={"help": "learning rate of the relationship vector p", "low": 0.0, "source": SOURCE},
+    )
+    proximal_share: float = field(
+        default=0.2,
+        metadata={
+            "help": "share of all rounds, L, over which the pull decays to zero by a cosine",
+            "low": 0.0,
+            "high": 1.0,
+            "source": SOURCE,
+        },
+    )
+    start: Literal["samples", "uniform"] = field(
+        default="samples",
+        metadata={"help": "p starts at the clients' shares of training samples (the authors' code), or at 1/n"},
+    )
+    core_rate: Literal["clients", "print"] = field(
+        default="clients",
+        metadata={"help": "gradient of a core: n·p_ii·g, as large as FedAvg's at the start, or p_ii·g as printed"},
+    )
+
+    traits: ClassVar[Traits] = Traits(personal=True)
+
+    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+        return [name for name, _ in module.named_parameters()]
+
+    def init_server(self, model: FlatModel) -> Server:
+        return Server(model.take_shared(), {}, {}, self.mu)
+
+    def init_client(self, model: FlatModel) -> Kept:
+        return Kept(-1, 0, np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.float64))
+
+    def message(self, server: Server, client: int) -> Message:
+        # One entry for each core, and the client's own as `parameters`: the same arrays for all, so each is sent once.
+        others = sorted(server.cores.keys() - {client})
+        extra: dict[str, Any] = {
+            "others": np.array(others, np.int64),
+            "samples": np.array([server.samples[other] for other in others], np.int64),
+            "proximal": server.proximal,
+        }
+        extra |= {f"core {other}": server.cores[other] for other in others}
+        return Message(server.cores.get(client, server.start), extra)
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Kept, visit: Visit
+    ) -> tuple[Update, Kept]:
+        from raysim.training import train_epochs
+
+        if len(kept.clients):
+            model.load_kept(kept.own)
+        known = replace(kept, client=visit.client, samples=data.samples)
+        combination = self.combination(model, message, known)
+        model.load_shared(message.parameters)
+        n = len(combination.clients)
+        rate = self.relation_learning_rate if n > 1 else 0.0  # a core by itself has nobody to relate to
+        step = combination.step(rate, message.extra["proximal"], n if self.core_rate == "clients" else 1)
+        trained = train_epochs(model, data.train, visit, combination.loss, add_gradient=step)
+        weights = combination.weights.cpu().numpy()
+        metrics = trained.metrics() | {"own_weight": float(weights[combination.own])}
+        state = Kept(visit.client, data.samples, model.take_kept(), combination.clients, weights)
+        return Update(model.take_shared() - message.parameters, metrics), state
+
+    def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
+        cores, samples = dict(server.cores), dict(server.samples)
+        for client, count, update in zip(updates.clients, updates.samples.tolist(), updates.each, strict=True):
+            cores[client] = server.cores.get(client, server.start) + update.delta
+            samples[client] = count
+        order = sorted(cores)
+        shares = self.start_weights(np.array([samples[client] for client in order], np.int64))
+        start = weighted_sum([cores[client] for client in order], shares.tolist())
+        decay = cosine_decay(context.round, self.proximal_share * context.rounds)
+        return Server(start, cores, samples, self.mu * decay)
+
+    def deploy(self, model: FlatModel, message: Message, kept: Kept) -> None:
+        if len(kept.clients) == 0:  # not visited yet
+            model.load_shared(message.parameters)
+            return
+        model.load_kept(kept.own)
+        combination = self.combination(model, message, kept)
+        model.load_shared(message.parameters)
+        combination.enter()
+
+    def start_weights(self, samples: NDArray[np.int64]) -> Weights:
+        """p0 over cores whose clients have so many samples [k]."""
+        return sample_weights(samples if self.start == "samples" else np.ones_like(samples))
+
+    def combination(self, model: FlatModel, message: Message, kept: Kept) -> Combination:
+        """The cores that the client was sent, with its own among them, and its p over them."""
+        others: Clients = message.extra["others"]
+        own = int(np.searchsorted(others, kept.client))
+        clients = np.insert(others, own, kept.client)
+        start = self.start_weights(np.insert(message.extra["samples"], own, kept.samples))
+        vectors = [message.extra[f"core {other}"] for other in others.tolist()]
+        vectors.insert(own, message.parameters)
+        weights = joined(kept.clients, kept.weights, clients, start)
+        return Combination(model, clients, vectors, own, weights, start)
+
+
+class Combination:
+    """Personal model of one client in one visit, in the model's own buffer.
+
+    Between mini-batches the buffer holds the own core, so that the optimiser (momentum, weight decay) acts on it;
+    during one it holds Σ_j p_j θ_j^c. Everything is on the flat vectors: two products with the matrix of cores a step.
+    """
+
+    def __init__(
+        self, model: FlatModel, clients: Clients, cores: list[Vector], own: int, weights: Weights, start: Weights
+    ) -> None:
+        import torch
+
+        self.model, self.clients, self.own = model, clients, own
+        self.cores = torch.from_numpy(np.stack(cores)).to(model.device)
+        """θ^c [k, d]; row `own` changes."""
+        self.weights = torch.from_numpy(weights.copy()).to(model.device)
+        """p in float64 [k]."""
+        self.start = torch.from_numpy(start).to(model.device)
+
+    def enter(self) -> None:
+        """Buffer: own core → personal model."""
+        self.cores[self.own].copy_(self.model.shared)
+        self.model.shared.copy_(self.weights.float() @ self.cores)
+
+    def loss(self, module: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        """Cross-entropy of the personal model, which stays in the buffer for the backward pass."""
+        from raysim.training import cross_entropy
+
+        self.enter()
+        return cross_entropy(module, batch)
+
+    def step(self, rate: float, proximal: float, scale: float) -> Callable[[FlatModel], None]:
+        """What to do after a backward pass: g at the personal model → scale·p_ii·g at the own core, a step of p at the
+        same point, and the own core back into the buffer.
+
+        Args:
+            rate: learning rate of p.
+            proximal: μ·λ(r).
+            scale: factor on the own core's gradient.
+        """
+
+        def transform(model: FlatModel) -> None:
+            gradient = model.shared_gradient
+            slope = (self.cores @ gradient).double() + proximal * (self.weights - self.start)
+            gradient.mul_(scale * self.weights[self.own].float())
+            self.weights -= rate * slope
+            model.shared.copy_(self.cores[self.own])
+
+        return transform
+
+
+def joined(known: Clients, weights: Weights, clients: Clients, start: Weights) -> Weights:
+    """p over ``clients`` [k] from p over those that were ``known`` before, a subset; both ascending.
+
+    New ones get their start weight, and the known ones shrink by the sum of those: the sum of p, if it was 1, stays 1.
+    """
+    old = np.isin(clients, known)
+    result = start.copy()
+    result[old] = weights * (1.0 - start[~old].sum())
+    return result
+
+
+def cosine_decay(round: int, length: float) -> float:
+    """λ(r) = (1 + cos(π r / L)) / 2 for r < L, else 0; r counts from 0."""
+    return (1.0 + math.cos(math.pi * round / length)) / 2.0 if round < length else 0.0
+
+
+METHOD = Apple

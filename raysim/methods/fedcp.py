@@ -1,0 +1,145 @@
+"""FedCP: for every sample, a policy splits the features between the global and the client's own head."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+
+import numpy as np
+
+from raysim.method import Context, Message, Traits, Update, Updates, Vector
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysim.methods._conditional_policy import ConditionalClassifier
+    from raysim.parameters import FlatModel
+    from raysim.training import Loss, Visit
+    from workloads.data import ClientData
+
+OWN = ("head.", "context")
+"""What stays with a client by name: its personal head, and the vector that is computed from it."""
+GLOBAL_HEAD = "global_head."
+
+
+@dataclass(frozen=True)
+class FedCP:
+    """FedCP: logits = global head(r ⊙ h) + personal head(s ⊙ h), with r + s = 1 from a policy network per sample.
+
+    Source: Zhang et al. 2023, FedCP: separating feature information for personalized federated learning via
+    conditional policy (KDD, arXiv 2307.01217), Algorithm 1, and the authors' code (PFLlib). The user's model is a body
+    and a linear head; ``extend`` adds a global head and the policy (a linear layer h → 2h, LayerNorm, ReLU, softmax
+    over pairs; raysim/methods/_conditional_policy.py), whose input is h ⊙ v/‖v‖ with v the sum over classes of the
+    personal head's weights at the start of the visit.
+
+    A visit trains body, policy and personal head on CE(logits, y) + λ·MMD²(h, h_global); the global head is frozen, and
+    h_global are the features of the body as it was received. MMD² has RBF kernels of four widths.
+
+    What travels, averaged by p_k: the body, the policy, and for the global head (personal head + received global head)
+    / 2, as in the authors' code. What stays: the personal head. A client is judged by the received body, policy and
+    global head with its own personal head, as in the authors' code.
+
+    Decided here:
+    - The policy's softmax is the print's. The authors' code draws Gumbel noise (in evaluation too); ``noise gumbel``
+      does so in training only, because a judged model must give the same answer twice.
+    - A client on its first visit (and one judged before it) takes the global head as its personal one. In the authors'
+      code all start with the initial head, which is the same thing for clients that are there from the start.
+    - Before its first visit v comes from the head it starts with (authors' code: random numbers).
+    - BatchNorm's statistics travel with the body, as for every method here. The frozen body normalises by the
+      statistics of the batch, as the trained one does.
+    - Where clients differ in classes (or input width), the heads (or first layers) that do not agree stay with their
+      client: its global head is then the running mean of its own.
+    """
+
+    discrepancy: float = field(
+        default=5.0,
+        metadata={
+            "help": "weight λ of the MMD term between features of the trained and of the received body",
+            "low": 0.0,
+            "source": "Zhang et al. 2023",
+        },
+    )
+    noise: Literal["none", "gumbel"] = field(
+        default="none",
+        metadata={"help": "the policy's softmax in training: plain (the print), or with Gumbel noise (authors' code)"},
+    )
+
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
+
+    def extend(self, module: torch.nn.Module) -> torch.nn.Module:
+        from raysim.methods._conditional_policy import ConditionalClassifier
+
+        return ConditionalClassifier(module, noise=self.noise == "gumbel")
+
+    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+        from raysim.parameters import all_names
+
+        return {name for name in all_names(module) if not name.startswith(OWN)}
+
+    def init_server(self, model: FlatModel) -> Vector:
+        return model.take_shared()
+
+    def init_client(self, model: FlatModel) -> Vector:
+        return np.zeros(0, np.float32)  # nothing yet: `deploy` takes the global head
+
+    def message(self, server: Vector, client: int) -> Message:
+        return Message(server)
+
+    def deploy(self, model: FlatModel, message: Message, kept: Vector) -> None:
+        import torch
+
+        module = classifier(model)
+        model.load_shared(message.parameters)
+        if kept.size:
+            model.load_kept(kept)
+        else:
+            with torch.no_grad():
+                for own, received in zip(module.head.parameters(), module.global_head.parameters(), strict=True):
+                    own.copy_(received)
+        module.set_context()
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
+    ) -> tuple[Update, Vector]:
+        import torch
+
+        from raysim.training import train_epochs
+
+        self.deploy(model, message, kept)
+        trained = train_epochs(
+            model, data.train, visit, self.loss(model), trains=lambda name: not name.startswith(GLOBAL_HEAD)
+        )
+        module = classifier(model)
+        with torch.no_grad():
+            for own, received in zip(module.head.parameters(), module.global_head.parameters(), strict=True):
+                received.add_(own).mul_(0.5)
+        return Update(model.take_shared() - message.parameters, trained.metrics()), model.take_kept()
+
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
+        return server + updates.mean()
+
+    def loss(self, model: FlatModel) -> Loss:
+        """CE + λ·MMD²(features, features of the body as it is now)."""
+        from torch.nn.functional import cross_entropy
+
+        from raysim.methods._conditional_policy import discrepancy, frozen
+
+        received = frozen(classifier(model).body) if self.discrepancy else None
+
+        def value(module: Any, batch: Any) -> torch.Tensor:
+            features = module.body(batch.x)
+            plain = cross_entropy(module.predict(features), batch.y)
+            if received is None:
+                return plain
+            return plain + self.discrepancy * discrepancy(features, received(batch.x))
+
+        return value
+
+
+def classifier(model: FlatModel) -> ConditionalClassifier:
+    """The module that ``extend`` made."""
+    return cast("ConditionalClassifier", model.module)
+
+
+METHOD = FedCP

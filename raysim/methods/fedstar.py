@@ -1,0 +1,71 @@
+"""FedStar: clients share what they know of structure, and keep what they know of node features."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from raysim.errors import ConfigError
+from raysim.method import Context, Message, Traits, Update, Updates, Vector
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysim.parameters import FlatModel
+    from raysim.training import Visit
+    from workloads.data import ClientData
+
+STRUCTURE = "body.structure."
+
+
+@dataclass(frozen=True)
+class FedStar:
+    """FedStar: FedAvg of the structural channel alone; the feature channel and the head never leave their client.
+
+    Source: Tan et al. 2023, Federated learning on non-IID graphs via structural knowledge sharing (AAAI; arXiv
+    2211.13009); network and encodings are the model ``gin-star``. The channel is averaged by samples, as in the
+    authors' code. What a client keeps is its whole remaining model, from one visit to the next.
+    """
+
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
+    defaults: ClassVar[Mapping[str, object]] = {"model.name": "gin-star"}
+
+    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+        from raysim.parameters import all_names
+
+        names = {name for name in all_names(module) if name.startswith(STRUCTURE)}
+        if not names:
+            raise ConfigError(
+                f"fedstar shares a model's structural channel, and this model has no parameters named {STRUCTURE}*; "
+                "take --model gin-star, on a workload of graphs"
+            )
+        return names
+
+    def init_server(self, model: FlatModel) -> Vector:
+        return model.take_shared()
+
+    def init_client(self, model: FlatModel) -> Vector:
+        return model.take_kept()
+
+    def message(self, server: Vector, client: int) -> Message:
+        return Message(server)
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
+    ) -> tuple[Update, Vector]:
+        from raysim.training import train_epochs
+
+        self.deploy(model, message, kept)
+        trained = train_epochs(model, data.train, visit)
+        return Update(model.take_shared() - message.parameters, trained.metrics()), model.take_kept()
+
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
+        return server + updates.mean()
+
+    def deploy(self, model: FlatModel, message: Message, kept: Vector) -> None:
+        model.load_shared(message.parameters)
+        model.load_kept(kept)
+
+
+METHOD = FedStar

@@ -1,0 +1,144 @@
+"""FGSSL at graph level: features held together by class and in shape by the frozen global model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, cast
+
+from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysim.parameters import FlatModel
+    from raysim.training import Loss, Visit
+    from workloads.data import Batch, ClientData
+
+
+@dataclass(frozen=True)
+class FGSSL(GlobalModel):
+    """FGSSL: FedAvg with local loss CE + w₁ · contrast(h, ĥ, y) + w₂ · structure(h, ĥ).
+
+    Source: Huang et al. 2023, Federated graph semantic and structural learning (IJCAI; arXiv 2406.18937), its federated
+    node semantic contrast and graph structure distillation, read for graphs in place of nodes: h are the features
+    [B, h] of a batch's graphs in the model that trains, ĥ those of the model as it was received, frozen and in
+    evaluation mode. Departures: a graph is compared with all others of its batch (a node with its neighbours), and no
+    edges or features are dropped at random to make two views. One temperature serves both terms.
+    """
+
+    contrast: float = field(
+        default=1.0,
+        metadata={
+            "help": "weight w1 of the supervised contrast with the global model's features",
+            "low": 0.0,
+            "source": "Huang et al. 2023",
+        },
+    )
+    structure: float = field(
+        default=1.0,
+        metadata={
+            "help": "weight w2 of the distillation of the global model's similarities within a batch",
+            "low": 0.0,
+            "source": "Huang et al. 2023",
+        },
+    )
+    temperature: float = field(
+        default=0.5,
+        metadata={
+            "help": "what cosines are divided by before a softmax",
+            "low": 0.0,
+            "low_open": True,
+            "source": "Huang et al. 2023",
+        },
+    )
+
+    traits: ClassVar[Traits] = Traits(weighted_mean=True)
+    defaults: ClassVar[Mapping[str, object]] = {"model.name": "gin"}
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+    ) -> tuple[Update, None]:
+        from raysim.training import train_epochs
+
+        model.load_shared(message.parameters)
+        trained = train_epochs(model, data.train, visit, self.loss(model.module))
+        return Update(model.take_shared() - message.parameters, trained.metrics()), None
+
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
+        return server + updates.mean()
+
+    def loss(self, module: torch.nn.Module) -> Loss:
+        """The local loss, with the module's present values as the global model."""
+        import torch
+
+        from raysim.training import cross_entropy
+
+        if self.contrast == 0.0 and self.structure == 0.0:
+            return cross_entropy
+        start = cast(Any, module).body
+        frozen = {name: value.detach().clone() for name, value in [*start.named_parameters(), *start.named_buffers()]}
+
+        def global_features(body: torch.nn.Module, x: Any) -> torch.Tensor:
+            training = body.training
+            body.eval()
+            with torch.no_grad():
+                features: torch.Tensor = torch.func.functional_call(body, frozen, (x,))
+            body.train(training)
+            return features
+
+        def loss(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
+            parts: Any = module
+            features = parts.body(batch.x)
+            received = global_features(parts.body, batch.x)
+            total = torch.nn.functional.cross_entropy(parts.head(features), batch.y)
+            if self.contrast:
+                total = total + self.contrast * contrast_loss(features, received, batch.y, self.temperature)
+            if self.structure:
+                total = total + self.structure * structure_loss(features, received, self.temperature)
+            return total
+
+        return loss
+
+
+def contrast_loss(
+    features: torch.Tensor, received: torch.Tensor, labels: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """−(1/B) Σ_i 1/|P_i| Σ_{p ∈ P_i} log softmax_j(cos(h_i, ĥ_j)/T)_p, P_i the graphs of i's class, i among them.
+
+    The form of Khosla et al. 2020 (arXiv 2004.11362), Eq. 2, with local anchors and global partners.
+
+    Args:
+        features: h [B, h]. received: ĥ [B, h], no gradient. labels: y [B]. temperature: T > 0.
+    """
+    logs = (cosines(features, received) / temperature).log_softmax(dim=1)
+    positive = (labels[:, None] == labels[None, :]).to(logs.dtype)
+    return -((logs * positive).sum(dim=1) / positive.sum(dim=1)).mean()
+
+
+def structure_loss(features: torch.Tensor, received: torch.Tensor, temperature: float) -> torch.Tensor:
+    """(1/B) Σ_i KL(p̂_i ‖ p_i), p_i = softmax over j ≠ i of cos(h_i, h_j)/T and p̂_i the same of ĥ.
+
+    It is zero for a batch of one graph, which has no other to be similar to.
+    """
+    import torch
+
+    count = len(features)
+    if count < 2:
+        return features.new_zeros(())
+    others = ~torch.eye(count, dtype=torch.bool, device=features.device)
+
+    def logs(values: torch.Tensor) -> torch.Tensor:
+        return (cosines(values, values)[others].view(count, count - 1) / temperature).log_softmax(dim=1)
+
+    return torch.nn.functional.kl_div(logs(features), logs(received), reduction="batchmean", log_target=True)
+
+
+def cosines(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """cos(one_i, other_j) [B, B]; zero where a feature vector is zero (all units of a ReLU off)."""
+    from torch.nn.functional import normalize
+
+    return normalize(one, dim=1) @ normalize(other, dim=1).T
+
+
+METHOD = FGSSL

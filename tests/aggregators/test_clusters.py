@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from aggregators.clusters import largest_norm, mean_norm, minimum_cut, similarities, split
+
+
+def gram_of(*updates: list[float]) -> np.ndarray:
+    vectors = np.array(updates, np.float64)
+    return np.asarray(vectors @ vectors.T)
+
+
+PLANTED = gram_of([1.0, 0.1], [-0.9, 0.0], [1.1, -0.1], [-1.0, 0.05], [-0.2, 0.0])
+"""Clients 0 and 2 go right, 1, 3 and 4 go left; their sum is (0, 0.05)."""
+
+
+def test_norms_by_hand() -> None:
+    gram = gram_of([3.0, 0.0], [0.0, -4.0])
+    assert mean_norm(gram) == pytest.approx(2.5) and largest_norm(gram) == pytest.approx(4.0)
+    assert mean_norm(PLANTED) == pytest.approx(0.05 / 5) and largest_norm(PLANTED) == pytest.approx(np.sqrt(1.22))
+    assert mean_norm(np.array([[1.0, -1.0], [-1.0, 1.0 - 1e-12]])) == 0.0  # rounding below zero
+
+
+def test_similarities_by_hand() -> None:
+    found = similarities(gram_of([2.0, 0.0], [0.0, 3.0], [-1.0, 0.0], [1.0, 1.0], [0.0, 0.0]))
+    half = 1 + np.sqrt(0.5)
+    assert found[0] == pytest.approx([2, 1, 0, half, 1]) and found[1, 3] == pytest.approx(half)
+    assert found[4].tolist() == [1, 1, 1, 1, 1]  # an update of zero goes in no direction
+
+
+def test_a_planted_pair_of_clusters_is_found() -> None:
+    assert split(PLANTED, 0.05, 0.1) == ([0, 2], [1, 3, 4])
+
+
+def test_conditions_of_a_split() -> None:
+    assert split(PLANTED, 0.01, 0.1) is None  # ‖mean‖ = 0.01 is not below
+    assert split(PLANTED, 0.0101, 0.1) is not None
+    assert split(PLANTED, 0.05, 1.2) is None  # no update is longer than √1.22 = 1.1045
+    assert split(PLANTED, 0.05, 1.1) is not None
+    moving = gram_of([1.0, 0.0], [-1.0, 0.0], [1.0, 0.0], [-0.7, 0.0])
+    assert split(moving, 0.05, 0.1) is None  # ‖mean‖ = 0.075: the clients still agree on a way
+    assert split(gram_of([1.0], [-1.0]), 0.05, 0.1) is None  # two clients stay together
+    assert split(gram_of([1.0], [-1.0], [0.0]), 0.05, 0.1) is not None
+    assert split(gram_of([0.0]), 0.05, 0.1) is None
+
+
+@given(st.integers(2, 6), st.integers(0, 10_000))
+@settings(max_examples=40, deadline=None)
+def test_the_cut_is_the_least_of_all(count: int, seed: int) -> None:
+    weights = np.random.default_rng(seed).integers(0, 5, (count, count)).astype(float)
+    weights = weights + weights.T
+
+    def cut(side: tuple[int, ...]) -> float:
+        rest = [vertex for vertex in range(count) if vertex not in side]
+        return float(weights[np.ix_(list(side), rest)].sum())
+
+    first, second = minimum_cut(weights)
+    assert sorted(first + second) == list(range(count)) and first[0] == 0 and second
+    least = min(cut(side) for size in range(1, count) for side in combinations(range(count), size))
+    assert cut(tuple(first)) == least
+
+
+def test_one_client_cannot_be_cut() -> None:
+    with pytest.raises(ValueError, match="at least two"):
+        minimum_cut(np.ones((1, 1)))

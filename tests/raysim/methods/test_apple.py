@@ -1,0 +1,250 @@
+"""APPLE: gradients against autograd, a visit by hand, p's start and pull, and what leaves a client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.func import functional_call
+
+from raysim import tree
+from raysim.method import Context, Message, Update, Updates
+from raysim.methods.apple import Apple, Kept, Server, cosine_decay, joined
+from raysim.methods.fedavg import FedAvg
+from raysim.parameters import FlatModel
+from raysim.sections import Training
+from raysim.simulation import run
+from raysim.training import Visit
+from workloads.data import Batch, ClientData
+from workloads.models.classifier import Classifier
+
+
+class Fixed:
+    """The same batch, a few times."""
+
+    def __init__(self, x: torch.Tensor, y: torch.Tensor, times: int = 1) -> None:
+        self.batch, self.times = Batch(x, y), times
+
+    def __len__(self) -> int:
+        return self.times * len(self.batch)
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        for _ in range(self.times):
+            yield self.batch
+
+
+def visit_and_data(x: torch.Tensor, y: torch.Tensor, times: int = 1, **training: Any) -> tuple[Visit, ClientData]:
+    samples = Fixed(x, y, times)
+    options = {"learning_rate": 0.5, **training}
+    return Visit(0, 2, 1, 1, 0.5, Training(**options), classes=2), ClientData(1, "one", samples, samples)
+
+
+def kept(clients: list[int], weights: list[float], own: Any = (), client: int = 1, samples: int = 2) -> Kept:
+    return Kept(client, samples, np.array(own, np.float32), np.array(clients, np.int64), np.array(weights))
+
+
+def context(round: int, rounds: int = 10) -> Context:
+    return Context(seed=0, round=round, rounds=rounds, learning_rate=0.1, shared_parameter_count=0)
+
+
+def test_pull_decays_by_a_cosine_over_the_first_rounds() -> None:
+    assert [cosine_decay(r, 4) for r in range(6)] == pytest.approx([1, 0.8535534, 0.5, 0.1464466, 0, 0])
+    assert cosine_decay(0, 0.0) == 0.0
+    server = Server(np.zeros(1, np.float32), {}, {}, 9.0)
+    updates = Updates((0,), np.array([1]), (Update(np.zeros(1, np.float32)),))
+    method = Apple(mu=0.5, proximal_share=0.4)
+    found = [method.aggregate(server, updates, context(round)).proximal for round in (1, 2, 3, 4, 5)]
+    assert found == pytest.approx([0.5 * value for value in (0.8535534, 0.5, 0.1464466, 0, 0)])
+
+
+def test_weights_of_cores_met_for_the_first_time() -> None:
+    assert joined(np.zeros(0, np.int64), np.zeros(0), np.array([3, 5]), np.array([0.25, 0.75])).tolist() == [0.25, 0.75]
+    # Clients 2 and 7 are new, with 0.1 + 0.3 in all: what was learned shrinks to 60 %.
+    after = joined(np.array([4, 5]), np.array([1.5, -0.5]), np.array([2, 4, 5, 7]), np.array([0.1, 0.4, 0.2, 0.3]))
+    assert after == pytest.approx([0.1, 0.9, -0.3, 0.3])
+
+
+@given(st.lists(st.tuples(st.integers(1, 50), st.booleans()), min_size=1, max_size=8))
+def test_untouched_weights_stay_the_start_weights(clients: list[tuple[int, bool]]) -> None:
+    samples, old = np.array([count for count, _ in clients]), np.array([known for _, known in clients])
+    everyone = np.arange(len(clients))
+    before = Apple().start_weights(samples[old]) if old.any() else np.zeros(0)
+    after = joined(everyone[old], before, everyone, Apple().start_weights(samples))
+    np.testing.assert_allclose(after, samples / samples.sum(), rtol=1e-12)
+    assert Apple(start="uniform").start_weights(samples).tolist() == [1 / len(clients)] * len(clients)
+
+
+@pytest.mark.parametrize("shared", [("body.weight", "body.bias", "head.weight", "head.bias"), ("body.weight",)])
+@pytest.mark.parametrize("core_rate", ["clients", "print"])
+def test_gradients_against_autograd(shared: tuple[str, ...], core_rate: Any) -> None:
+    generator = torch.Generator().manual_seed(0)
+    module = Classifier(nn.Linear(3, 4), nn.Linear(4, 2))  # type: ignore[arg-type]
+    model = FlatModel(module, shared)
+    initial = model.buffer.clone()
+    d, x, y = len(model.shared), torch.randn(5, 3, generator=generator), torch.tensor([0, 1, 1, 0, 1])
+    cores = torch.randn(3, d, generator=generator)
+    p, start = torch.tensor([0.7, -0.2, 0.4], dtype=torch.float64), torch.tensor([3, 5, 2], dtype=torch.float64) / 10
+
+    # The whole graph: p and the own core → personal model → loss + pull.
+    core, weights = cores[1].clone().requires_grad_(), p.clone().requires_grad_()
+    others = model.take_kept()
+    local = torch.tensor(others, requires_grad=True)
+    flat = torch.cat([local, weights.float() @ torch.stack([cores[0], core, cores[2]])])
+    tensors = {entry.name: flat[entry.start : entry.stop].view(entry.shape) for entry in model.entries}
+    pull = 0.3 / 2 * (weights - start).square().sum()
+    (nn.functional.cross_entropy(functional_call(module, tensors, (x,)), y) + pull).backward()
+    assert core.grad is not None and weights.grad is not None and local.grad is not None
+
+    method = Apple(relation_learning_rate=0.2, core_rate=core_rate)
+    extra = {
+        "others": np.array([0, 4]),
+        "samples": np.array([3, 2]),
+        "proximal": 0.3,
+        "core 0": cores[0].numpy(),
+        "core 4": cores[2].numpy(),
+    }
+    visit, data = visit_and_data(x, y)
+    assert data.samples == 5 and torch.equal(model.buffer, initial)
+    update, after = method.train(
+        model, data, Message(cores[1].numpy(), extra), kept([0, 1, 4], p.tolist(), others), visit
+    )
+    scale = 3 if core_rate == "clients" else 1
+    np.testing.assert_allclose(update.delta, -0.5 * scale * core.grad.numpy(), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(after.weights, p.numpy() - 0.2 * weights.grad.numpy(), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(after.own, others - 0.5 * local.grad.numpy(), rtol=1e-4, atol=1e-6)
+    assert after.clients.tolist() == [0, 1, 4] and (after.client, after.samples) == (1, 5)
+    assert update.metrics["own_weight"] == after.weights[1]
+    # Judged by the combination of what it has learned.
+    server = Server(cores[1].numpy(), {0: cores[0].numpy(), 1: core.detach().numpy(), 4: cores[2].numpy()}, {}, 0.0)
+    server = Server(server.start, server.cores, {0: 3, 1: 5, 4: 2}, 0.0)
+    method.deploy(model, method.message(server, 1), after)
+    torch.testing.assert_close(model.shared, torch.tensor(after.weights).float() @ cores)
+    np.testing.assert_array_equal(model.take_kept(), after.own)
+
+
+def linear(method: Any) -> FlatModel:
+    module = nn.Linear(1, 2, bias=False)
+    module.weight.data.zero_()
+    return FlatModel(module, method.shared_names(module))
+
+
+def sigmoid(x: float) -> float:
+    return float(1 / (1 + np.exp(-x)))
+
+
+def test_a_visit_of_two_steps_by_hand() -> None:
+    # Cores (1, -1) and (-1, 1), p = p0 = (1/2, 1/2), input 1, label 0. Step 1: personal model 0, g = (-1/2, 1/2);
+    # own core + 1/2 · 2 · 1/2 · 1/2 = 5/4; p - 0.1 (±1) = (0.6, 0.4). Step 2: personal model
+    # ±(0.6 · 5/4 - 0.4) = ±0.35.
+    method = Apple(relation_learning_rate=0.1)
+    extra = {"others": np.array([4]), "samples": np.array([2]), "proximal": 3.0, "core 4": np.float32([-1, 1])}
+    visit, data = visit_and_data(torch.ones(1, 1), torch.tensor([0]), times=2)
+    message = Message(np.float32([1, -1]), extra)
+    update, after = method.train(linear(method), data, message, method.init_client(linear(method)), visit)
+    miss = 1 - sigmoid(0.7)
+    own = 1.25 + 0.5 * 2 * 0.6 * miss
+    assert update.delta == pytest.approx([own - 1, 1 - own], abs=1e-6)
+    expected = [0.6 - 0.1 * (-2.5 * miss + 3 * 0.1), 0.4 - 0.1 * (2 * miss - 3 * 0.1)]
+    assert after.weights == pytest.approx(expected, abs=1e-6)
+    assert after.clients.tolist() == [1, 4] and update.metrics["steps"] == 2
+
+
+def test_optimiser_acts_on_the_own_core() -> None:
+    # Decay 0.1 of the core (2, 0), not of the personal model: -lr · 0.1 · 2 beside the gradient of the personal model.
+    method = Apple(relation_learning_rate=0.0)
+    extra = {"others": np.array([4]), "samples": np.array([1]), "proximal": 0.0, "core 4": np.float32([-2, 0])}
+    visit, data = visit_and_data(torch.ones(1, 1), torch.tensor([0]), weight_decay=0.1)
+    update, _ = method.train(linear(method), data, Message(np.float32([2, 0]), extra), kept([1, 4], [0.5, 0.5]), visit)
+    assert update.delta == pytest.approx([0.25 - 0.1, -0.25], abs=1e-6)
+
+
+def test_messages_and_aggregation() -> None:
+    method = Apple(start="samples")
+    server = method.init_server(linear(method))
+    first = method.message(server, 3)
+    assert first.parameters is server.start and first.extra["others"].size == 0
+    updates = Updates((3, 5), np.array([1, 3]), (Update(np.float32([4, 0])), Update(np.float32([0, 8]))))
+    server = method.aggregate(server, updates, context(1))
+    assert {client: core.tolist() for client, core in server.cores.items()} == {3: [4, 0], 5: [0, 8]}
+    assert server.start.tolist() == [1, 6] and server.samples == {3: 1, 5: 3}
+    own, other = method.message(server, 3), method.message(server, 5)
+    # Each core is one array for all, and nobody gets one twice.
+    assert own.parameters is other.extra["core 3"] and own.extra["core 5"] is other.parameters
+    assert set(own.extra) == {"others", "samples", "proximal", "core 5"}
+    assert method.message(server, 9).parameters is server.start
+    # A client that was not sampled keeps its core; a new one starts from the mean.
+    later = method.aggregate(server, Updates((9,), np.array([4]), (Update(np.float32([1, 1])),)), context(2))
+    assert later.cores[3] is server.cores[3] and later.cores[9].tolist() == [2, 7]
+    assert later.start == pytest.approx([1 / 8 * 4 + 1 / 2 * 2, 3 / 8 * 8 + 1 / 2 * 7])
+    # A new client is judged by the mean, in its first visit too.
+    model = linear(method)
+    method.deploy(model, method.message(server, 9), method.init_client(model))
+    assert model.take_shared().tolist() == [1, 6]
+    found = method.combination(model, method.message(server, 9), kept([], [], client=9, samples=4))
+    assert found.weights.tolist() == [1 / 8, 3 / 8, 1 / 2] and found.own == 2
+    found.enter()
+    assert model.take_shared().tolist() == [1, 6]
+
+
+def test_first_round_then_start_weights_are_fedavg(make_visits: Callable[..., Any]) -> None:
+    visits = make_visits(method__name="apple")
+    method, average = visits.method, FedAvg()
+    model = visits.worker.model(0)
+    server, theta = method.init_server(model), model.take_shared()
+    clients = tuple(range(visits.worker.federation.clients))
+    new = method.init_client(model)
+    trained = {client: visits.train(client, method.message(server, client), new) for client in clients}
+    worker = visits.worker
+    plain = [
+        average.train(worker.model(client), worker.data(client), Message(theta), None, visits.visit(client))[0]
+        for client in clients
+    ]
+    for client, expected in zip(clients, plain, strict=True):
+        assert np.array_equal(trained[client][0].delta, expected.delta)
+        assert trained[client][1].weights.tolist() == [1.0]
+    samples = np.array([visits.worker.federation.samples(client) for client in clients])
+    server = method.aggregate(server, Updates(clients, samples, tuple(u for u, _ in trained.values())), context(1))
+    model = visits.worker.model(0)
+    method.deploy(model, method.message(server, 0), trained[0][1])
+    expected_model = average.aggregate(theta, Updates(clients, samples, tuple(plain)), context(1))
+    np.testing.assert_allclose(model.take_shared(), expected_model, atol=1e-6)
+
+
+def test_only_the_core_leaves_a_client(make_visits: Callable[..., Any]) -> None:
+    visits = make_visits(method__name="apple", model__name="mobilenet", model__width=0.1)
+    model = visits.worker.model(0)
+    assert not any(entry.shared != entry.parameter for entry in model.entries)  # running statistics stay
+    message = visits.method.message(visits.method.init_server(model), 0)
+    update, state = visits.train(0, message, visits.method.init_client(model))
+    assert not update.extra and update.delta.size == model.shared_parameter_count
+    assert state.own.size == model.buffer.numel() - update.delta.size > 0
+    again, same = visits.train(0, message, visits.method.init_client(model))
+    assert tree.equal((update, state), (again, same))
+
+
+def test_learns_on_digits(make_config: Callable[..., Any]) -> None:
+    options = {"schedule__rounds": 6, "training__steps_per_epoch": 0, "method__relation_learning_rate": 0.01}
+    result = run(make_config("digits", method__name="apple", workload__alpha=0.3, **options))
+    accuracy = result.rounds["accuracy"].tolist()
+    assert accuracy[-1] > 0.8 and accuracy[-1] > accuracy[0]
+    assert result.clients["own_weight"].nunique() > 5
+
+
+GRAPHS = {"model__name": "gin", "workload__name": "toy-graphs", "workload__graphs_per_client": 20}
+
+
+def test_graph_clients_share_what_agrees(make_config: Callable[..., Any], make_visits: Callable[..., Any]) -> None:
+    worker = make_visits(method__name="apple", **GRAPHS).worker
+    model = worker.model(0)
+    other = {entry.name: entry.shape for entry in worker.model(1).entries}
+    local = {entry.name for entry in model.entries if entry.shape != other[entry.name]}
+    stays = {entry.name for entry in model.entries if entry.parameter and not entry.shared}
+    assert local and local <= stays and any(entry.shared for entry in model.entries)
+    rounds = run(make_config("graphs", method__name="apple", **GRAPHS)).rounds
+    assert rounds["loss"].notna().all() and rounds["train_loss"].iloc[-1] < rounds["train_loss"].iloc[0]

@@ -1,0 +1,179 @@
+"""FedSSP: what is shared, the running mean and the loss by hand, and the preference in training and evaluation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from raysim import tree
+from raysim.errors import ConfigError
+from raysim.method import Context, Message, Update, Updates
+from raysim.methods.fedssp import FedSSP, RunningMean, Server, preference_step, regularised_loss
+from raysim.parameters import FlatModel
+from raysim.simulation import run
+from workloads.data import Batch
+from workloads.models.classifier import Classifier
+from workloads.models.preference import WithPreference
+
+GRAPHS: dict[str, Any] = {
+    "method__name": "fedssp",
+    "workload__name": "toy-graphs",
+    "workload__clients": 3,
+    "workload__graphs_per_client": 20,
+    "model__name": "spectral",
+    "model__hidden": 8,
+    "model__heads": 2,
+    "model__layers": 1,
+    "training__steps_per_epoch": 0,
+    "training__batch_size": 8,
+}
+
+
+def linear_model() -> FlatModel:
+    """body and head are the identity on two features, q = (0.5, −0.5)."""
+    body, head = torch.nn.Linear(2, 2, bias=False), torch.nn.Linear(2, 2, bias=False)
+    model = WithPreference(Classifier(body, head))
+    with torch.no_grad():
+        body.weight.copy_(torch.eye(2))
+        head.weight.copy_(torch.eye(2))
+        model.preference.copy_(torch.tensor([0.5, -0.5]))
+    return FlatModel(model, ())
+
+
+def test_the_running_mean_over_two_batches() -> None:
+    """β = 0.5 from 0: ½·(2, 4) = (1, 2), then ½·(1, 2) + ½·(6, 0) = (3.5, 1). Gradients enter by the batch alone."""
+    mean = RunningMean(0.5)
+    mean.reset()
+    first = torch.tensor([[1.0, 3.0], [3.0, 5.0]], requires_grad=True)
+    assert mean.add(first).tolist() == [1.0, 2.0]
+    second = torch.tensor([[6.0, 0.0]], requires_grad=True)
+    found = mean.add(second)
+    found.sum().backward()
+    assert found.tolist() == [3.5, 1.0] and mean.numpy().tolist() == [3.5, 1.0]
+    assert first.grad is None and second.grad is not None and second.grad.tolist() == [[0.5, 0.5]]
+    mean.reset()
+    assert mean.add(second.detach()).tolist() == [3.0, 0.0]
+
+
+def test_the_loss_over_two_batches_by_hand() -> None:
+    """Batch (2, 4), then (6, 0), μ̄ = (1, 1), τ = 3: terms 3·½·mean(0, 1) = 0.75 and 3·½·mean(6.25, 0) = 4.6875."""
+    model = linear_model()
+    mean = RunningMean(0.5)
+    loss = regularised_loss(model, np.array([1.0, 1.0], np.float32), mean, 3.0)
+    for inputs, label, term in (([[2.0, 4.0]], 1, 0.75), ([[6.0, 0.0]], 0, 4.6875)):
+        x, y = torch.tensor(inputs), torch.tensor([label])
+        entropy = cross_entropy(x + torch.tensor([0.5, -0.5]), y)
+        np.testing.assert_allclose(float(loss(model.module, Batch(x, y)).detach()), float(entropy) + term, rtol=1e-6)
+
+
+def test_without_a_global_mean_the_loss_is_cross_entropy_with_the_preference() -> None:
+    model = linear_model()
+    x, y = torch.tensor([[2.0, 4.0]]), torch.tensor([1])
+    loss = regularised_loss(model, np.zeros(0, np.float32), RunningMean(0.5), 3.0)
+    assert torch.equal(loss(model.module, Batch(x, y)), cross_entropy(model.module(x), y))
+
+
+def test_the_preference_follows_plain_sgd() -> None:
+    model = linear_model()
+    step = preference_step(model, 0.1)
+    x, y = torch.tensor([[2.0, 4.0]]), torch.tensor([0])
+    model.gradient.zero_()
+    cross_entropy(model.module(x), y).backward()
+    probability = torch.softmax(torch.tensor([2.5, 3.5]), 0)
+    step(model)
+    expected = torch.tensor([0.5, -0.5]) - 0.1 * (probability - torch.tensor([1.0, 0.0]))
+    torch.testing.assert_close(model.module.preference.data, expected)  # type: ignore[union-attr]
+
+
+def test_averaging_is_uniform_whatever_the_samples() -> None:
+    each = tuple(
+        Update(np.full(2, value, np.float32), {}, {"mean": np.full(2, 10 * value, np.float32)}) for value in (1, 2, 6)
+    )
+    updates = Updates((0, 1, 2), np.array([100, 1, 1]), each)
+    server = FedSSP().aggregate(Server(np.ones(2, np.float32), np.zeros(0, np.float32)), updates, context())
+    np.testing.assert_allclose(server.parameters, [4.0, 4.0])
+    np.testing.assert_allclose(server.mean, [30.0, 30.0])
+
+
+def context() -> Context:
+    return Context(0, 1, 1, 0.1, 2)
+
+
+def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(make_visits: Callable[..., Any]) -> None:
+    visits = make_visits(**GRAPHS)
+    model = visits.worker.model(0)
+    shared = {entry.name for entry in model.entries if entry.shared}
+    prefixes = ("body.eigenvalue_encoder.", "body.filter_encoder.")
+    own = {name: p for name, p in model.module.named_parameters() if name.startswith(prefixes)}
+    assert shared == set(own)  # parameters only: BatchNorm's statistics are buffers and stay
+    update, kept = visits.train(0, Message(model.take_shared(), {"mean": np.zeros(0, np.float32)}), model.take_kept())
+    values = sum(parameter.numel() for parameter in own.values())
+    assert update.delta.shape == (values,) and set(update.extra) == {"mean"}
+    # 8 is the width of the features: the client uploads its encoders and one mean vector, in float32.
+    assert tree.nbytes(update.delta) + tree.nbytes(update.extra) == 4 * (values + 8)
+    assert np.abs(update.delta).min() >= 0 and np.abs(update.delta).max() > 0
+    assert len(kept) == model.buffer.numel() - values
+
+
+def test_shares_of_the_ablation(make_visits: Callable[..., Any]) -> None:
+    names = {}
+    for share in ("nothing", "spectral", "rest", "everything"):
+        model = make_visits(**GRAPHS, method__share=share).worker.model(0)
+        names[share] = {entry.name for entry in model.entries if entry.shared}
+    assert names["nothing"] == set()
+    assert names["spectral"] | names["rest"] == names["everything"]
+    assert not names["spectral"] & names["rest"] and names["rest"]
+    # Clients differ in node features and classes: the layers of these widths agree on no two of them.
+    assert not any(name.startswith(("body.node_encoder.0.weight", "head.weight")) for name in names["everything"])
+    assert "preference" not in names["everything"]
+
+
+def test_statistics_are_shared_on_request(make_visits: Callable[..., Any]) -> None:
+    model = make_visits(**GRAPHS, method__share_statistics=True).worker.model(0)
+    shared = {entry.name for entry in model.entries if entry.shared}
+    assert "body.filter_encoder.1.running_mean" in shared
+    assert "body.convolutions.0.ffn.1.running_mean" not in shared
+
+
+def test_a_client_is_judged_with_its_preference(make_visits: Callable[..., Any]) -> None:
+    visits = make_visits(**GRAPHS)
+    model = visits.worker.model(0)
+    kept = visits.worker.first_state(0)
+    message = Message(visits.worker.model(0).take_shared(), {"mean": np.zeros(0, np.float32)})
+    batch = next(iter(visits.worker.data(0).test.batches(4)))
+    place = next(entry for entry in model.entries if entry.name == "preference")
+    assert place.start < len(kept) and not place.shared
+    outputs = []
+    for value in (0.0, 3.0):
+        mine = kept.copy()
+        mine[place.start : place.stop] = value
+        deployed = visits.worker.deployed(0, message, mine)
+        deployed.module.eval()
+        outputs.append(deployed.module(batch.x).detach())
+    shift = deployed.module.head.weight.sum(dim=1) * 3.0  # type: ignore[union-attr]
+    torch.testing.assert_close(outputs[1] - outputs[0], shift.expand_as(outputs[0]), atol=1e-5, rtol=1e-4)
+
+
+def test_a_run_learns_preferences_and_sends_the_mean_from_round_two(make_config: Callable[..., Any]) -> None:
+    result = run(make_config("ssp", **GRAPHS, evaluation__every=1))
+    assert result.rounds["validation_accuracy"].notna().all()
+    # Round 2's messages hold μ̄ (8 floats for each of 3 clients) besides the encoders.
+    down = result.rounds["bytes_down"].tolist()
+    assert down[1] - down[0] == 3 * 8 * 4 and down[2] == down[1]
+
+
+def test_no_preference_with_nothing_shared_is_local(make_config: Callable[..., Any]) -> None:
+    alone = run(make_config("alone", **GRAPHS, method__share="nothing", method__preference=False))
+    local = run(make_config("local", **{**GRAPHS, "method__name": "local"}))
+    for column in ("accuracy", "loss", "train_loss"):
+        assert alone.rounds[column].tolist() == local.rounds[column].tolist()
+
+
+def test_a_model_without_spectral_encoders_is_refused() -> None:
+    with pytest.raises(ConfigError, match="--model spectral"):
+        FedSSP().shared_names(Classifier(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)))

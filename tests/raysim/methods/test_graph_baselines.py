@@ -1,0 +1,69 @@
+"""The graph baselines on small generated graphs with a structure of their own for each client."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim.config import RunConfig, default_config
+from raysim.errors import ConfigError
+from raysim.methods.fedstar import FedStar
+from raysim.simulation import run
+from workloads.data import Task
+from workloads.models.graph_options import Gin, GraphSage, StructuralGin
+
+GRAPHS: dict[str, Any] = {"workload__name": "toy-graphs", "workload__clients": 3, "model__hidden": 8}
+
+
+def test_their_models() -> None:
+    assert default_config("fedsage").model == GraphSage() and default_config("fedstar").model == StructuralGin()
+    # Over what the workload asks for, under what the user says.
+    assert default_config("fedsage", "toy-graphs").model == GraphSage()
+    assert default_config("fedsage", "toy-graphs", "gin").model == Gin()
+
+
+def test_fedsage_is_fedavg_on_graphsage(make_visits: Callable[..., Any]) -> None:
+    deltas = []
+    for method in ("fedsage", "fedavg"):
+        visits = make_visits(method__name=method, model__name="graphsage", **GRAPHS)
+        message = visits.method.message(visits.method.init_server(visits.worker.model(0)), 0)
+        deltas.append(visits.train(0, message)[0].delta)
+    assert np.array_equal(*deltas) and deltas[0].any()
+
+
+def test_fedstar_shares_the_structural_channel_and_nothing_else() -> None:
+    module = StructuralGin(layers=2, hidden=4).build(Task((3,), 2, "graph"))
+    shared = FedStar().shared_names(module)
+    layer = {f"body.structure.convolutions.{number}.{name}" for number in (0, 1) for name in ("linear.weight", "bias")}
+    assert shared == {"body.structure.embedding.weight", "body.structure.embedding.bias"} | layer
+    with pytest.raises(ConfigError, match=r"no parameters named body\.structure\.\*; take --model gin-star"):
+        FedStar().shared_names(Gin().build(Task((3,), 2, "graph")))
+
+
+def test_fedstar_sends_only_the_channel_and_goes_on_from_its_own_model(make_visits: Callable[..., Any]) -> None:
+    visits = make_visits(method__name="fedstar", model__name="gin-star", **GRAPHS)
+    method, model = visits.method, visits.worker.model(0)
+    sizes = {name: parameter.numel() for name, parameter in model.module.named_parameters()}
+    channel = sum(size for name, size in sizes.items() if name.startswith("body.structure."))
+    message = method.message(method.init_server(model), 0)
+    first = method.init_client(model)
+    assert message.parameters.size == channel and first.size == sum(sizes.values()) - channel
+    update, second = visits.train(0, message, first)
+    assert update.delta.size == channel and update.delta.any() and not np.array_equal(first, second)
+    assert not update.extra
+    again, third = visits.train(0, message, second)
+    assert not np.array_equal(again.delta, update.delta)
+    model = visits.worker.model(0)
+    method.deploy(model, message, third)
+    assert np.array_equal(model.take_kept(), third) and np.array_equal(model.take_shared(), message.parameters)
+
+
+@pytest.mark.parametrize("method", ["gcfl", "fedsage", "fgssl", "fedstar"])
+def test_two_rounds_on_graphs(make_config: Callable[..., RunConfig], method: str) -> None:
+    model = {"fedsage": "graphsage", "fedstar": "gin-star"}.get(method, "gin")
+    options = GRAPHS | {"method__name": method, "model__name": model, "schedule__rounds": 2}
+    found = run(make_config("graphs", **options)).rounds
+    assert found["accuracy"].between(0, 1).all() and found["train_loss"].notna().all()

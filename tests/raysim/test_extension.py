@@ -1,0 +1,86 @@
+"""What a method adds to the user's model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from raysim import seeds
+from raysim.config import build
+from raysim.errors import ConfigError
+from raysim.extension import extended
+from raysim.methods.fedavg import FedAvg
+from raysim.worker import Worker
+from workloads.models.classifier import Classifier
+
+
+class Shifted(nn.Module):
+    """logits + shift, the shift drawn at random."""
+
+    def __init__(self, module: Any) -> None:
+        super().__init__()
+        self.body, self.head = module.body, module.head
+        self.shift = nn.Parameter(torch.randn(module.head.out_features))
+
+    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.head(self.body(inputs)) + self.shift
+        return result
+
+
+@dataclass(frozen=True)
+class Shifting(FedAvg):
+    def extend(self, module: nn.Module) -> nn.Module:
+        return Shifted(module)
+
+
+def classifier(width: int) -> Classifier:
+    return Classifier(nn.Linear(width, 3), nn.Linear(3, 2))
+
+
+def test_a_method_without_extend_has_the_model_itself() -> None:
+    module = classifier(4)
+    state = torch.get_rng_state()
+    assert extended(FedAvg(), module, 0) is module
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_what_is_added_is_the_same_for_models_of_any_size() -> None:
+    with torch.random.fork_rng():
+        torch.manual_seed(5)
+        small = extended(Shifting(), classifier(4), 7)
+        large = extended(Shifting(), classifier(40), 7)
+        other = extended(Shifting(), classifier(4), 8)
+    assert torch.equal(small.get_parameter("shift"), large.get_parameter("shift"))
+    assert not torch.equal(small.get_parameter("shift"), other.get_parameter("shift"))
+
+
+def test_a_worker_extends_every_model_and_leaves_the_global_stream() -> None:
+    config = build([{"method.name": "fedavg", "model.name": "mlp", "workload.clients": 2, "engine.backend": "inline"}])
+    federation = config.workload.load(lambda purpose: seeds.numpy_generator(0, purpose))
+    plain = Worker(config, federation)
+    worker = Worker(config, federation)
+    worker.method = Shifting()
+    state = torch.get_rng_state()
+    model = worker.model(0)
+    assert torch.equal(torch.get_rng_state(), state)
+    names = {entry.name: entry.shared for entry in model.entries}
+    assert names["shift"] and names["head.weight"] and names["body.1.weight"]
+    assert model.buffer.numel() == plain.model(0).buffer.numel() + 10
+    # The model's own initial values are those of every other method.
+    assert torch.equal(model.module.get_parameter("head.weight"), plain.model(0).module.get_parameter("head.weight"))
+    x = torch.rand(3, 1, 8, 8)
+    difference = model.module(x) - plain.model(0).module(x)
+    torch.testing.assert_close(difference, model.module.get_parameter("shift").expand(3, -1), rtol=0, atol=1e-6)
+
+
+def test_something_else_than_a_module_is_refused() -> None:
+    class Nothing:
+        def extend(self, module: nn.Module) -> None:
+            return None
+
+    with torch.random.fork_rng(), pytest.raises(ConfigError, match=r"Nothing\.extend must return .* not NoneType"):
+        extended(Nothing(), classifier(4), 0)

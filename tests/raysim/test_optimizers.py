@@ -1,0 +1,60 @@
+"""The optimisers have the bits of torch's classes, and do not load its compiler."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+
+from raysim.optimizers import make
+from raysim.sections import Training
+
+SETTINGS = [
+    Training(learning_rate=0.1),
+    Training(learning_rate=0.1, momentum=0.9),
+    Training(learning_rate=0.1, momentum=0.5, weight_decay=0.01),
+    Training(optimizer="adamw", learning_rate=0.01),
+    Training(optimizer="adamw", learning_rate=0.01, weight_decay=0.1),
+]
+
+
+@pytest.mark.parametrize("training", SETTINGS)
+def test_ten_steps_have_the_bits_of_torchs_own_optimiser(training: Training) -> None:
+    start = [torch.randn(5, generator=torch.Generator().manual_seed(1)), torch.randn(3)]
+    ours, theirs = ([torch.nn.Parameter(part.clone()) for part in start] for _ in range(2))
+    mine = make(ours, training, training.learning_rate)
+    reference: Any
+    if training.optimizer == "adamw":
+        reference = torch.optim.AdamW(theirs, lr=training.learning_rate, weight_decay=training.weight_decay)
+    else:
+        reference = torch.optim.SGD(
+            theirs, lr=training.learning_rate, momentum=training.momentum, weight_decay=training.weight_decay
+        )
+    for _ in range(10):
+        for left, right in zip(ours, theirs, strict=True):
+            left.grad = torch.randn(left.shape)
+            right.grad = left.grad.clone()
+        mine.step()
+        reference.step()
+    assert all(torch.equal(left, right) for left, right in zip(ours, theirs, strict=True))
+    assert not torch.equal(ours[0], start[0])
+
+
+def test_a_visit_does_not_load_torchs_compiler() -> None:
+    code = """
+import sys
+from raysim.config import build
+from raysim.simulation import run
+run(build([{"workload.clients": 2, "workload.limit": 100, "model.name": "mlp", "schedule.rounds": 1,
+            "engine.backend": "inline", "output": sys.argv[1]}]))
+assert "torch._dynamo" not in sys.modules, "the compiler was loaded"
+"""
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        done = subprocess.run([sys.executable, "-c", code, str(Path(folder) / "run")], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

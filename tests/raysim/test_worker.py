@@ -1,0 +1,133 @@
+"""Clients whose models differ: what agrees is shared, the rest stays with each client, and no method need know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim import seeds
+from raysim.config import RunConfig, build
+from raysim.errors import RaysimError
+from raysim.method import Message
+from raysim.results import comparable
+from raysim.simulation import load_federation, run
+from raysim.training import Visit
+from raysim.worker import Worker, distinct_tasks
+from workloads.parallel import sequential
+
+MakeConfig = Callable[..., RunConfig]
+
+
+@pytest.fixture
+def make_config(tmp_path: Path) -> MakeConfig:
+    """A run of graphs of three clients with different node features and classes; flat paths with __ for a dot."""
+
+    def make(name: str, **options: Any) -> RunConfig:
+        base: dict[str, Any] = {
+            "method.name": "fedavg",
+            "workload.name": "toy-graphs",
+            "workload.clients": 3,
+            "workload.graphs_per_client": 20,
+            "model.name": "gin",
+            "model.hidden": 8,
+            "model.layers": 2,
+            "training.batch_size": 8,
+            "schedule.rounds": 2,
+            "engine.backend": "inline",
+            "output": str(tmp_path / name),
+        }
+        return build([base | {key.replace("__", "."): value for key, value in options.items()}])
+
+    return make
+
+
+def worker_of(config: RunConfig) -> Worker:
+    return Worker(config, load_federation(config, sequential))
+
+
+def visit(config: RunConfig, client: int, classes: int) -> Visit:
+    return Visit(0, 1, client, 1, 0.05, config.training, classes)
+
+
+def test_what_agrees_on_all_clients_is_shared_and_nothing_else(make_config: MakeConfig) -> None:
+    worker = worker_of(make_config("shared"))
+    assert len(distinct_tasks(worker.federation)) > 1
+    shared = [{e.name: e.shape for e in worker.model(client).entries if e.shared} for client in range(3)]
+    assert shared[0] == shared[1] == shared[2]
+    assert any(name.startswith("body.convolutions.") for name in shared[0])
+    assert "head.weight" not in shared[0] and "body.pre.weight" not in shared[0]
+    # The same number of values travels, in the same order, whatever the client's own layers are.
+    assert len({worker.model(client).shared.numel() for client in range(3)}) == 1
+
+
+def test_the_rest_is_kept_from_visit_to_visit_and_deployed(make_config: MakeConfig) -> None:
+    config = make_config("kept")
+    worker = worker_of(config)
+    first = worker.first_state(0)
+    assert worker.method.init_client(worker.model(0)) is None and first is not None
+    message = Message(worker.model(0).take_shared())
+    classes = worker.federation.task(0).classes
+    _, second = worker.train(visit(config, 0, classes), message, first)
+    assert second.shape == first.shape and np.abs(second - first).max() > 0
+    np.testing.assert_array_equal(worker.deployed(0, message, second).take_kept(), second)
+    np.testing.assert_array_equal(worker.deployed(0, message, None).take_kept(), first)
+    # A client with other widths has a rest of another size.
+    others = [worker.first_state(client).shape for client in range(3)]
+    assert len(set(others)) > 1
+
+
+def test_clients_that_are_alike_keep_nothing(make_config: MakeConfig) -> None:
+    config = build([{"workload.clients": 3, "model.name": "mlp", "engine.backend": "inline"}])
+    worker = Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(0, purpose)))
+    assert distinct_tasks(worker.federation) == (worker.federation.task(0),)
+    assert worker.first_state(0) is None
+
+
+@pytest.mark.parametrize(
+    "method", ["local", "fedavg", "fedprox", "fedrad", "fedld", "fedgh", "fedbn", "gcfl", "fgssl", "apple"]
+)
+def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeConfig, method: str) -> None:
+    result = run(make_config(method, method__name=method))
+    last = result.rounds.iloc[-1]
+    assert 0 <= last["accuracy"] <= 1 and last["accuracy"] == last["client_accuracy_mean"]
+    assert 0 <= last["validation_accuracy"] <= 1
+    assert (last["bytes_up"] > 0) == (method != "local")
+
+
+def test_a_resumed_run_has_each_clients_rest(make_config: MakeConfig) -> None:
+    whole = run(make_config("whole", schedule__rounds=3))
+    from raysim.observer import Silent
+    from raysim.simulation import execute, prepare
+
+    config = make_config("parts", schedule__rounds=3)
+    folder = prepare(config)
+
+    class Two(Silent):
+        now = 0
+
+        def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+            self.now = round
+
+    watch = Two()
+    assert execute(config, folder, watch, stopping=lambda: watch.now > 2).status == "stopped"
+    resumed = run(config, resume=folder)
+    assert comparable(resumed.rounds).to_csv() == comparable(whole.rounds).to_csv()
+
+
+def test_decomposition_of_clients_with_different_data_is_refused(make_config: MakeConfig) -> None:
+    with pytest.raises(RaysimError, match="different inputs or classes"):
+        run(make_config("decompose", evaluation__decompose_every=1))
+
+
+def test_validation_picks_a_round_for_the_summary(make_config: MakeConfig) -> None:
+    import json
+
+    result = run(make_config("summary", schedule__rounds=3))
+    summary = json.loads((result.folder / "summary.json").read_text())
+    best = int(result.rounds["validation_accuracy"].to_numpy().argmax())
+    assert summary["validated_round"] == best + 1
+    assert summary["validated_accuracy"] == pytest.approx(result.rounds["accuracy"][best])

@@ -1,0 +1,184 @@
+from __future__ import annotations
+
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from workloads.errors import WorkloadError
+from workloads.graphs import tu_reader
+from workloads.graphs.graphs import Graphs
+from workloads.graphs.tu_files import TuFiles
+from workloads.graphs.tu_reader import read_graphs
+
+Zipped = Callable[[Path, str, Mapping[str, str]], Path]
+SHARED = Path(os.environ["RAYSIM_DATA"]) / "tudataset" if os.environ.get("RAYSIM_DATA") else None
+# Graphs, classes, nodes, undirected edges, width of the features.
+PUBLISHED: Mapping[str, tuple[int, int, int, int, int]] = {
+    "MUTAG": (188, 2, 3371, 3721, 7),
+    "PTC_MR": (344, 2, 4915, 5054, 18),
+    "BZR": (405, 2, 14479, 15535, 53),
+    "PROTEINS": (1113, 2, 43471, 81044, 3),
+    "IMDB-BINARY": (1000, 2, 19773, 96531, 136),
+    "IMDB-MULTI": (1500, 3, 19502, 98903, 89),
+    "Letter-med": (2250, 15, 10518, 7213, 2),
+}
+real = pytest.mark.skipif(SHARED is None, reason="RAYSIM_DATA is not set")
+
+
+@pytest.fixture
+def read(tmp_path: Path, zipped: Zipped) -> Callable[..., tuple[Graphs, tuple[str, ...]]]:
+    def call(texts: Mapping[str, str], name: str = "S") -> tuple[Graphs, tuple[str, ...]]:
+        return read_graphs(TuFiles(name, zipped(tmp_path, name, texts)))
+
+    return call
+
+
+def test_a_set_by_hand(read: Any, small: dict[str, str]) -> None:
+    graphs, class_names = read(small)
+    assert class_names == ("-1", "5")
+    assert graphs.labels.tolist() == [1, 0, 1]
+    assert graphs.sizes.tolist() == [3, 1, 3]
+    assert graphs.edge_counts.tolist() == [3, 0, 1]
+    assert graphs.edges.tolist() == [[0, 0, 1, 0], [0, 1, 2, 1]]  # the loop stays, 1-2 is there once
+    assert graphs.features.argmax(axis=1).tolist() == [0, 2, 0, 5, 5, 0, 2]  # 3, 5, 8 less 3
+    assert graphs.features.shape == (7, 6)
+    assert graphs.features.sum() == 7
+    assert graphs.features.dtype == np.float32
+    for name in ("node_offsets", "edges", "edge_offsets", "labels"):
+        assert getattr(graphs, name).dtype == np.int64, name
+
+
+def test_several_columns_of_node_labels_are_blocks(read: Any, small: dict[str, str]) -> None:
+    small["node_labels"] = "0,7\n1,7\n0,9\n0,8\n1,7\n1,7\n0,7\n"
+    graphs, _ = read(small)
+    assert graphs.features.tolist()[:3] == [[1, 0, 1, 0, 0], [0, 1, 1, 0, 0], [1, 0, 0, 0, 1]]
+
+
+def test_attributes_are_for_letter_sets_only(read: Any, small: dict[str, str]) -> None:
+    small.pop("node_labels")
+    letters, _ = read(small, "Letter-x")
+    assert letters.features.tolist()[:2] == [[0.5, 1.0], [1.5, -1.0]]
+    others, _ = read(small)
+    assert others.features.argmax(axis=1).tolist() == [2, 2, 1, 0, 1, 1, 0]  # degrees; a loop counts once
+    assert others.features.shape == (7, 3)
+
+
+@pytest.mark.parametrize(("name", "width"), [("IMDB-BINARY", 136), ("IMDB-MULTI", 89), ("S", 3)])
+def test_width_of_one_hot_degrees(read: Any, small: dict[str, str], name: str, width: int) -> None:
+    graphs, _ = read({part: small[part] for part in ("A", "graph_indicator", "graph_labels")}, name)
+    assert graphs.features.shape == (7, width)
+
+
+def test_nodes_need_not_be_in_order(read: Any, small: dict[str, str]) -> None:
+    """The set by hand with its nodes numbered 4 1 5 2 6 3 7 instead of 1 … 7."""
+    place = [4, 1, 5, 2, 6, 3, 7]
+    pairs = [[int(end) for end in line.split(",")] for line in small["A"].splitlines()]
+    shuffled = {**small, "A": "".join(f"{place[one - 1]}, {place[two - 1]}\n" for one, two in pairs)}
+    for part in ("graph_indicator", "node_labels", "node_attributes"):
+        lines = small[part].splitlines()
+        shuffled[part] = "".join(lines[place.index(node)] + "\n" for node in range(1, 8))
+    assert shuffled["graph_indicator"] == "1\n2\n3\n1\n1\n3\n3\n"
+    graphs, _ = read(shuffled)
+    assert graphs.sizes.tolist() == [3, 1, 3]
+    assert graphs.edge_counts.tolist() == [3, 0, 1]
+    assert sorted(graphs.features.argmax(axis=1).tolist()) == [0, 0, 0, 2, 2, 5, 5]
+    loops = graphs.edges[:, graphs.edges[0] == graphs.edges[1]]
+    assert loops.shape == (2, 1)
+    degrees, labels = graphs.degrees(), graphs.features.argmax(axis=1)
+    assert degrees[loops[0, 0]] == 2 and labels[loops[0, 0]] == 0
+
+
+def test_no_edges_at_all_and_no_last_newline(read: Any) -> None:
+    graphs, _ = read({"A": "", "graph_indicator": "1\n2\n2", "graph_labels": "0\n1"})
+    assert graphs.edges.shape == (2, 0)
+    assert graphs.edge_offsets.tolist() == [0, 0, 0]
+    assert graphs.features.tolist() == [[1.0], [1.0], [1.0]]
+
+
+@pytest.mark.parametrize(
+    ("part", "text", "message"),
+    [
+        ("A", None, r"S: there is no S_A\.txt in .*S\.zip\. Copy the set again"),
+        ("graph_labels", None, r"no S_graph_labels\.txt .*; sets for regression have no classes"),
+        ("A", "1, 8\n", r"A has an edge of node 8, graph_indicator has nodes 1 to 7"),
+        ("A", "0, 1\n", r"A has an edge of node 0"),
+        ("A", "3, 4\n", r"edge between nodes 3 and 4, which are in different graphs"),
+        ("A", "1, x\n", r"A does not hold numbers in columns"),
+        ("A", "1, 2\n1, 2, 3\n", r"A does not hold numbers in columns"),
+        ("A", "1, 2, 3\n", r"A has 3 columns where 2 are expected"),
+        ("graph_indicator", "1\n1\n1\n2\n3\n3\n4\n", r"graph_indicator names graphs 1 to 4, graph_labels has 3"),
+        ("graph_indicator", "1\n1\n1\n1\n3\n3\n3\n", r"graph 2 has no node"),
+        ("graph_indicator", "", r"graph_indicator names graphs none, graph_labels has 3"),
+        ("graph_labels", "1, 0\n0, 1\n1, 1\n", r"graph_labels has 2 columns where 1 are expected"),
+        ("node_labels", "3\n5\n", r"node_labels has 2 lines, graph_indicator 7"),
+        ("node_labels", "1.5\n" * 7, r"node_labels does not hold numbers"),
+    ],
+)
+def test_what_does_not_fit_is_named(
+    read: Any, small: dict[str, str], part: str, text: str | None, message: str
+) -> None:
+    texts = {key: value for key, value in {**small, part: text}.items() if value is not None}
+    with pytest.raises(WorkloadError, match=message):
+        read(texts)
+
+
+def test_letter_attributes_must_be_numbers(read: Any, small: dict[str, str]) -> None:
+    small.pop("node_labels")
+    with pytest.raises(WorkloadError, match=r"node_attributes has values that are no finite numbers"):
+        read({**small, "node_attributes": "nan, 1\n" * 7}, "Letter-x")
+    small.pop("node_attributes")
+    with pytest.raises(WorkloadError, match=r"no Letter-x_node_attributes\.txt"):
+        read(small, "Letter-x")
+
+
+def test_huge_one_hot_features_are_refused(read: Any, small: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tu_reader, "LARGEST_FEATURES", 4 * 7 * 6 - 1)
+    with pytest.raises(WorkloadError, match=r"S: one-hot node features would be 7 nodes x 6 columns"):
+        read(small)
+
+
+@real
+@pytest.mark.parametrize("name", PUBLISHED)
+def test_counts_are_the_published_ones(name: str) -> None:
+    assert SHARED is not None
+    graphs, class_names = read_graphs(TuFiles(name, SHARED / f"{name}.zip"))
+    found = (len(graphs), len(class_names), len(graphs.features), graphs.edges.shape[1], graphs.features.shape[1])
+    assert found == PUBLISHED[name]
+    assert (graphs.edges[0] <= graphs.edges[1]).all()
+    assert (graphs.edges[1] < np.repeat(graphs.sizes, graphs.edge_counts)).all()
+    if not name.startswith("Letter"):
+        assert (graphs.features.sum(axis=1) == 1).all()
+
+
+@real
+@pytest.mark.parametrize("name", ["MUTAG", "PTC_MR", "Letter-low"])
+def test_it_agrees_with_the_reader_of_pyg(name: str, tmp_path: Path) -> None:
+    from torch_geometric.datasets import TUDataset
+
+    assert SHARED is not None
+    raw = tmp_path / name / "raw"
+    raw.mkdir(parents=True)
+    with zipfile.ZipFile(SHARED / f"{name}.zip") as archive:
+        for member in archive.namelist():
+            if member.endswith(".txt"):
+                with archive.open(member) as source, (raw / Path(member).name).open("wb") as file:
+                    shutil.copyfileobj(source, file)
+    theirs = TUDataset(str(tmp_path), name, use_node_attr=name.startswith("Letter"))
+    ours, class_names = read_graphs(TuFiles(name, raw))
+    assert len(theirs) == len(ours)
+    assert theirs.num_classes == len(class_names)
+    for number, data in enumerate(theirs):
+        nodes = slice(*ours.node_offsets[number : number + 2].tolist())
+        first, second = ours.edges[:, ours.edge_offsets[number] : ours.edge_offsets[number + 1]].tolist()
+        assert np.array_equal(data.x.numpy(), ours.features[nodes])
+        assert {*zip(first, second, strict=True), *zip(second, first, strict=True)} == {
+            tuple(pair) for pair in data.edge_index.t().tolist()
+        }
+        assert data.edge_index.shape[1] == 2 * len(first)
+        assert int(data.y) == ours.labels[number]

@@ -1,0 +1,164 @@
+"""Batches of graphs as tensors: node features, edges, and spectra packed by size."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from workloads.data import Batch, batch_bounds
+from workloads.graphs.graphs import Graphs, Integers
+
+PACK_RATIO = 1.3
+"""Within a pack the largest graph has at most so many times the nodes (and slots for edges) of the smallest."""
+
+
+@dataclass(frozen=True)
+class Pack:
+    """Graphs of similar size, neighbours in the batch, padded to the largest of them: g graphs, n nodes, e edges."""
+
+    nodes: slice
+    """Their nodes in the batch; an eigenvalue stands where its node of the same number stands."""
+    edges: slice
+    """Their edges in the batch."""
+    present: torch.Tensor
+    """bool [g, n]: where an eigenvalue is, not padding."""
+    node_slots: torch.Tensor
+    """int64 [nodes of the pack]: where each eigenvalue lies in the flattened [g, n]."""
+    edge_slots: torch.Tensor
+    """int64 [edges of the pack]: where each edge lies in the flattened [g, e]."""
+    products: torch.Tensor
+    """float32 [g, e, n]: U_ik U_jk of edge (i, j) and eigenvalue k; zero where there is padding."""
+
+
+@dataclass(frozen=True)
+class Spectrum:
+    """What a spectral model needs of a batch."""
+
+    eigenvalues: torch.Tensor
+    """float32 [N]."""
+    packs: tuple[Pack, ...]
+
+
+@dataclass(frozen=True)
+class GraphBatch:
+    """B graphs as one: nodes of a graph lie together, in the order of the labels."""
+
+    features: torch.Tensor
+    """float32 [N, F]."""
+    graph: torch.Tensor
+    """int64 [N], ascending: the graph of each node."""
+    graphs: int
+    """B."""
+    edges: torch.Tensor
+    """int64 [2, E]: each undirected edge once, numbered over the batch; a self-loop has equal ends."""
+    spectrum: Spectrum | None = None
+
+    def directed(self) -> torch.Tensor:
+        """int64 [2, 2E − loops]: both directions of every edge, a self-loop once."""
+        apart = self.edges[0] != self.edges[1]
+        return torch.cat([self.edges, self.edges[:, apart].flip(0)], dim=1)
+
+
+class GraphSamples:
+    """The graphs of one client's part, handed out in batches.
+
+    The graphs of a batch are sorted by size (and the labels with them), so that spectra are packed with little padding;
+    no model here depends on the order of graphs in a batch. Batches in order, as evaluation takes them, are made once.
+    """
+
+    def __init__(self, graphs: Graphs, device: str) -> None:
+        self._graphs = graphs
+        self._device = device
+        self._in_order: dict[int, list[Batch]] = {}
+
+    def __len__(self) -> int:
+        return len(self._graphs)
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        bounds = batch_bounds(len(self), batch_size, training=generator is not None)
+        if generator is None:
+            if batch_size not in self._in_order:
+                with torch.inference_mode(False):
+                    order = np.arange(len(self))
+                    self._in_order = {batch_size: [self._batch(order[start:stop]) for start, stop in bounds]}
+            yield from self._in_order[batch_size]
+            return
+        order = torch.randperm(len(self), generator=generator, device=generator.device).cpu().numpy()
+        for start, stop in bounds:
+            yield self._batch(order[start:stop])
+
+    def _batch(self, chosen: Integers) -> Batch:
+        sizes, counts = self._graphs.sizes[chosen], self._graphs.edge_counts[chosen]
+        graphs = self._graphs.subset(chosen[np.lexsort((chosen, counts, sizes))])
+        return Batch(collate(graphs, self._device), torch.from_numpy(graphs.labels).to(self._device))
+
+
+def collate(graphs: Graphs, device: str = "cpu") -> GraphBatch:
+    """All these graphs as one batch, in their order; sorted by size they pack best."""
+    edges = graphs.edges + np.repeat(graphs.node_offsets[:-1], graphs.edge_counts)
+    return GraphBatch(
+        torch.tensor(graphs.features, device=device),
+        torch.from_numpy(np.repeat(np.arange(len(graphs)), graphs.sizes)).to(device),
+        len(graphs),
+        torch.from_numpy(edges).to(device),
+        _spectrum(graphs, device) if graphs.has_spectra else None,
+    )
+
+
+def _spectrum(graphs: Graphs, device: str) -> Spectrum:
+    vectors = torch.tensor(graphs.eigenvectors, device=device)
+    starts = pack_starts(graphs.sizes, graphs.edge_counts)
+    packs = [
+        _pack(graphs, vectors, np.arange(start, stop), device)
+        for start, stop in zip(starts, [*starts[1:], len(graphs)], strict=True)
+    ]
+    return Spectrum(torch.tensor(graphs.eigenvalues, device=device), tuple(packs))
+
+
+def pack_starts(sizes: Integers, edge_counts: Integers) -> list[int]:
+    """The first graph of every pack: a new one begins where a graph's size would leave too much padding."""
+    starts: list[int] = []
+    least, most, edge_slots, edges = 0, 0, 0, 0
+    for number, (size, count) in enumerate(zip(sizes.tolist(), edge_counts.tolist(), strict=True)):
+        least, most = min(least, size), max(most, size)
+        edge_slots, edges = max(edge_slots, count), edges + count
+        members = number - starts[-1] + 1 if starts else 0
+        fits = most <= max(PACK_RATIO * least, least + 1) and edge_slots * members <= PACK_RATIO * edges + 4 * members
+        if not starts or not fits:
+            starts.append(number)
+            least, most, edge_slots, edges = size, size, count, count
+    return starts
+
+
+def _pack(graphs: Graphs, vectors: torch.Tensor, members: Integers, device: str) -> Pack:
+    first, last = int(members[0]), int(members[-1]) + 1
+    sizes, counts = graphs.sizes[members], graphs.edge_counts[members]
+    size, slots = int(sizes.max()), int(counts.max(initial=0))
+    owner = np.repeat(np.arange(len(members)), counts)
+    within = np.arange(len(owner)) - np.repeat(np.cumsum(counts) - counts, counts)
+    edge_slots = owner * slots + within
+    present = np.arange(size)[None] < sizes[:, None]
+    node_slots = np.flatnonzero(present)
+
+    # Rows of U, padded with zeros to `size`: row r of graph g begins at its place in the flat vectors.
+    edge_span = slice(int(graphs.edge_offsets[first]), int(graphs.edge_offsets[last]))
+    ends = graphs.edges[:, edge_span]
+    columns = np.arange(size)
+    width = sizes[owner][:, None]
+    known = torch.from_numpy(columns[None] < width).to(device)
+    base = graphs.vector_offsets[first:last][owner][:, None] + np.minimum(columns[None], width - 1)
+    row_i, row_j = (torch.from_numpy(base + end[:, None] * width).to(device) for end in ends)
+    products = torch.zeros(len(members) * slots, size, device=device)
+    slot_index = torch.from_numpy(edge_slots).to(device)
+    products[slot_index] = vectors[row_i] * vectors[row_j] * known
+    return Pack(
+        slice(int(graphs.node_offsets[first]), int(graphs.node_offsets[last])),
+        edge_span,
+        torch.from_numpy(present).to(device),
+        torch.from_numpy(node_slots).to(device),
+        slot_index,
+        products.view(len(members), slots, size),
+    )

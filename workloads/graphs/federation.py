@@ -1,0 +1,170 @@
+"""The federation of graph sets: every client has its own set, with its own node features and classes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+
+from workloads.data import NO_SAMPLES, ClientData, Samples, Task
+from workloads.errors import WorkloadError
+from workloads.graphs.graphs import Graphs, Integers, offsets
+from workloads.graphs.spectra import Laplacian, compute_spectra
+from workloads.manifest import client_table
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workloads.parallel import Parallel
+
+
+@dataclass(frozen=True, eq=False)
+class GraphClient:
+    """A client's graphs and which of them it trains on, is validated and tested with (ascending indices)."""
+
+    name: str
+    graphs: Graphs
+    train: Integers
+    validation: Integers
+    test: Integers
+    class_names: tuple[str, ...]
+
+    @property
+    def task(self) -> Task:
+        return Task((self.graphs.features.shape[1],), len(self.class_names), "graph")
+
+
+@dataclass(frozen=True, eq=False)
+class GraphFederation:
+    """Clients with graphs of their own. There is no global test set: clients may differ in features and classes.
+
+    The arrays may be read-only (shared memory): nothing writes to them, and what a client needs is copied.
+    """
+
+    name: str
+    synthetic: bool
+    parts: tuple[GraphClient, ...]
+    laplacian: Laplacian = "normalized"
+    """Which Laplacian `prepare` decomposes."""
+
+    @property
+    def clients(self) -> int:
+        return len(self.parts)
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        """The clients' own if they agree on them, else numbers, as many as the largest of them has classes."""
+        names = {part.class_names for part in self.parts}
+        if len(names) == 1:
+            return names.pop()
+        return tuple(str(label) for label in range(max(map(len, names))))
+
+    @property
+    def global_test_size(self) -> int:
+        return 0
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Every task that a client has, once."""
+        return tuple(dict.fromkeys(part.task for part in self.parts))
+
+    def task(self, client: int) -> Task:
+        return self.parts[client].task
+
+    def samples(self, client: int) -> int:
+        return len(self.parts[client].train)
+
+    def validation_samples(self, client: int) -> int:
+        return len(self.parts[client].validation)
+
+    def test_samples(self, client: int) -> int:
+        return len(self.parts[client].test)
+
+    def client_name(self, client: int) -> str:
+        return self.parts[client].name
+
+    def client(self, client: int, device: str) -> ClientData:
+        part = self.parts[client]
+        train, validation, test = (
+            _samples(part.graphs, chosen, device) for chosen in (part.train, part.validation, part.test)
+        )
+        return ClientData(client=client, name=part.name, train=train, test=test, validation=validation)
+
+    def global_test(self, start: int, stop: int, device: str) -> NoReturn:
+        raise WorkloadError(
+            f"{self.name}: there is no global test set, as clients may have different features and classes; "
+            "every client is judged by its own test graphs"
+        )
+
+    def pooled(self) -> GraphFederation:
+        """WorkloadError if the clients' tasks differ: one model cannot take all of their graphs."""
+        tasks = {part.task: part.name for part in reversed(self.parts)}  # the first client of each
+        if len(tasks) > 1:
+            listing = ", ".join(
+                f"{name} ({task.input_shape[0]} features, {task.classes} classes)"
+                for task, name in list(reversed(tasks.items()))[:3]
+            )
+            raise WorkloadError(
+                f"{self.name}: clients with different tasks have no union: {listing}; "
+                "choose a method that trains no common model, or one set that is cut over the clients"
+            )
+        starts = offsets(np.array([len(part.graphs) for part in self.parts]))
+        train, validation, test = (
+            np.concatenate([getattr(part, which) + start for part, start in zip(self.parts, starts, strict=False)])
+            for which in ("train", "validation", "test")
+        )
+        graphs = union([part.graphs for part in self.parts])
+        return replace(self, parts=(GraphClient("all clients", graphs, train, validation, test, self.class_names),))
+
+    def prepare(self, needs_spectra: bool, parallel: Parallel) -> GraphFederation:
+        """With the spectra of all graphs if the model needs them; what is there already is not computed again."""
+        missing = [part for part in self.parts if not part.graphs.has_spectra]
+        if not needs_spectra or not missing:
+            return self
+        found = compute_spectra([(part.name, part.graphs) for part in missing], self.laplacian, parallel)
+        graphs = dict(zip(map(id, missing), found, strict=True))
+        return replace(
+            self, parts=tuple(replace(part, graphs=graphs.get(id(part), part.graphs)) for part in self.parts)
+        )
+
+    def manifest(self) -> pandas.DataFrame:
+        """Also validation_samples, and the mean number of nodes and of (undirected) edges of all graphs of a client."""
+        table = client_table(
+            self,
+            [part.name for part in self.parts],
+            np.repeat(np.arange(self.clients), [len(part.train) for part in self.parts]),
+            np.concatenate([part.graphs.labels[part.train] for part in self.parts]),
+            np.zeros(self.clients, dtype=np.int64),
+        )
+        table["validation_samples"] = [len(part.validation) for part in self.parts]
+        table["nodes_mean"] = [float(part.graphs.sizes.mean()) for part in self.parts]
+        table["edges_mean"] = [float(part.graphs.edge_counts.mean()) for part in self.parts]
+        return table
+
+
+def union(sets: list[Graphs]) -> Graphs:
+    """All graphs of sets with features of one width, one set behind the other; spectra if every set has them."""
+    every = all(graphs.has_spectra for graphs in sets)
+    found = Graphs(
+        np.concatenate([graphs.features for graphs in sets]),
+        offsets(np.concatenate([graphs.sizes for graphs in sets])),
+        np.concatenate([graphs.edges for graphs in sets], axis=1),
+        offsets(np.concatenate([graphs.edge_counts for graphs in sets])),
+        np.concatenate([graphs.labels for graphs in sets]),
+    )
+    if not every:
+        return found
+    return replace(
+        found,
+        eigenvalues=np.concatenate([graphs.eigenvalues for graphs in sets]),
+        eigenvectors=np.concatenate([graphs.eigenvectors for graphs in sets]),
+    )
+
+
+def _samples(graphs: Graphs, chosen: Integers, device: str) -> Samples:
+    if not len(chosen):
+        return NO_SAMPLES
+    from workloads.graphs.batch import GraphSamples
+
+    return GraphSamples(graphs.subset(chosen), device)

@@ -1,0 +1,97 @@
+"""Undirected graphs in flat arrays: many small graphs cost no Python objects and travel as a few buffers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+Integers = NDArray[np.int64]
+Floats = NDArray[np.float32]
+
+NO_FLOATS: Floats = np.zeros(0, np.float32)
+
+
+@dataclass(frozen=True, eq=False)
+class Graphs:
+    """G graphs with labels, and their spectra once these are computed (workloads/graphs/spectra.py).
+
+    Graph g owns the nodes ``node_offsets[g] : node_offsets[g + 1]`` and the edges ``edge_offsets[g] :
+    edge_offsets[g + 1]``. The arrays may be read-only (shared memory): nothing writes to them.
+    """
+
+    features: Floats
+    """Node features [nodes, F]."""
+    node_offsets: Integers
+    """[G + 1]; every graph has at least one node."""
+    edges: Integers
+    """[2, edges], each undirected edge once, first end ≤ second end, numbered within its graph; a self-loop has equal
+    ends. No edge is there twice."""
+    edge_offsets: Integers
+    """[G + 1]; a graph may have no edge."""
+    labels: Integers
+    """[G], 0 … classes − 1."""
+    eigenvalues: Floats = field(default_factory=lambda: NO_FLOATS)
+    """λ, ascending within each graph [nodes]; empty: not computed."""
+    eigenvectors: Floats = field(default_factory=lambda: NO_FLOATS)
+    """U of each graph, row-major n × n with one eigenvector a column, one graph behind the other [Σ n²]."""
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+    @property
+    def sizes(self) -> Integers:
+        """Nodes of each graph [G]."""
+        return np.diff(self.node_offsets)
+
+    @property
+    def edge_counts(self) -> Integers:
+        """Undirected edges of each graph [G]."""
+        return np.diff(self.edge_offsets)
+
+    @property
+    def has_spectra(self) -> bool:
+        return len(self.eigenvalues) > 0
+
+    @property
+    def vector_offsets(self) -> Integers:
+        """Where each graph's U lies in ``eigenvectors`` [G + 1]."""
+        return offsets(self.sizes**2)
+
+    def subset(self, chosen: Integers) -> Graphs:
+        """The chosen graphs, in that order, as copies."""
+        nodes = spans(self.node_offsets, chosen)
+        edges = spans(self.edge_offsets, chosen)
+        found = Graphs(
+            self.features[nodes],
+            offsets(self.sizes[chosen]),
+            self.edges[:, edges],
+            offsets(self.edge_counts[chosen]),
+            self.labels[chosen],
+        )
+        if not self.has_spectra:
+            return found
+        vectors = self.eigenvectors[spans(self.vector_offsets, chosen)]
+        return replace(found, eigenvalues=self.eigenvalues[nodes], eigenvectors=vectors)
+
+    def degrees(self) -> Integers:
+        """Degree of every node [nodes]; a self-loop counts once."""
+        ends = self.edges + np.repeat(self.node_offsets[:-1], self.edge_counts)
+        degrees = np.bincount(ends[0], minlength=len(self.features))
+        apart = ends[0] != ends[1]
+        return degrees + np.bincount(ends[1][apart], minlength=len(self.features))
+
+
+def offsets(counts: Integers) -> Integers:
+    """[0, c_0, c_0 + c_1, …]."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])
+
+
+def spans(starts: Integers, chosen: Integers) -> Integers:
+    """The positions ``starts[g] … starts[g + 1] − 1`` of every chosen g, one span behind the other."""
+    counts = starts[chosen + 1] - starts[chosen]
+    ends = np.cumsum(counts)
+    within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - counts, counts)
+    positions: Integers = np.repeat(starts[chosen], counts) + within
+    return positions

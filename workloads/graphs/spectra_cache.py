@@ -1,0 +1,91 @@
+"""Spectra on disk: one .npz file for a set of graphs, without pickle, named by a hash of all that decides on them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import uuid
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from workloads.graphs.graphs import Floats, Graphs
+
+FORMAT = 1
+"""Part of the key: raise it when the computation gives other numbers."""
+CACHE = "~/.cache/raysim"
+
+
+def default_folder() -> Path:
+    return Path(CACHE).expanduser() / "spectra"
+
+
+@dataclass(frozen=True, eq=False)
+class Spectra:
+    """Of several graphs, one behind the other: λ [Σ n] and U, row-major [Σ n²], as in `Graphs`."""
+
+    values: Floats
+    vectors: Floats
+
+
+@dataclass(eq=False)
+class SpectraCache:
+    """Finished spectra in a folder (None: none are kept).
+
+    Any number of runs may share the folder: a file appears when it is whole, under a name that says what is in it. A
+    file that is damaged counts as missing and is replaced. A folder that cannot be written to costs the speed of the
+    next start, so it is one warning and no error.
+    """
+
+    folder: Path | None
+    _failed: bool = field(default=False, init=False)
+
+    def path(self, graphs: Graphs, laplacian: str) -> Path | None:
+        return None if self.folder is None else self.folder / f"{key(graphs, laplacian)}.npz"
+
+    def read(self, graphs: Graphs, laplacian: str) -> Spectra | None:
+        """The graphs' spectra, or None if the folder does not have them whole."""
+        path = self.path(graphs, laplacian)
+        if path is None:
+            return None
+        try:
+            with np.load(path, allow_pickle=False) as archive:  # the archive has a checksum of every array
+                found = Spectra(archive["values"], archive["vectors"])
+        except Exception:  # a damaged file may fail in any step of reading it, and all of them mean: compute it again
+            return None
+        for array, length in ((found.values, graphs.sizes.sum()), (found.vectors, (graphs.sizes**2).sum())):
+            if array.dtype != np.float32 or array.shape != (length,):
+                return None
+        return found
+
+    def write(self, graphs: Graphs, laplacian: str, spectra: Spectra) -> None:
+        path = self.path(graphs, laplacian)
+        if path is None or self._failed:
+            return
+        partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.partial")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            try:
+                with partial.open("xb") as file:
+                    np.savez(file, values=spectra.values, vectors=spectra.vectors)
+                partial.replace(path)
+            finally:
+                partial.unlink(missing_ok=True)
+        except OSError as error:
+            self._failed = True
+            warnings.warn(
+                f"the spectra are not kept, because {path.parent} cannot be written to ({error}); the next run "
+                "computes them again. Make room there or allow writing",
+                stacklevel=3,
+            )
+
+
+def key(graphs: Graphs, laplacian: str) -> str:
+    """What decides on the spectra, as a name of 24 letters; labels and features do not."""
+    # Another NumPy brings another LAPACK, whose last bits may differ.
+    digest = hashlib.sha256(json.dumps([FORMAT, np.__version__, laplacian, len(graphs)]).encode())
+    for array in (graphs.sizes, graphs.edge_counts, graphs.edges):
+        digest.update(np.ascontiguousarray(array, dtype="<i8").data)
+    return digest.hexdigest()[:24]

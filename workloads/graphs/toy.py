@@ -1,0 +1,168 @@
+"""Made-up graphs for trying graph learning without any data set: every client has a structural family of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from workloads.data import Stream
+from workloads.graphs.federation import GraphClient, GraphFederation
+from workloads.graphs.graphs import Graphs, Integers, offsets
+from workloads.graphs.spectra import Laplacian
+from workloads.graphs.split import stratified
+from workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
+
+if TYPE_CHECKING:
+    import networkx
+
+
+@dataclass(frozen=True)
+class Family:
+    """How a client's graphs are made: `make(class number, nodes, networkx seed)`, about `nodes` nodes large."""
+
+    name: str
+    class_names: tuple[str, ...]
+    width: int
+    """Columns of the one-hot node degrees; the last stands for all larger degrees too. They differ between families,
+    so that clients have input layers of different shapes."""
+    smallest: int
+    largest: int
+    make: Callable[[int, int, int], networkx.Graph]
+
+
+@dataclass(frozen=True)
+class ToyGraphs:
+    """Graphs of one family a client (client k: family k mod 6): Erdős–Rényi (few or many edges), Barabási–Albert (1, 2
+    or 3 edges a new node), Watts–Strogatz (a ring, rewired or not), grids (narrow or square), trees (long, random,
+    bushy), stochastic blocks (1, 2 or 3 communities of equal density). What is in brackets is the class of a graph.
+
+    Node features are one-hot degrees. Not real data: every output of a run says so. `load` draws from the streams
+    "toy-graphs k" and "split NAME".
+    """
+
+    name: ClassVar[str] = "toy-graphs"
+    defaults: ClassVar[Mapping[str, object]] = {**DEFAULTS, "training.batch_size": 16, "schedule.rounds": 30}
+
+    clients: int = field(default=4, metadata={"help": "number of clients", "low": 1})
+    graphs_per_client: int = field(default=60, metadata={"help": "graphs of each client, in all", "low": 3})
+    test_share: float = field(default=0.1, metadata=TEST_SHARE)
+    validation_share: float = field(default=0.1, metadata=VALIDATION_SHARE)
+    laplacian: Laplacian = field(default="normalized", metadata=LAPLACIAN)
+
+    def __post_init__(self) -> None:
+        check_shares(self.test_share, self.validation_share)
+
+    def load(self, stream: Stream) -> GraphFederation:
+        clients = tuple(self._client(client, stream) for client in range(self.clients))
+        return GraphFederation(self.name, True, clients, self.laplacian)
+
+    def _client(self, client: int, stream: Stream) -> GraphClient:
+        cycle, number = divmod(client, len(FAMILIES))
+        family = FAMILIES[number]
+        name = family.name if not cycle else f"{family.name} {cycle + 1}"
+        generator = stream(f"{self.name} {client}")
+        labels = generator.permutation(np.arange(self.graphs_per_client) % len(family.class_names))
+        nodes = generator.integers(family.smallest, family.largest + 1, size=len(labels))
+        seeds = generator.integers(2**31, size=len(labels))
+        made = [family.make(*values) for values in zip(labels.tolist(), nodes.tolist(), seeds.tolist(), strict=True)]
+        graphs = from_networkx(made, labels, family.width)
+        parts = stratified(labels, self.validation_share, self.test_share, stream(f"split {name}"))
+        return GraphClient(name, graphs, *parts, family.class_names)
+
+
+def from_networkx(made: list[networkx.Graph], labels: Integers, width: int) -> Graphs:
+    """These graphs with one-hot degrees as features, [nodes, width]; degrees of width − 1 and more share a column."""
+    from workloads.graphs.tu_reader import one_hot
+
+    edges, sizes, edge_counts = [], [], []
+    for graph in made:
+        places = {node: place for place, node in enumerate(graph)}
+        pairs = sorted(tuple(sorted((places[one], places[two]))) for one, two in graph.edges())
+        edges.append(np.array(pairs, np.int64).reshape(-1, 2))
+        sizes.append(len(places))
+        edge_counts.append(len(pairs))
+    node_offsets = offsets(np.array(sizes))
+    bare = Graphs(
+        np.zeros((int(node_offsets[-1]), 0), np.float32),
+        node_offsets,
+        np.ascontiguousarray(np.concatenate(edges).T),
+        offsets(np.array(edge_counts)),
+        labels,
+    )
+    features = one_hot(np.minimum(bare.degrees(), width - 1), width, "toy-graphs")
+    return Graphs(features, bare.node_offsets, bare.edges, bare.edge_offsets, labels)
+
+
+# networkx is imported where a graph is made: the list of options does without it.
+
+
+def _erdos_renyi(label: int, nodes: int, seed: int) -> networkx.Graph:
+    """Isolated nodes occur, mostly in the first class."""
+    from networkx import fast_gnp_random_graph
+
+    return fast_gnp_random_graph(nodes, (2.0, 4.0)[label] / (nodes - 1), seed=seed)
+
+
+def _barabasi_albert(label: int, nodes: int, seed: int) -> networkx.Graph:
+    from networkx import barabasi_albert_graph
+
+    return barabasi_albert_graph(nodes, label + 1, seed=seed)
+
+
+def _watts_strogatz(label: int, nodes: int, seed: int) -> networkx.Graph:
+    from networkx import watts_strogatz_graph
+
+    return watts_strogatz_graph(nodes, 4, (0.02, 0.5)[label], seed=seed)
+
+
+def _grid(label: int, nodes: int, seed: int) -> networkx.Graph:
+    """Two rows or a square; a tenth of the edges is missing, so that no two graphs of a size are the same."""
+    from networkx import grid_2d_graph
+
+    rows = (2, round(nodes**0.5))[label]
+    graph = grid_2d_graph(rows, round(nodes / rows))
+    generator = np.random.default_rng(seed)
+    edges = list(graph.edges())
+    dropped = generator.choice(len(edges), size=len(edges) // 10, replace=False)
+    graph.remove_edges_from([edges[index] for index in dropped.tolist()])
+    return graph
+
+
+def _tree(label: int, nodes: int, seed: int) -> networkx.Graph:
+    """Each new node hangs on one of the last two nodes, on any node, or on one of the first three."""
+    from networkx import Graph
+
+    generator = np.random.default_rng(seed)
+    graph = Graph()
+    graph.add_node(0)
+    for node in range(1, nodes):
+        low, high = ((max(0, node - 2), node), (0, node), (0, min(3, node)))[label]
+        graph.add_edge(int(generator.integers(low, high)), node)
+    return graph
+
+
+def _blocks(label: int, nodes: int, seed: int) -> networkx.Graph:
+    """A node has about 5 neighbours in its community, whatever the class, and one in two nodes one outside it; with
+    more communities these are smaller, denser and so richer in triangles."""
+    from networkx import stochastic_block_model
+
+    communities = label + 1
+    sizes = [len(part) for part in np.array_split(np.arange(nodes), communities)]
+    outside = 0.5 / max(1, nodes - sizes[0])
+    inside = min(1.0, 5.0 / (sizes[0] - 1))
+    chances = np.full((communities, communities), outside)
+    np.fill_diagonal(chances, inside)
+    return stochastic_block_model(sizes, chances.tolist(), seed=seed)
+
+
+FAMILIES: tuple[Family, ...] = (
+    Family("erdos-renyi", ("few edges", "many edges"), 8, 12, 28, _erdos_renyi),
+    Family("barabasi-albert", ("1 a node", "2 a node", "3 a node"), 12, 12, 28, _barabasi_albert),
+    Family("watts-strogatz", ("ring", "rewired"), 9, 12, 28, _watts_strogatz),
+    Family("grid", ("narrow", "square"), 5, 16, 36, _grid),
+    Family("tree", ("long", "random", "bushy"), 7, 10, 24, _tree),
+    Family("blocks", ("1 block", "2 blocks", "3 blocks"), 10, 24, 36, _blocks),
+)

@@ -1,0 +1,84 @@
+"""Where the text files of a TUDataset are, and their download."""
+
+from __future__ import annotations
+
+import shutil
+import urllib.request
+import uuid
+import zipfile
+import zlib
+from dataclasses import dataclass
+from http.client import HTTPException
+from pathlib import Path
+
+from workloads.errors import WorkloadError
+
+PAGE = "https://chrsmrrs.github.io/datasets"
+SECONDS = 60  # a server that is silent for so long will not answer
+
+
+@dataclass(frozen=True)
+class TuFiles:
+    """The files NAME_PART.txt of one set: in a folder or, read without unpacking, in a zip archive."""
+
+    name: str
+    place: Path
+
+    def read(self, part: str) -> bytes | None:
+        """The bytes of NAME_PART.txt; None if the set has no such file. WorkloadError if it cannot be read."""
+        file = f"{self.name}_{part}.txt"
+        try:
+            if self.place.is_dir():
+                path = self.place / file
+                return path.read_bytes() if path.exists() else None
+            with zipfile.ZipFile(self.place) as archive:
+                members = {f"{self.name}/{file}", file} & set(archive.namelist())
+                return archive.read(max(members)) if members else None
+        except (OSError, zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, NotImplementedError) as error:
+            raise WorkloadError(
+                f"{self.name}: {file} in {self.place} cannot be read ({error}); the file may be damaged, copy or "
+                "download it again"
+            ) from error
+
+
+def find(name: str, folders: list[Path]) -> TuFiles | None:
+    """The files of a set in the first folder that has them: NAME/raw/NAME_A.txt (PyG's layout), NAME/NAME_A.txt or
+    NAME.zip with one of NAME/NAME_A.txt, NAME_A.txt in it."""
+    for folder in folders:
+        for place in (folder / name / "raw", folder / name):
+            if (place / f"{name}_A.txt").exists():
+                return TuFiles(name, place)
+        if (folder / f"{name}.zip").exists():
+            return TuFiles(name, folder / f"{name}.zip")
+    return None
+
+
+def download(name: str, folder: Path) -> TuFiles:
+    """NAME.zip from where PyG's TUDataset takes it, into `folder`.
+
+    The file gets its name when it is whole, so any number of processes may do this at once. PyG's own download unpacks
+    whatever paths are in the archive, and into the place where others read; here nothing is unpacked at all.
+    """
+    from torch_geometric.datasets import TUDataset
+
+    source = f"{TUDataset.url}/{name}.zip"
+    partial = folder / f".{name}.{uuid.uuid4().hex}.partial"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            with urllib.request.urlopen(source, timeout=SECONDS) as answer, partial.open("wb") as file:
+                shutil.copyfileobj(answer, file)
+            if not zipfile.is_zipfile(partial):
+                raise WorkloadError(
+                    f"{name}: what {source} sends is no whole zip archive ({partial.stat().st_size} bytes); try again "
+                    f"later, or put {name}.zip from {PAGE} into {folder}"
+                )
+            partial.replace(folder / f"{name}.zip")
+        finally:
+            partial.unlink(missing_ok=True)
+    except (OSError, HTTPException) as error:  # URLError is an OSError
+        raise WorkloadError(
+            f"{name}: {source} cannot be downloaded into {folder} ({error}); check the name ({PAGE} lists all), "
+            f"the network and the folder, or put {name}.zip there by hand"
+        ) from error
+    return TuFiles(name, folder / f"{name}.zip")

@@ -1,0 +1,137 @@
+"""The text files of a TUDataset as flat arrays.
+
+Read here and not by PyG, whose reader drops self-loops, needs a trailing newline and takes a second where this takes a
+tenth (its splitting of lines is Python). On sets without self-loops the results agree; the tests compare them.
+"""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.errors import WorkloadError
+from workloads.graphs.graphs import Floats, Graphs, Integers, offsets
+from workloads.graphs.tu_files import TuFiles
+
+PUBLISHED_DEGREES = {"IMDB-BINARY": 135, "IMDB-MULTI": 88}
+"""Largest degrees of sets without node features as published; a copy that lacks its largest graph keeps the width."""
+LARGEST_FEATURES = 2 * 1024**3
+"""Bytes of a set's dense one-hot features beyond which it is refused."""
+
+
+def read_graphs(files: TuFiles) -> tuple[Graphs, tuple[str, ...]]:
+    """(graphs, names of their classes) of one set.
+
+    Node features [nodes, F], the first of these that applies: one-hot node labels (value minus the smallest value,
+    one block a column of labels, as PyG has it); the node attributes of the Letter sets; one-hot degrees from 0 up to
+    the largest. Classes are numbered in the order of the labels' values, which are their names. All graphs and nodes
+    are kept: isolated nodes, graphs without edges, single nodes. An edge that is there twice, or in both directions,
+    is kept once; a self-loop stays.
+
+    Raises:
+        WorkloadError: a file that is missing, damaged, or does not agree with another; a graph without nodes.
+    """
+    indicator = _column(files, "graph_indicator")
+    values, labels = np.unique(_column(files, "graph_labels"), return_inverse=True)
+    count, nodes = len(labels), len(indicator)
+    if nodes == 0 or indicator.min() < 1 or indicator.max() > count:
+        seen = f"{indicator.min()} to {indicator.max()}" if nodes else "none"
+        raise _damaged(files, f"graph_indicator names graphs {seen}, graph_labels has {count}")
+    sizes = np.bincount(indicator - 1, minlength=count)
+    if sizes.min() < 1:
+        raise _damaged(files, f"graph {int(sizes.argmin()) + 1} has no node")
+    order = np.argsort(indicator, kind="stable")  # nodes of a graph together, as they are in all published sets
+    node_offsets = offsets(sizes)
+    edges, edge_counts = _edges(files, indicator, order, node_offsets)
+    graphs = Graphs(np.zeros((nodes, 0), np.float32), node_offsets, edges, offsets(edge_counts), labels.reshape(count))
+    return replace(graphs, features=_features(files, graphs, order)), tuple(str(value) for value in values)
+
+
+def one_hot(values: Integers, width: int, name: str) -> Floats:
+    """[len(values), width]: row i has its 1 in column values[i]."""
+    if 4 * len(values) * width > LARGEST_FEATURES:
+        raise WorkloadError(
+            f"{name}: one-hot node features would be {len(values)} nodes x {width} columns, "
+            f"{4 * len(values) * width / 1024**3:.0f} GiB; leave this set out"
+        )
+    hot = np.zeros((len(values), width), np.float32)
+    hot[np.arange(len(values)), values] = 1.0
+    return hot
+
+
+def _edges(files: TuFiles, indicator: Integers, order: Integers, node_offsets: Integers) -> tuple[Integers, Integers]:
+    """(edges [2, E] as `Graphs` has them, edges of each graph [G]) from the adjacency list A, nodes from 1."""
+    pairs = _table(files, "A", np.int64, 2) - 1
+    nodes = len(indicator)
+    if len(pairs) and (pairs.min() < 0 or pairs.max() >= nodes):
+        wrong = int(pairs.min() if pairs.min() < 0 else pairs.max()) + 1
+        raise _damaged(files, f"A has an edge of node {wrong}, graph_indicator has nodes 1 to {nodes}")
+    graphs = indicator[pairs] - 1
+    apart = np.flatnonzero(graphs[:, 0] != graphs[:, 1])
+    if len(apart):
+        one, two = (pairs[apart[0]] + 1).tolist()
+        raise _damaged(files, f"A has an edge between nodes {one} and {two}, which are in different graphs")
+    places = np.empty(nodes, np.int64)
+    places[order] = np.arange(nodes)
+    ends = np.sort(places[pairs], axis=1)
+    ends = np.stack(np.divmod(np.unique(ends[:, 0] * nodes + ends[:, 1]), nodes))
+    owners = np.searchsorted(node_offsets, ends[0], side="right") - 1
+    return ends - node_offsets[owners], np.bincount(owners, minlength=len(node_offsets) - 1)
+
+
+def _features(files: TuFiles, graphs: Graphs, order: Integers) -> Floats:
+    nodes = len(order)
+    if files.read("node_labels") is not None:
+        labels = _table(files, "node_labels", np.int64)
+        _same_length(files, "node_labels", len(labels), nodes)
+        labels = labels[order] - labels.min(axis=0)
+        blocks = [one_hot(column, int(column.max()) + 1, files.name) for column in labels.T]
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+    if files.name.startswith("Letter-"):
+        attributes = _table(files, "node_attributes", np.float32)
+        _same_length(files, "node_attributes", len(attributes), nodes)
+        if not np.isfinite(attributes).all():
+            raise _damaged(files, "node_attributes has values that are no finite numbers")
+        return np.ascontiguousarray(attributes[order])
+    degrees = graphs.degrees()
+    return one_hot(degrees, max(int(degrees.max()), PUBLISHED_DEGREES.get(files.name, 0)) + 1, files.name)
+
+
+def _column(files: TuFiles, part: str) -> Integers:
+    column: Integers = _table(files, part, np.int64, 1)[:, 0]
+    return column
+
+
+def _table(files: TuFiles, part: str, kind: type[np.generic], columns: int = 0) -> NDArray[Any]:
+    """All numbers of NAME_PART.txt, [lines, columns]; 0: any number of columns."""
+    import pandas
+
+    content = files.read(part)
+    if content is None:
+        hint = "; sets for regression have no classes" if part == "graph_labels" else ""
+        raise WorkloadError(
+            f"{files.name}: there is no {files.name}_{part}.txt in {files.place}{hint}. Copy the set again, or choose "
+            "another one"
+        )
+    if not content.strip():
+        return np.zeros((0, columns or 1), kind)
+    try:
+        table = pandas.read_csv(io.BytesIO(content), header=None, skipinitialspace=True, dtype=kind).to_numpy()
+    except (ValueError, OverflowError) as error:  # pandas' own errors are ValueErrors
+        raise _damaged(files, f"{part} does not hold numbers in columns ({' '.join(str(error).split())})") from error
+    if columns and table.shape[1] != columns:
+        raise _damaged(files, f"{part} has {table.shape[1]} columns where {columns} are expected")
+    return table
+
+
+def _same_length(files: TuFiles, part: str, lines: int, nodes: int) -> None:
+    if lines != nodes:
+        raise _damaged(files, f"{part} has {lines} lines, graph_indicator {nodes}")
+
+
+def _damaged(files: TuFiles, what: str) -> WorkloadError:
+    return WorkloadError(f"{files.name}: {what} (in {files.place}). Copy or download the set again")

@@ -1,0 +1,189 @@
+"""TUDatasets (Morris et al. 2020, arXiv 2007.08663) as clients, in FedSSP's settings or any others."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from workloads import partition
+from workloads.data import Stream
+from workloads.errors import WorkloadError
+from workloads.graphs import tu_files
+from workloads.graphs.federation import GraphClient, GraphFederation
+from workloads.graphs.graphs import Graphs
+from workloads.graphs.spectra import Laplacian
+from workloads.graphs.split import stratified
+
+if TYPE_CHECKING:
+    from workloads.graphs.tu_files import TuFiles
+
+CACHE = "~/.cache/raysim/tudataset"
+MOLECULES = ("MUTAG", "BZR", "COX2", "DHFR", "PTC_MR", "AIDS", "NCI1")
+BIOLOGY = ("Peking_1", "OHSU", "PROTEINS")
+SOCIAL = ("IMDB-BINARY", "IMDB-MULTI")
+VISION = ("Letter-low", "Letter-med", "Letter-high")
+SETTINGS: Mapping[str, tuple[str, ...]] = {
+    "SM": MOLECULES,
+    "SM-BIO": MOLECULES + BIOLOGY,
+    "SM-CV": MOLECULES + VISION,
+    "SM-BIO-SN": MOLECULES + BIOLOGY + SOCIAL,
+    "BIO-SN-CV": BIOLOGY + SOCIAL + VISION,
+    "SM-SN-CV": MOLECULES + SOCIAL + VISION,
+}
+# What FedSSP trains with.
+DEFAULTS: Mapping[str, object] = {
+    "model.name": "spectral",
+    "training.optimizer": "adamw",
+    "training.learning_rate": 1e-3,
+    "training.weight_decay": 5e-4,
+    "training.batch_size": 128,
+    "schedule.rounds": 200,
+    "schedule.local_epochs": 1,
+}
+LAPLACIAN = {
+    "help": "matrix whose spectrum the spectral model uses: normalized (I − D^{-1/2} A D^{-1/2}) or combinatorial "
+    "(D − A, as in the code of FedSSP)",
+    "source": "FedSSP, section 3",
+}
+PAPER = {"source": "FedSSP, section 5.1"}
+SHARE = {"low": 0.0, "high": 1.0, "high_open": True}
+TEST_SHARE = {"help": "share of a client's graphs that is its test set, stratified by class", **SHARE, "low_open": True}
+VALIDATION_SHARE = {"help": "share of a client's graphs that is its validation set, stratified by class", **SHARE}
+LEAST = 3
+"""A part of a set that is cut over clients has at least so many graphs: one each to train, validate and test with."""
+
+
+@dataclass(frozen=True)
+class TuDataset:
+    """One client a set, or one set cut over clients (sets=NAME, parts=n), from files in `data`.
+
+    Node features are one-hot node labels; where a set has none, the node attributes of the Letter sets, and one-hot
+    degrees of all others. Nothing is fetched without the option download. `load` draws from the streams "split NAME"
+    (and "partition" for parts).
+    """
+
+    name: ClassVar[str] = "tudataset"
+    defaults: ClassVar[Mapping[str, object]] = DEFAULTS
+
+    setting: Literal["SM", "SM-BIO", "SM-CV", "SM-BIO-SN", "BIO-SN-CV", "SM-SN-CV"] = field(
+        default="SM",
+        metadata={
+            "help": "sets of FedSSP's study: SM small molecules (7 sets), BIO bioinformatics (3), SN social networks "
+            "(2), CV letters (3)",
+            **PAPER,
+        },
+    )
+    sets: tuple[str, ...] = field(
+        default=(), metadata={"help": "names of the sets, one client each, as MUTAG,ENZYMES; empty: those of setting"}
+    )
+    parts: int = field(default=1, metadata={"help": "number of clients that one set is cut over", "low": 1})
+    partition: Literal["iid", "dirichlet"] = field(
+        default="dirichlet", metadata={"help": "how a set is cut, for parts > 1: iid or dirichlet (label skew)"}
+    )
+    alpha: float = field(
+        default=0.5,
+        metadata={
+            "help": "concentration of the Dirichlet distribution, for parts > 1; smaller is more skewed",
+            "low": 0.0,
+            "low_open": True,
+            "source": "Hsu et al. 2019, arXiv 1909.06335",
+        },
+    )
+    test_share: float = field(default=0.1, metadata={**TEST_SHARE, **PAPER})
+    validation_share: float = field(default=0.1, metadata={**VALIDATION_SHARE, **PAPER})
+    laplacian: Laplacian = field(default="normalized", metadata=LAPLACIAN)
+    data: str = field(
+        default="",
+        metadata={
+            "help": "folder with NAME.zip or NAME/raw/NAME_A.txt … of the sets, where downloads go too; empty: the "
+            f"folder tudataset of $RAYSIM_DATA, else {CACHE}"
+        },
+    )
+    download: bool = field(
+        default=False, metadata={"help": "allow the download of sets that are not there, from where PyG has them"}
+    )
+
+    def __post_init__(self) -> None:
+        check_shares(self.test_share, self.validation_share)
+        for name in self.sets:
+            if not re.fullmatch(r"\w[\w.-]*", name):
+                raise WorkloadError(f"sets: {name!r} is no name of a TUDataset; they are listed on {tu_files.PAGE}")
+            if self.sets.count(name) > 1:
+                raise WorkloadError(f"sets: {name} is there {self.sets.count(name)} times; name each set once")
+        if self.parts > 1 and len(self.names) > 1:
+            raise WorkloadError(
+                f"parts = {self.parts} cuts one set over clients, but there are {len(self.names)}: "
+                f"{', '.join(self.names)}; set sets to one name, or parts to 1"
+            )
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The sets of this run."""
+        return self.sets or SETTINGS[self.setting]
+
+    def load(self, stream: Stream) -> GraphFederation:
+        """Reads the sets and splits them. WorkloadError if they cannot be had or cannot be cut as asked."""
+        # Reading takes pandas, which the list of options does without.
+        from workloads.graphs.tu_reader import read_graphs
+
+        clients: list[GraphClient] = []
+        for files in self._files():
+            graphs, class_names = read_graphs(files)
+            for name, own in self._cut(files.name, graphs, stream):
+                clients.append(self._client(name, own, class_names, stream))
+        return GraphFederation(self.name, False, tuple(clients), self.laplacian)
+
+    def _files(self) -> list[TuFiles]:
+        """Where the sets are; the error names all that are missing."""
+        folders = self._folders()
+        found = {name: tu_files.find(name, folders) for name in self.names}
+        missing = [name for name, files in found.items() if files is None]
+        if missing and not self.download:
+            raise WorkloadError(
+                f"{self.name}: no files of {', '.join(missing)} in {' or '.join(map(str, folders))}. Put "
+                f"{', '.join(f'{name}.zip' for name in missing)} from {tu_files.PAGE} there, set data to the folder "
+                "that has them, or set download=true with a network connection"
+            )
+        return [files or tu_files.download(name, folders[-1]) for name, files in found.items()]
+
+    def _folders(self) -> list[Path]:
+        """Where to look, in this order; the last is for downloads ($RAYSIM_DATA may be shared and read-only)."""
+        if self.data:
+            return [Path(self.data).expanduser()]
+        shared = os.environ.get("RAYSIM_DATA")
+        return [*([Path(shared).expanduser() / "tudataset"] if shared else []), Path(CACHE).expanduser()]
+
+    def _cut(self, name: str, graphs: Graphs, stream: Stream) -> list[tuple[str, Graphs]]:
+        """(client name, its graphs) of every client that has graphs of this set."""
+        if self.parts == 1:
+            return [(name, graphs)]
+        try:
+            if self.partition == "iid":
+                cut = partition.iid(len(graphs), self.parts, LEAST, stream("partition"))
+            else:
+                cut = partition.dirichlet(graphs.labels, self.parts, self.alpha, LEAST, stream("partition"))
+        except WorkloadError as error:
+            raise WorkloadError(
+                f"{name}: its {len(graphs)} graphs cannot be cut over parts = {self.parts} clients with at least "
+                f"{LEAST} each; set parts to at most {max(1, len(graphs) // LEAST)}"
+            ) from error
+        return [(f"{name} part {part}", graphs.subset(cut.of(part))) for part in range(self.parts)]
+
+    def _client(self, name: str, graphs: Graphs, class_names: tuple[str, ...], stream: Stream) -> GraphClient:
+        parts = stratified(graphs.labels, self.validation_share, self.test_share, stream(f"split {name}"))
+        return GraphClient(name, graphs, *parts, class_names)
+
+
+def check_shares(test_share: float, validation_share: float) -> None:
+    """WorkloadError if nothing would be left to train on."""
+    if not np.isfinite(test_share + validation_share) or test_share + validation_share >= 1:
+        raise WorkloadError(
+            f"test_share + validation_share = {test_share + validation_share:g} leaves nothing to train on; "
+            "their sum must be below 1"
+        )
