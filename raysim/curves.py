@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
 # Okabe and Ito's colours, told apart with every kind of colour vision; lighter where the ground is dark.
-_LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#5b5b5b", "#7b3fa0")
+LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#5b5b5b", "#7b3fa0")
 _DARK = ("#56b4e9", "#ff8c42", "#2bc79a", "#e6a3c8", "#f0c541", "#8ab6ff", "#b5b5b5", "#c39be6")
 _STYLES = ("-", "--", ":", "-.")
 
@@ -116,7 +116,7 @@ def _draw(
         upper, lower = figure.subplots(2, 1, sharex=True)
         figure.suptitle(title, fontsize=13, fontweight="bold")
         for axes, name, lines in ((upper, "accuracy", accuracy), (lower, "loss", loss)):
-            _plot(axes, [line for line in lines if len(line.x)], _DARK if dark else _LIGHT, not shared_legend)
+            _plot(axes, [line for line in lines if len(line.x)], _DARK if dark else LIGHT, not shared_legend)
             axes.set_ylabel(name)
         figure.align_ylabels()
         if shared_legend:

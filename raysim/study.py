@@ -12,6 +12,7 @@ table can grow over several sittings: a repeat skips what is there. A study file
     rows:    {FedAvg: {method.name: fedavg}, Wei-Agg: {method.name: fedrad, method.aggregation: weighted}}
     seeds:   [0, 1, 2]
     measures: {accuracy: last round, best_accuracy: best round}
+    picture: {path: a.png, columns: {CNN: CNN}, rows: [FedAvg], measures: {loss: test loss}, label: model}  # optional
 
 A column may have seeds of its own, and a row settings that hold in one column: ``in: {CNN: {method.mu: 0.1}}``. Cells
 run in the order column, seed, row, so that every prefix is a fair comparison.
@@ -23,11 +24,12 @@ import argparse
 import re
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim import study_picture
 from raysim.config import RunConfig, build, differences, from_dict, to_yaml
 from raysim.errors import ConfigError, RaysimError
 from raysim.nearest import did_you_mean
@@ -65,6 +67,7 @@ class Study:
     rows: Mapping[str, Mapping[str, Any]]
     seeds: tuple[int, ...]
     measures: Mapping[str, str]
+    picture: study_picture.Picture | None
 
     def cells(self) -> Iterator[Cell]:
         for column, settings in self.columns.items():
@@ -89,8 +92,9 @@ def read(path: Path) -> Study:
     if not isinstance(data, dict):
         raise ConfigError(f"{path} is no study: it must hold {', '.join(KEYS)}.")
     for key in data:
-        if key not in KEYS:
-            raise ConfigError(f"{path}: unknown key {key}.{did_you_mean(key, KEYS)} A study has {', '.join(KEYS)}.")
+        if key not in (*KEYS, "picture"):
+            hint = did_you_mean(key, (*KEYS, "picture"))
+            raise ConfigError(f"{path}: unknown key {key}.{hint} A study has {', '.join(KEYS)}, and may have picture.")
     for row, settings in data.get("rows", {}).items():
         for column in settings.get("in", {}):
             if column not in data.get("columns", {}):
@@ -111,6 +115,9 @@ def read(path: Path) -> Study:
         data["rows"],
         tuple(data["seeds"]),
         data["measures"],
+        study_picture.read(data["picture"], path, list(data["rows"]), list(data["columns"]))
+        if "picture" in data
+        else None,
     )
 
 
@@ -154,16 +161,23 @@ def measure(frame: pd.DataFrame, name: str) -> float:
     return float(frame[name].dropna().iloc[-1])
 
 
-def table(study: Study) -> str:
-    """The Markdown table of what is finished: mean ± standard deviation over seeds, in percent."""
+def finished(study: Study, names: Iterable[str]) -> dict[tuple[str, str, str], list[float]]:
+    """(row, column, measure) -> its values in the finished cells, in the order of seeds."""
     import pandas as pd
 
     found: dict[tuple[str, str, str], list[float]] = {}
     for cell in study.cells():
         if cell.path.exists():
             frame = pd.read_csv(cell.path)
-            for name in study.measures:
-                found.setdefault((cell.row, cell.column, name), []).append(measure(frame, name))
+            for name in names:
+                if name.removeprefix("best_").removeprefix("validated_") in frame:
+                    found.setdefault((cell.row, cell.column, name), []).append(measure(frame, name))
+    return found
+
+
+def table(study: Study) -> str:
+    """The Markdown table of what is finished: mean ± standard deviation over seeds, in percent."""
+    found = finished(study, study.measures)
     heads = [(column, name, text) for column in study.columns for name, text in study.measures.items()]
     lines = [
         "| % | " + " | ".join(f"{column}, {text}" for column, _, text in heads) + " |",
@@ -182,6 +196,8 @@ def write_table(study: Study) -> None:
         raise ConfigError(f"{study.table} has no place for the table: add the lines {BEGIN} and {END}")
     before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
     study.table.write_text(f"{before}\n{table(study)}\n{after}", encoding="utf-8")
+    if study.picture is not None:
+        study_picture.draw(study.picture, finished(study, study.picture.measures), study.title)
 
 
 def _number(values: Sequence[float]) -> str:

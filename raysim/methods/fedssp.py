@@ -48,7 +48,7 @@ class FedSSP:
 
     Table 3's rows: ``--share nothing --preference false`` (Local with this model), ``--share everything --preference
     false`` (FedAvg of what fits, uniform), ``--share rest --preference false``, ``--preference false`` (GSKS alone),
-    ``--share nothing`` (PGPA alone), and the defaults.
+    ``--share everything`` (PGPA alone: its print has FedAvg under it), and the defaults.
 
     Open in the print: τ (docs/fedssp.md has the scan that chose the default; the authors' code has 100). Running
     statistics of BatchNorm stay local, as in the authors' code, which averages named parameters only.

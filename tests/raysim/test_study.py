@@ -107,3 +107,81 @@ def test_a_cell_made_with_other_settings_is_not_mixed_in(path: Path, capsys: pyt
     message = capsys.readouterr().err
     assert "fedavg-seed0.csv was made with other settings" in message
     assert "schedule.rounds: 2 → 3" in message
+
+
+PICTURE = """
+picture:
+  path: losses.png
+  columns: {MLP: small, Logistic: none}
+  rows: [FedAvg, Strong prox]
+  measures: {local_loss: local loss, accuracy: accuracy}
+  label: model
+"""
+
+
+def test_a_picture_shows_the_cells_that_there_are(path: Path) -> None:
+    from PIL import Image
+
+    path.write_text(TEXT + PICTURE, encoding="utf-8")
+    read = study.read(path)
+    cell = next(iter(read.cells()))
+    cell.path.parent.mkdir(parents=True)
+    pd.DataFrame({"round": [1, 2], "accuracy": [0.1, 0.4], "local_loss": [2.0, 1.5]}).to_csv(cell.path, index=False)
+    assert study.finished(read, ["local_loss", "accuracy", "unknown"]) == {
+        ("FedAvg", "MLP", "local_loss"): [1.5],
+        ("FedAvg", "MLP", "accuracy"): [0.4],
+    }
+    study.write_table(read)
+    assert Image.open(path.parent / "losses.png").size[0] > 500
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rows: [FedAvg, Strong prox]", "rows: [FedAvgg]", "no row 'FedAvgg'"),
+        ("{MLP: small, Logistic: none}", "{CNN: x}", "no column 'CNN'"),
+        ("label: model", "lable: model", "exactly path, columns"),
+    ],
+)
+def test_a_picture_of_what_the_study_does_not_have_is_refused(path: Path, old: str, new: str, message: str) -> None:
+    path.write_text(TEXT + PICTURE.replace(old, new), encoding="utf-8")
+    with pytest.raises(ConfigError, match=message):
+        study.read(path)
+
+
+def test_a_row_may_have_settings_of_one_column(path: Path) -> None:
+    text = TEXT.replace(
+        "Strong prox: {method.name: fedprox, method.mu: 1.0}",
+        "Strong prox: {method.name: fedprox, in: {MLP: {method.mu: 2.0}}}",
+    )
+    path.write_text(text, encoding="utf-8")
+    found = {(cell.column, cell.row): cell.config().method for cell in study.read(path).cells()}
+    assert found["MLP", "Strong prox"].mu == 2.0 and found["Logistic", "Strong prox"].mu == 0.01
+    path.write_text(text.replace("in: {MLP", "in: {CNN"), encoding="utf-8")
+    with pytest.raises(ConfigError, match="'CNN' under `in` is no column"):
+        study.read(path)
+
+
+def test_a_cell_that_fails_does_not_cost_the_others(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tried: list[str] = []
+
+    def fake(cell: study.Cell) -> None:
+        tried.append(cell.row)
+        if cell.row == "FedAvg":
+            raise ConfigError("diverged")
+        cell.path.parent.mkdir(parents=True, exist_ok=True)
+        pd.DataFrame({"round": [1], "accuracy": [0.5]}).to_csv(cell.path, index=False)
+
+    monkeypatch.setattr(study, "run_cell", fake)
+    assert study.main([str(path)]) == 1
+    assert tried == ["FedAvg", "Strong prox"] * 3
+    assert "failed cells" in capsys.readouterr().err
+    assert "| Strong prox | 50.00 ± 0.00 (2)" in (path.parent / "page.md").read_text(encoding="utf-8")
+
+
+def test_the_round_with_the_best_validation_accuracy_is_judged() -> None:
+    frame = pd.DataFrame({"accuracy": [0.9, None, 0.6, 0.7], "validation_accuracy": [0.5, None, 0.8, 0.8]})
+    assert study.measure(frame, "validated_accuracy") == 0.6
+    assert study.measure(frame, "best_validation_accuracy") == 0.8
