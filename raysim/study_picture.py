@@ -66,6 +66,7 @@ def draw(picture: Picture, found: Found, title: str) -> None:
             panel.errorbar(shifted, means, spread, label=row, linewidth=1.6, markersize=5, **style)
         panel.set_title(heading, fontsize=11)
         panel.set_xticks(range(len(picture.columns)), list(picture.columns.values()))
+        panel.set_xlim(-0.4, len(picture.columns) - 0.6)
         panel.set_xlabel(picture.label)
         panel.grid(alpha=0.3)
         panel.spines[["top", "right"]].set_visible(False)

@@ -138,16 +138,18 @@ class FedSSP:
             trained = train_epochs(model, data.train, visit)
             return Update(model.take_shared() - message.parameters, trained.metrics()), model.take_kept()
         mean = RunningMean(self.momentum)
+        terms: list[torch.Tensor] = []
         trained = train_epochs(
             model,
             data.train,
             visit,
-            regularised_loss(model, message.extra["mean"], mean, self.regularisation),
+            regularised_loss(model, message.extra["mean"], mean, self.regularisation, terms),
             add_gradient=preference_step(model, self.preference_rate),
             trains=lambda name: name != PREFERENCE,
             before_epoch=mean.reset,
         )
-        update = Update(model.take_shared() - message.parameters, trained.metrics(), {"mean": mean.numpy()})
+        metrics = trained.metrics() | {"regulariser": float(sum(terms)) / len(terms) if terms else 0.0}
+        update = Update(model.take_shared() - message.parameters, metrics, {"mean": mean.numpy()})
         return update, model.take_kept()
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
@@ -187,8 +189,13 @@ class RunningMean:
         return to_numpy(self._value)
 
 
-def regularised_loss(model: FlatModel, global_mean: Vector, mean: RunningMean, weight: float) -> Loss:
-    """CE(head(h + q), y) + τ ½ mean((μ − μ̄)²); without a global mean, in the first round, cross-entropy alone."""
+def regularised_loss(
+    model: FlatModel, global_mean: Vector, mean: RunningMean, weight: float, terms: list[torch.Tensor]
+) -> Loss:
+    """CE(head(h + q), y) + τ ½ mean((μ − μ̄)²); without a global mean, in the first round, cross-entropy alone.
+
+    Every batch's second term is appended to ``terms``, for the clients table.
+    """
     import torch
 
     from raysim.parameters import as_tensor
@@ -202,7 +209,9 @@ def regularised_loss(model: FlatModel, global_mean: Vector, mean: RunningMean, w
         running = mean.add(features)
         if target is None:
             return value
-        return value + weight * 0.5 * (running - target).square().mean()
+        term = weight * 0.5 * (running - target).square().mean()
+        terms.append(term.detach())
+        return value + term
 
     return loss
 

@@ -79,7 +79,6 @@ def make_config(tmp_path: Path) -> Callable[..., RunConfig]:
     def make(name: str, **options: Any) -> RunConfig:
         base: dict[str, Any] = {
             "method.name": "fedavg",
-            "model.name": "cnn",
             "workload.clients": 6,
             "schedule.rounds": 5,
             "schedule.local_epochs": 2,
@@ -87,6 +86,8 @@ def make_config(tmp_path: Path) -> Callable[..., RunConfig]:
             "evaluation.every": 2,
             "output": str(tmp_path / name),
         }
+        if "workload__name" not in options:
+            base["model.name"] = "cnn"
         return build([base | {key.replace("__", "."): value for key, value in options.items()}])
 
     return make

@@ -29,11 +29,56 @@ METHODS: dict[str, dict[str, Any]] = {
     # State that stays with clients between their visits.
     "local": {"method__name": "local", "schedule__sampling_rate": 0.5},
 }
+GRAPHS = {
+    "workload__name": "toy-graphs",
+    "workload__clients": 4,
+    "workload__graphs_per_client": 60,
+    "training__batch_size": 8,
+    "schedule__rounds": 3,
+}
+IMAGES = {"schedule__rounds": 3, "model__name": "mlp", "schedule__local_epochs": 20}
+# Every other method in one run each, with all that could disturb it at once: three actors, of which one is killed.
+OTHERS: dict[str, dict[str, Any]] = {
+    "fedprox": IMAGES,
+    "centralized": IMAGES,
+    "fedld": IMAGES,
+    "fedgh": IMAGES,
+    "fedpac": IMAGES,
+    "fedbn": {**IMAGES, "model__name": "mobilenet", "model__width": 0.1, "schedule__local_epochs": 1},
+    # Clients of different width and class count, and their spectra computed by remote tasks.
+    "fedssp": {**GRAPHS, "model__hidden": 16},
+    "gcfl": {**GRAPHS, "method__quiet_rounds": 1, "method__small_mean": 1e9, "method__large_update": 0.0},
+    "fgssl": GRAPHS,
+    "fedstar": GRAPHS,
+    "fedsage": GRAPHS,
+    "apple": {**GRAPHS, "model__name": "gin"},
+    "fedcp": {**GRAPHS, "model__name": "gin"},
+}
+
+
+def options(method: str) -> dict[str, Any]:
+    return METHODS.get(method) or {"method__name": method, **OTHERS[method]}
 
 
 def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
-    config = make_config(f"{method}-inline", engine__backend="inline", **METHODS[method])
+    config = make_config(f"{method}-inline", engine__backend="inline", **options(method))
     return fingerprint(run(config).folder)
+
+
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.parametrize("method", OTHERS)
+def test_every_other_method_on_three_actors_of_which_one_is_killed(make_config: MakeConfig, method: str) -> None:
+    expected = undisturbed(make_config, method)
+    killer = Killer("ray::ClientActor.run", round=2)
+    found = run(make_config(f"{method}-killed", engine__actors=3, **options(method)), observer=killer)
+    assert killer.killed
+    assert fingerprint(found.folder) == expected
+
+
+def test_every_method_is_among_these() -> None:
+    from raysim.registry import known
+
+    assert set(METHODS) | set(OTHERS) == set(known("method"))
 
 
 @pytest.mark.usefixtures("ray_session")
@@ -41,7 +86,7 @@ def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
 def test_any_number_of_actors_gives_the_same_bits(make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)
     for actors in (1, 3):
-        config = make_config(f"{method}-{actors}", engine__actors=actors, **METHODS[method])
+        config = make_config(f"{method}-{actors}", engine__actors=actors, **options(method))
         assert fingerprint(run(config).folder) == expected
 
 
@@ -50,7 +95,7 @@ def test_any_number_of_actors_gives_the_same_bits(make_config: MakeConfig, metho
 def test_a_client_actor_killed_in_a_visit_changes_nothing(make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)
     killer = Killer("ray::ClientActor.run", round=2)
-    found = run(make_config(f"{method}-killed", engine__actors=2, **METHODS[method]), observer=killer)
+    found = run(make_config(f"{method}-killed", engine__actors=2, **options(method)), observer=killer)
     assert killer.killed
     assert any("a client actor died during round" in note for note in killer.notes)
     assert fingerprint(found.folder) == expected
@@ -61,7 +106,7 @@ def test_a_client_actor_killed_in_a_visit_changes_nothing(make_config: MakeConfi
 def test_the_driver_killed_goes_on_from_its_checkpoint_by_itself(make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)
     killer = Killer("ray::DriverActor", round=3)
-    found = run(make_config(f"{method}-driver", engine__actors=2, **METHODS[method]), observer=killer)
+    found = run(make_config(f"{method}-driver", engine__actors=2, **options(method)), observer=killer)
     assert killer.killed
     assert any("the driver died" in note for note in killer.notes)
     assert any("goes on after round" in note for note in killer.notes)
@@ -80,7 +125,7 @@ class RoundCounter(Silent):
 def test_stopped_in_a_round_and_resumed_gives_the_same_bits(make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)
     # Checkpoints further apart than the stop: it is the stop itself that must save the last whole round.
-    config = make_config(f"{method}-stopped", engine__backend="inline", engine__checkpoint_every=100, **METHODS[method])
+    config = make_config(f"{method}-stopped", engine__backend="inline", engine__checkpoint_every=100, **options(method))
     folder = prepare(config)
     counter = RoundCounter()
     outcome = execute(config, folder, counter, stopping=lambda: counter.started == 3)

@@ -158,7 +158,7 @@ def test_a_row_may_have_settings_of_one_column(path: Path) -> None:
     found = {(cell.column, cell.row): cell.config().method for cell in study.read(path).cells()}
     assert found["MLP", "Strong prox"].mu == 2.0 and found["Logistic", "Strong prox"].mu == 0.01
     path.write_text(text.replace("in: {MLP", "in: {CNN"), encoding="utf-8")
-    with pytest.raises(ConfigError, match="'CNN' under `in` is no column"):
+    with pytest.raises(ConfigError, match="'CNN', which is no column"):
         study.read(path)
 
 

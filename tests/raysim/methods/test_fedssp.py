@@ -64,17 +64,19 @@ def test_the_loss_over_two_batches_by_hand() -> None:
     """Batch (2, 4), then (6, 0), μ̄ = (1, 1), τ = 3: terms 3·½·mean(0, 1) = 0.75 and 3·½·mean(6.25, 0) = 4.6875."""
     model = linear_model()
     mean = RunningMean(0.5)
-    loss = regularised_loss(model, np.array([1.0, 1.0], np.float32), mean, 3.0)
+    terms: list[torch.Tensor] = []
+    loss = regularised_loss(model, np.array([1.0, 1.0], np.float32), mean, 3.0, terms)
     for inputs, label, term in (([[2.0, 4.0]], 1, 0.75), ([[6.0, 0.0]], 0, 4.6875)):
         x, y = torch.tensor(inputs), torch.tensor([label])
         entropy = cross_entropy(x + torch.tensor([0.5, -0.5]), y)
         np.testing.assert_allclose(float(loss(model.module, Batch(x, y)).detach()), float(entropy) + term, rtol=1e-6)
+    assert [float(term) for term in terms] == [0.75, 4.6875]
 
 
 def test_without_a_global_mean_the_loss_is_cross_entropy_with_the_preference() -> None:
     model = linear_model()
     x, y = torch.tensor([[2.0, 4.0]]), torch.tensor([1])
-    loss = regularised_loss(model, np.zeros(0, np.float32), RunningMean(0.5), 3.0)
+    loss = regularised_loss(model, np.zeros(0, np.float32), RunningMean(0.5), 3.0, [])
     assert torch.equal(loss(model.module, Batch(x, y)), cross_entropy(model.module(x), y))
 
 
@@ -163,6 +165,7 @@ def test_a_run_learns_preferences_and_sends_the_mean_from_round_two(make_config:
     result = run(make_config("ssp", **GRAPHS, evaluation__every=1))
     assert result.rounds["validation_accuracy"].notna().all()
     # Round 2's messages hold μ̄ (8 floats for each of 3 clients) besides the encoders.
+    assert (result.clients["regulariser"] > 0).tolist() == [False] * 3 + [True] * 6
     down = result.rounds["bytes_down"].tolist()
     assert down[1] - down[0] == 3 * 8 * 4 and down[2] == down[1]
 
