@@ -1,7 +1,9 @@
-"""FedSSP's network written plainly, with dense n x n bases: the reference for workloads/models/spectral.py.
+"""FedSSP's network written plainly, with dense n x n bases: the references for workloads/models/spectral.py.
 
-Everything is padded to the largest graph of the batch, S_m = U diag(λ'_m) Uᵀ is built in full for every head, and the
-filter encoder runs over both directions of every edge. The parameters are those of a ``SpectralBody``.
+Everything is padded to the largest graph of the batch, and S_m = U diag(λ'_m) Uᵀ is built in full for every head. In
+``DenseBasesBody`` the filter encoder then runs over both directions of every edge; in ``DenseFiltersBody``, the form
+that a reader of the paper's equations would write first, it runs over all n x n pairs, and edges are a mask. The
+parameters are those of a ``SpectralBody``.
 """
 
 from __future__ import annotations
@@ -39,7 +41,7 @@ class DenseBatch:
         self.sources, self.targets = directed[0], directed[1]
 
 
-class DenseSpectralBody(torch.nn.Module):
+class DenseBasesBody(torch.nn.Module):
     """The same function of the same parameters as ``body``, by dense matrices."""
 
     def __init__(self, body: SpectralBody) -> None:
@@ -48,13 +50,7 @@ class DenseSpectralBody(torch.nn.Module):
 
     def forward(self, dense: DenseBatch) -> Tensor:
         body: Any = self.body
-        graphs, n = dense.present.shape
-        tokens = body.eigenvalue_encoder(dense.eigenvalues.flatten()).view(graphs, n, -1)
-        tokens = self._attention(tokens, dense.present)
-        new = body.decoder(tokens)  # [B, n, M]
-        identity = torch.eye(n).expand(graphs, n, n)
-        u = dense.eigenvectors
-        bases = torch.stack([identity, *(u @ torch.diag_embed(new[..., m]) @ u.mT for m in range(new.shape[2]))], dim=3)
+        bases = dense_bases(body, dense)
         filters = body.filter_encoder(bases[dense.graph, dense.source, dense.target])
         count = len(dense.batch.features)
         index = dense.targets[:, None].expand_as(filters)
@@ -69,12 +65,48 @@ class DenseSpectralBody(torch.nn.Module):
             nodes = nodes + convolution.ffn(nodes)
         return mean_of_nodes(nodes, dense.batch)
 
-    def _attention(self, tokens: Tensor, present: Tensor) -> Tensor:
-        block: Any = self.body.attention
-        graphs, n, hidden = tokens.shape
-        projected = block.queries_keys_values(block.attention_norm(tokens))
-        parts = projected.view(graphs, n, 3, block.heads, hidden // block.heads).permute(2, 0, 3, 1, 4)
-        mixed = scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=present[:, None, None, :])
-        tokens = tokens + block.output(mixed.transpose(1, 2).reshape(graphs, n, hidden))
-        result: Tensor = tokens + block.ffn(block.ffn_norm(tokens))
-        return result
+
+class DenseFiltersBody(torch.nn.Module):
+    """The same, with filters [B, n, n, h] for all pairs. While training, their BatchNorm sees all pairs too."""
+
+    def __init__(self, body: SpectralBody) -> None:
+        super().__init__()
+        self.body = body
+
+    def forward(self, dense: DenseBatch) -> Tensor:
+        body: Any = self.body
+        graphs, n = dense.present.shape
+        bases = dense_bases(body, dense)
+        filters = body.filter_encoder(bases.flatten(0, 2)).view(graphs, n, n, -1)
+        edge = torch.zeros(graphs, n, n, 1, dtype=torch.bool)
+        edge[dense.graph, dense.target, dense.source] = True
+        weights = filters.masked_fill(~edge, -torch.inf).softmax(dim=2)
+        weights = torch.where(edge, weights, torch.zeros_like(weights))  # a node without edges has no softmax
+        nodes = body.node_encoder(dense.batch.features)
+        for convolution in body.convolutions:
+            padded = nodes.new_zeros(graphs, n, nodes.shape[1])
+            padded[dense.present] = convolution.before(nodes)
+            nodes = nodes + torch.einsum("bijh,bjh->bih", weights, padded)[dense.present]
+            nodes = nodes + convolution.ffn(nodes)
+        return mean_of_nodes(nodes, dense.batch)
+
+
+def dense_bases(body: Any, dense: DenseBatch) -> Tensor:
+    """[1_{i=j}, S_1 … S_M] of all pairs: [B, n, n, M + 1]."""
+    graphs, n = dense.present.shape
+    tokens = body.eigenvalue_encoder(dense.eigenvalues.flatten()).view(graphs, n, -1)
+    new = body.decoder(attention(body.attention, tokens, dense.present))  # [B, n, M]
+    u = dense.eigenvectors
+    each = (u @ torch.diag_embed(new[..., head]) @ u.mT for head in range(new.shape[2]))
+    return torch.stack([torch.eye(n).expand(graphs, n, n), *each], dim=3)
+
+
+def attention(block: Any, tokens: Tensor, present: Tensor) -> Tensor:
+    """The attention block on padded tokens [B, n, h]."""
+    graphs, n, hidden = tokens.shape
+    projected = block.queries_keys_values(block.attention_norm(tokens))
+    parts = projected.view(graphs, n, 3, block.heads, hidden // block.heads).permute(2, 0, 3, 1, 4)
+    mixed = scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=present[:, None, None, :])
+    tokens = tokens + block.output(mixed.transpose(1, 2).reshape(graphs, n, hidden))
+    result: Tensor = tokens + block.ffn(block.ffn_norm(tokens))
+    return result

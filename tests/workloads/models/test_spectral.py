@@ -104,7 +104,7 @@ def test_outputs_and_gradients_equal_the_dense_form(training: bool, seed: int) -
     graphs = with_spectra(random_graphs(30, seed))
     dense = dense_module()
     network = body().train(training)
-    reference = dense.DenseSpectralBody(network)
+    reference = dense.DenseBasesBody(network)
     batch = collate(graphs)
     weights = torch.randn(len(graphs), 8)
     results = []
@@ -117,6 +117,13 @@ def test_outputs_and_gradients_equal_the_dense_form(training: bool, seed: int) -
     for ours, theirs in zip(results[0][1], results[1][1], strict=True):
         # Gradients of what stands before BatchNorm are differences of large sums; of a bias there, 0.
         torch.testing.assert_close(ours, theirs, atol=2e-3, rtol=2e-3)
+
+
+def test_outputs_equal_those_of_dense_filters() -> None:
+    graphs = with_spectra(random_graphs(30, seed=4, loops=True))
+    dense, network, batch = dense_module(), body().eval(), collate(graphs)
+    reference = dense.DenseFiltersBody(network)(dense.DenseBatch(graphs, batch))
+    torch.testing.assert_close(network(batch), reference, atol=1e-5, rtol=1e-5)
 
 
 def test_features_do_not_depend_on_the_numbering_of_nodes() -> None:
