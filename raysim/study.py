@@ -6,7 +6,7 @@ table can grow over several sittings: a repeat skips what is there. A study file
 
     title: FedRAD and its ablations on CIFAR-10
     results: ../results/fedrad-cifar10      # relative to the study file
-    table: ../fedrad-cifar10.md             # the text between the two markers in it is replaced
+    table: ../fedrad.md                     # the text between the two markers in it is replaced
     base:    {workload.name: cifar10, schedule.rounds: 40}
     columns: {CNN: {model.name: cnn}, MobileNet: {model.name: mobilenet, seeds: [0]}}
     rows:    {FedAvg: {method.name: fedavg}, Wei-Agg: {method.name: fedrad, method.aggregation: weighted}}
@@ -59,6 +59,7 @@ class Cell:
 class Study:
     """A study file, read."""
 
+    name: str
     title: str
     results: Path
     table: Path
@@ -107,6 +108,7 @@ def read(path: Path) -> Study:
         raise ConfigError(f"{path}: missing {', '.join(missing)}. A study has {', '.join(KEYS)}.")
     folder = path.parent
     return Study(
+        path.stem,
         data["title"],
         (folder / data["results"]).resolve(),
         (folder / data["table"]).resolve(),
@@ -190,11 +192,17 @@ def table(study: Study) -> str:
 
 
 def write_table(study: Study) -> None:
-    """Put the table between the markers of the study's page (a new page gets title and markers)."""
+    """Put the table between the markers of the study's page (a new page gets title and markers), and draw the picture.
+
+    A page with tables of several studies names the study in each first marker: ``<!-- table NAME: written …``.
+    """
     text = study.table.read_text(encoding="utf-8") if study.table.exists() else f"# {study.title}\n\n{BEGIN}\n{END}\n"
-    if BEGIN not in text or END not in text:
-        raise ConfigError(f"{study.table} has no place for the table: add the lines {BEGIN} and {END}")
-    before, after = text[: text.index(BEGIN) + len(BEGIN)], text[text.index(END) :]
+    named = BEGIN.replace("table:", f"table {study.name}:")
+    begin = named if named in text else BEGIN
+    if begin not in text or END not in text[text.index(begin) :]:
+        raise ConfigError(f"{study.table} has no place for the table: add the lines {named} and {END}")
+    start = text.index(begin) + len(begin)
+    before, after = text[:start], text[text.index(END, start) :]
     study.table.write_text(f"{before}\n{table(study)}\n{after}", encoding="utf-8")
     if study.picture is not None:
         study_picture.draw(study.picture, finished(study, study.picture.measures), study.title)

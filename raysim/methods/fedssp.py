@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
 NOTHING = np.zeros(0, np.float32)
+Start = Literal["first", "zero", "every"]
 
 
 @dataclass(frozen=True)
@@ -43,8 +44,10 @@ class FedSSP:
 
         CE(head(h + q), y) + τ ½ mean((μ − μ̄)²),   μ ← (1 − β) stopgrad(μ) + β mean_batch(h)
 
-    with μ starting at 0 in every local epoch; the server returns the uniform mean μ̄ of the μ that the clients end with,
-    so the term is absent in the first round.
+    with μ anew in every local epoch; the server returns the uniform mean μ̄ of the μ that the clients end with, so the
+    term is absent in the first round. Open in the print: how μ starts. From zero (``start zero``) the first batch's μ
+    is β of a mean while μ̄ is nearly a whole one, so the term makes features grow without end; with ``first`` both have
+    one scale (docs/fedssp.md).
 
     Table 3's rows: ``--share nothing --preference false`` (Local with this model), ``--share everything --preference
     false`` (FedAvg of what fits, uniform), ``--share rest --preference false``, ``--preference false`` (GSKS alone),
@@ -72,7 +75,7 @@ class FedSSP:
         default=0.005, metadata={"help": "SGD learning rate of the preference q", "low": 0.0, "source": "FedSSP, 4.2"}
     )
     regularisation: float = field(
-        default=1.0,
+        default=0.1,
         metadata={
             "help": "weight τ of ½ mean((μ - μ̄)²), from the second round on",
             "low": 0.0,
@@ -87,6 +90,13 @@ class FedSSP:
             "low_open": True,
             "high": 1.0,
             "source": "FedSSP, 4.2",
+        },
+    )
+    start: Start = field(
+        default="first",
+        metadata={
+            "help": "μ starts, in every epoch, as its first batch's mean, or from zero; every: from zero in every batch,"
+            " as in the authors' code (docs/fedssp.md has what that changes)",
         },
     )
 
@@ -137,7 +147,7 @@ class FedSSP:
         if not self.preference:
             trained = train_epochs(model, data.train, visit)
             return Update(model.take_shared() - message.parameters, trained.metrics()), model.take_kept()
-        mean = RunningMean(self.momentum)
+        mean = RunningMean(self.momentum, self.start)
         terms: list[torch.Tensor] = []
         trained = train_epochs(
             model,
@@ -168,17 +178,19 @@ class FedSSP:
 class RunningMean:
     """μ of one visit: ``add`` gives the new μ [h], which lets gradients into the batch's part only."""
 
-    def __init__(self, momentum: float) -> None:
-        self.momentum = momentum
+    def __init__(self, momentum: float, start: Start) -> None:
+        self.momentum, self.start = momentum, start
         self._value: torch.Tensor | None = None
 
     def reset(self) -> None:
         self._value = None
 
     def add(self, features: torch.Tensor) -> torch.Tensor:
-        new = self.momentum * features.mean(dim=0)
-        if self._value is not None:
-            new = new + (1.0 - self.momentum) * self._value
+        new = features.mean(dim=0)
+        if self._value is not None and self.start != "every":
+            new = self.momentum * new + (1.0 - self.momentum) * self._value
+        elif self.start != "first":
+            new = self.momentum * new
         self._value = new.detach()
         return new
 

@@ -185,3 +185,12 @@ def test_the_round_with_the_best_validation_accuracy_is_judged() -> None:
     frame = pd.DataFrame({"accuracy": [0.9, None, 0.6, 0.7], "validation_accuracy": [0.5, None, 0.8, 0.8]})
     assert study.measure(frame, "validated_accuracy") == 0.6
     assert study.measure(frame, "best_validation_accuracy") == 0.8
+
+
+def test_a_page_with_two_tables_names_the_study_of_each(path: Path) -> None:
+    page = path.parent / "page.md"
+    first, second = (f"<!-- table {name}: written by raysim.study -->" for name in ("other", "small"))
+    page.write_text(f"a\n{first}\nold\n{study.END}\nb\n{second}\nold\n{study.END}\nc\n", encoding="utf-8")
+    study.write_table(study.read(path))
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"a\n{first}\nold\n{study.END}\nb\n{second}\n| % |") and text.endswith("c\n")

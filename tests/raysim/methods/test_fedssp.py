@@ -47,7 +47,7 @@ def linear_model() -> FlatModel:
 
 def test_the_running_mean_over_two_batches() -> None:
     """β = 0.5 from 0: ½·(2, 4) = (1, 2), then ½·(1, 2) + ½·(6, 0) = (3.5, 1). Gradients enter by the batch alone."""
-    mean = RunningMean(0.5)
+    mean = RunningMean(0.5, "zero")
     mean.reset()
     first = torch.tensor([[1.0, 3.0], [3.0, 5.0]], requires_grad=True)
     assert mean.add(first).tolist() == [1.0, 2.0]
@@ -60,10 +60,18 @@ def test_the_running_mean_over_two_batches() -> None:
     assert mean.add(second.detach()).tolist() == [3.0, 0.0]
 
 
+@pytest.mark.parametrize(("start", "expected"), [("first", [4.0, 2.0]), ("zero", [3.5, 1.0]), ("every", [3.0, 0.0])])
+def test_starts_of_the_running_mean(start: Any, expected: list[float]) -> None:
+    """Batch means (2, 4), then (6, 0), β = 0.5."""
+    mean = RunningMean(0.5, start)
+    mean.add(torch.tensor([[2.0, 4.0]]))
+    assert mean.add(torch.tensor([[6.0, 0.0]])).tolist() == expected
+
+
 def test_the_loss_over_two_batches_by_hand() -> None:
     """Batch (2, 4), then (6, 0), μ̄ = (1, 1), τ = 3: terms 3·½·mean(0, 1) = 0.75 and 3·½·mean(6.25, 0) = 4.6875."""
     model = linear_model()
-    mean = RunningMean(0.5)
+    mean = RunningMean(0.5, "zero")
     terms: list[torch.Tensor] = []
     loss = regularised_loss(model, np.array([1.0, 1.0], np.float32), mean, 3.0, terms)
     for inputs, label, term in (([[2.0, 4.0]], 1, 0.75), ([[6.0, 0.0]], 0, 4.6875)):
@@ -76,7 +84,7 @@ def test_the_loss_over_two_batches_by_hand() -> None:
 def test_without_a_global_mean_the_loss_is_cross_entropy_with_the_preference() -> None:
     model = linear_model()
     x, y = torch.tensor([[2.0, 4.0]]), torch.tensor([1])
-    loss = regularised_loss(model, np.zeros(0, np.float32), RunningMean(0.5), 3.0, [])
+    loss = regularised_loss(model, np.zeros(0, np.float32), RunningMean(0.5, "zero"), 3.0, [])
     assert torch.equal(loss(model.module, Batch(x, y)), cross_entropy(model.module(x), y))
 
 
