@@ -95,8 +95,8 @@ class FedSSP:
     start: Start = field(
         default="first",
         metadata={
-            "help": "μ starts, in every epoch, as its first batch's mean, or from zero; every: from zero in every batch,"
-            " as in the authors' code (docs/fedssp.md has what that changes)",
+            "help": "μ starts, in every epoch, as its first batch's mean, or from zero; every: from zero in every"
+            " batch, as in the authors' code (docs/fedssp.md has what that changes)",
         },
     )
 
