@@ -24,7 +24,7 @@ class FedSage(GlobalModel):
     """
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
-    defaults: ClassVar[Mapping[str, object]] = {"model.name": "graphsage"}
+    defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "graphsage"}
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -75,7 +75,7 @@ class FedSSP:
         default=0.005, metadata={"help": "SGD learning rate of the preference q", "low": 0.0, "source": "FedSSP, 4.2"}
     )
     regularisation: float = field(
-        default=0.1,
+        default=10.0,
         metadata={
             "help": "weight τ of ½ mean((μ - μ̄)²), from the second round on",
             "low": 0.0,
@@ -101,6 +101,7 @@ class FedSSP:
     )
 
     traits: ClassVar[Traits] = Traits(personal=True)
+    defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "spectral"}
 
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
         if not self.preference:

@@ -29,7 +29,7 @@ class FedStar:
     """
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
-    defaults: ClassVar[Mapping[str, object]] = {"model.name": "gin-star"}
+    defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin-star"}
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         from raysim.parameters import all_names

@@ -54,7 +54,7 @@ class FGSSL(GlobalModel):
     )
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
-    defaults: ClassVar[Mapping[str, object]] = {"model.name": "gin"}
+    defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit

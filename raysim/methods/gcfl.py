@@ -73,7 +73,7 @@ class GCFL:
     )
 
     traits: ClassVar[Traits] = Traits(personal=True)
-    defaults: ClassVar[Mapping[str, object]] = {"model.name": "gin"}
+    defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         from raysim.parameters import all_names

@@ -27,12 +27,21 @@ def config(tmp_path: Path, method: str, **options: Any) -> RunConfig:
         "engine.backend": "inline",
         "output": str(tmp_path / "run"),
     }
-    return build([base | {key.replace("__", "."): value for key, value in options.items()}])
+    chosen = base | {key.replace("__", "."): value for key, value in options.items()}
+    return build([{path: value for path, value in chosen.items() if value is not None}])
 
 
 @pytest.mark.parametrize("method", [name for name in registry.known("method") if name != "centralized"])
 def test_sampling_and_late_joiners_work_with_every_method(tmp_path: Path, method: str) -> None:
-    options = {"schedule__joins": (2, 2, 1), "schedule__join_every": 2, "schedule__intervals": "fixed"}
+    options: dict[str, object] = {
+        "schedule__joins": (2, 2, 1),
+        "schedule__join_every": 2,
+        "schedule__intervals": "fixed",
+    }
+    own = getattr(registry.method_class(method), "defaults", {})
+    if own.get("workload.name") == "toy-graphs":  # a method for graphs, on a network of its own
+        options |= {"workload__name": "toy-graphs", "model__name": own["model.name"], "model__hidden": 8}
+        options |= {"workload__limit": None, "workload__graphs_per_client": 20}
     result = run(config(tmp_path, method, **options))
     # 2 epochs a round: a group joins at each of rounds 2 and 3.
     assert result.rounds["participants"].tolist() == [2, 4, 5, 5]
