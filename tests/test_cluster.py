@@ -1,0 +1,51 @@
+"""The cluster files are what Ray's own schema wants, and install what the README installs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+ROOT = Path(__file__).parents[1]
+FILES = ("cluster.yaml", "cluster.local.yaml")
+
+
+def load(name: str) -> dict[str, Any]:
+    found: dict[str, Any] = yaml.safe_load((ROOT / name).read_text(encoding="utf-8"))
+    return found
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_ray_accepts_the_file(name: str) -> None:
+    from ray.autoscaler._private.util import prepare_config, validate_config
+
+    validate_config(prepare_config(load(name)))
+
+
+def test_a_mistake_would_be_noticed() -> None:
+    from ray.autoscaler._private.util import validate_config
+
+    with pytest.raises(Exception, match="max_worker"):
+        validate_config(load("cluster.yaml") | {"max_worker": 3})
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nodes_are_installed_as_the_readme_says(name: str) -> None:
+    (command,) = load(name)["setup_commands"]
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert command.removeprefix("cd ~/raysim && ") in readme
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_head_does_no_client_work_and_nothing_is_open_to_the_world(name: str) -> None:
+    config = load(name)
+    (start,) = [line for line in config["head_start_ray_commands"] if "ray start" in line]
+    no_cores = config.get("available_node_types", {}).get("head", {}).get("resources") == {"CPU": 0}
+    assert no_cores or "--num-cpus=0" in start
+    assert "--dashboard-host=127.0.0.1" in start and "--autoscaling-config" in start
+    for line in [start, *config["worker_start_ray_commands"]]:
+        assert "ray start" not in line or "RAY_AUTH_MODE=token" in line
+    assert "~/.ray/auth_token" in config["file_mounts"]
+    assert "IpPermissions" not in (ROOT / name).read_text(encoding="utf-8")
