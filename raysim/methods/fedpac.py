@@ -105,8 +105,16 @@ class FedPAC:
         return Message(server.parameters, extra)
 
     def deploy(self, model: FlatModel, message: Message, kept: Any) -> None:
+        head = message.extra["head"]
+        own = model.buffer.numel() - model.shared.numel()
+        if len(head) != own:
+            raise ConfigError(
+                f"fedpac mixes the heads of all clients, and this client's own part has {own} values where the first "
+                f"client's has {len(head)}: all clients must have the same inputs and classes. Take another method, or "
+                "one set that is cut over the clients"
+            )
         model.load_shared(message.parameters)
-        model.load_kept(message.extra["head"])
+        model.load_kept(head)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit

@@ -98,6 +98,11 @@ def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeC
     assert (last["bytes_up"] > 0) == (method != "local")
 
 
+def test_fedpac_says_that_it_needs_clients_that_are_alike(make_config: MakeConfig) -> None:
+    with pytest.raises(RaysimError, match="all clients must have the same inputs and classes"):
+        run(make_config("fedpac", method__name="fedpac"))
+
+
 def test_a_resumed_run_has_each_clients_rest(make_config: MakeConfig) -> None:
     whole = run(make_config("whole", schedule__rounds=3))
     from raysim.observer import Silent
