@@ -17,12 +17,12 @@ PACK_RATIO = 1.3
 
 @dataclass(frozen=True)
 class Pack:
-    """Graphs of similar size, neighbours in the batch, padded to the largest of them: g graphs, n nodes, e edges."""
+    """Graphs of similar size, neighbours in the batch, padded to the largest of them: g graphs, n nodes, e edges.
 
-    nodes: slice
-    """Their nodes in the batch; an eigenvalue stands where its node of the same number stands."""
-    edges: slice
-    """Their edges in the batch."""
+    Packs follow one another in the batch, with all their nodes and edges; an eigenvalue stands where its node of the same
+    number stands.
+    """
+
     present: torch.Tensor
     """bool [g, n]: where an eigenvalue is, not padding."""
     node_slots: torch.Tensor
@@ -155,8 +155,6 @@ def _pack(graphs: Graphs, vectors: torch.Tensor, members: Integers, device: str)
     slot_index = torch.from_numpy(edge_slots).to(device)
     products[slot_index] = vectors[row_i] * vectors[row_j] * known
     return Pack(
-        slice(int(graphs.node_offsets[first]), int(graphs.node_offsets[last])),
-        edge_span,
         torch.from_numpy(present).to(device),
         torch.from_numpy(node_slots).to(device),
         slot_index,

@@ -51,7 +51,9 @@ class EigenvalueAttention(nn.Module):
 
     def forward(self, tokens: Tensor, packs: tuple[Pack, ...]) -> Tensor:
         projected = self.queries_keys_values(self.attention_norm(tokens))
-        mixed = torch.cat([self._attend(projected[pack.nodes], pack) for pack in packs])
+        # Split at once: a slice for each pack would cost a backward pass over all tokens for each.
+        parts = projected.split([len(pack.node_slots) for pack in packs])
+        mixed = torch.cat([self._attend(part, pack) for part, pack in zip(parts, packs, strict=True)])
         tokens = tokens + self.output(mixed)
         result: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
         return result
@@ -178,9 +180,10 @@ class SpectralBody(nn.Module):
 def entries_at_edges(new_eigenvalues: Tensor, spectrum: Spectrum) -> Tensor:
     """S_m(i, j) = Σ_k U_ik λ'_mk U_jk at every undirected edge: λ' [N, M] -> [E, M]."""
     parts = []
-    for pack in spectrum.packs:
+    own = new_eigenvalues.split([len(pack.node_slots) for pack in spectrum.packs])
+    for values, pack in zip(own, spectrum.packs, strict=True):
         graphs, _, size = pack.products.shape
-        padded = _spread(new_eigenvalues[pack.nodes], pack.node_slots, graphs * size).view(graphs, size, -1)
+        padded = _spread(values, pack.node_slots, graphs * size).view(graphs, size, -1)
         entries = torch.bmm(pack.products, padded).flatten(0, 1)
         parts.append(entries.index_select(0, pack.edge_slots))
     return torch.cat(parts)
