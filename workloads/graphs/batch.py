@@ -19,8 +19,8 @@ PACK_RATIO = 1.3
 class Pack:
     """Graphs of similar size, neighbours in the batch, padded to the largest of them: g graphs, n nodes, e edges.
 
-    Packs follow one another in the batch, with all their nodes and edges; an eigenvalue stands where its node of the same
-    number stands.
+    Packs follow one another in the batch, with all their nodes and edges; an eigenvalue stands where its node of the
+    same number stands.
     """
 
     present: torch.Tensor

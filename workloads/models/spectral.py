@@ -180,7 +180,7 @@ class SpectralBody(nn.Module):
 def entries_at_edges(new_eigenvalues: Tensor, spectrum: Spectrum) -> Tensor:
     """S_m(i, j) = Σ_k U_ik λ'_mk U_jk at every undirected edge: λ' [N, M] -> [E, M]."""
     parts = []
-    own = new_eigenvalues.split([len(pack.node_slots) for pack in spectrum.packs])
+    own = torch.split(new_eigenvalues, [len(pack.node_slots) for pack in spectrum.packs])
     for values, pack in zip(own, spectrum.packs, strict=True):
         graphs, _, size = pack.products.shape
         padded = _spread(values, pack.node_slots, graphs * size).view(graphs, size, -1)
