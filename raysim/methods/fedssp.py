@@ -45,16 +45,15 @@ class FedSSP:
         CE(head(h + q), y) + τ ½ mean((μ − μ̄)²),   μ ← (1 − β) stopgrad(μ) + β mean_batch(h)
 
     with μ anew in every local epoch; the server returns the uniform mean μ̄ of the μ that the clients end with, so the
-    term is absent in the first round. Open in the print: τ, and how μ starts. Both defaults are the authors' code's, and
-    came out best in a scan (docs/fedssp.md). From zero once an epoch (``start zero``) the first batch's μ is β of a mean
-    while μ̄ is nearly a whole one, so the term makes features grow without end.
+    term is absent in the first round. Open in the print: τ, and how μ starts. Both defaults are those of the authors'
+    code, and came out best in a scan (docs/fedssp.md). From zero once an epoch (``start zero``) the first batch's μ is β
+    of a mean while μ̄ is nearly a whole one, so the term makes features grow without end.
 
     Table 3's rows: ``--share nothing --preference false`` (Local with this model), ``--share everything --preference
     false`` (FedAvg of what fits, uniform), ``--share rest --preference false``, ``--preference false`` (GSKS alone),
     ``--share everything`` (PGPA alone: its print has FedAvg under it), and the defaults.
 
-    Running
-    statistics of BatchNorm stay local, as in the authors' code, which averages named parameters only.
+    Running statistics of BatchNorm stay local, as in the authors' code, which averages named parameters only.
     """
 
     share: Literal["spectral", "nothing", "everything", "rest"] = field(
