@@ -95,7 +95,7 @@ def test_the_global_model_is_in_evaluation_mode_and_leaves_no_trace() -> None:
 
 def test_without_its_terms_it_is_fedavg_bit_for_bit(make_visits: Callable[..., Any]) -> None:
     def delta(**options: Any) -> Any:
-        visits = make_visits(**options)
+        visits = make_visits(workload__name="digits", **options)
         return visits.train(0, visits.method.message(visits.method.init_server(visits.worker.model(0)), 0))[0].delta
 
     off = {"method__contrast": 0.0, "method__structure": 0.0}

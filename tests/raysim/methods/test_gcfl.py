@@ -114,7 +114,7 @@ def test_its_model_is_gin_unless_another_is_named() -> None:
 
 def test_a_run_that_splits(make_config: Callable[..., RunConfig]) -> None:
     options: dict[str, Any] = {"method__name": "gcfl", "method__quiet_rounds": 1, "method__small_mean": 1e9}
-    options["schedule__rounds"] = 2
+    options |= {"schedule__rounds": 2, "workload__name": "digits"}
     result = run(make_config("split", **options))
     assert result.rounds["clusters"].tolist() == [1, 2]
     assert result.clients.groupby("round")["cluster"].nunique().tolist() == [1, 2]
