@@ -158,11 +158,21 @@ class RayPool:
             self._drop()
 
     def _send(self, jobs: Sequence[Job], waiting: deque[int], sent: _Sent) -> None:
-        """One job to every idle actor, then one ahead to each while more than a slot's share is waiting."""
+        """One job to every idle actor, then one ahead to each while more than a slot's share is waiting.
+
+        No job is sent ahead behind one that already fills its actor's fair share of what is left: it would wait there
+        while other actors run out of work.
+        """
+        costs = [job.cost for job in jobs]
+        held = [sum(costs[index] for index in slot.jobs) for slot in self._slots]
+        share = (sum(held) + sum(costs[index] for index in waiting)) / len(self._slots)
         for depth in (1, 2):
-            for slot in self._slots:
+            for place, slot in enumerate(self._slots):
                 enough = len(waiting) > (0 if depth == 1 else len(self._slots))
                 if enough and len(slot.jobs) < depth:
+                    if depth == 2 and held[place] + costs[waiting[0]] > share * (1 + 1e-9):
+                        continue
+                    held[place] += costs[waiting[0]]
                     index = waiting.popleft()
                     job = jobs[index]
                     if slot.actor is None:

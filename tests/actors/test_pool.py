@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -15,7 +16,7 @@ from typing import Any
 import pytest
 from ray import cloudpickle
 
-from actors.pool import ATTEMPTS, Placement, RayPool, place
+from actors.pool import ATTEMPTS, Placement, RayPool, _Slot, place
 from raysim.config import RunConfig, build
 from raysim.errors import PlacementError, RaysimError
 from raysim.pool import Job
@@ -118,6 +119,24 @@ def jobs(log: Path, count: int, **options: Any) -> list[Job]:
         )
         for index in range(count)
     ]
+
+
+def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> None:
+    """FedSSP's seven sets on two actors: NCI1 alone is half of the work, so all else goes to the other."""
+
+    class Actor:
+        run = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: object()))
+
+    pool = RayPool.__new__(RayPool)
+    pool._slots = [_Slot(Actor()), _Slot(Actor())]
+    jobs = [Job(None, (), cost=cost) for cost in (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)]
+    waiting = deque(range(len(jobs)))
+    pool._send(jobs, waiting, {})
+    assert [slot.jobs for slot in pool._slots] == [[0], [1, 2]]
+    # Jobs of one size are sent ahead to all.
+    pool._slots = [_Slot(Actor()), _Slot(Actor())]
+    pool._send([Job(None, (), cost=5.0)] * 20, deque(range(20)), {})
+    assert [slot.jobs for slot in pool._slots] == [[0, 2], [1, 3]]
 
 
 def test_every_job_comes_back_once_with_its_own_state(pool: RayPool, tmp_path: Path) -> None:
