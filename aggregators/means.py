@@ -1,4 +1,4 @@
-"""Weighted sums of flat update vectors, whose bits depend on the order of the vectors and on nothing else."""
+"""Sums of flat update vectors whose bits depend on the order of the vectors, never on where parts of them were added."""
 
 from __future__ import annotations
 
@@ -40,6 +40,42 @@ def weighted_sum(vectors: Sequence[NDArray[np.float32]], coefficients: Sequence[
             np.multiply(vector[start : start + BLOCK], factor, out=product)
             np.add(block, product, out=block)
     return total
+
+
+class PairwiseSum:
+    """Σ_k x_k along a fixed binary tree over the positions k = 0, 1, …, one vector at a time.
+
+    Node (l, j) of the tree is the sum of positions j·2^l to (j+1)·2^l − 1: its left half plus its right half. Whoever
+    holds 2^l neighbours from a multiple of 2^l on can add these alone, and the sum of such sums, in their order, has the
+    bits of the whole: the number of workers, and the share of each, leave no trace. At most log2(n) + 1 vectors are
+    held. The rounding error grows with log n (Higham 1993, The accuracy of floating point summation, section 3).
+    """
+
+    def __init__(self) -> None:
+        self._nodes: list[tuple[int, NDArray[np.float32] | None]] = []
+        """Level and sum of the complete nodes that wait for their right sibling, the largest first."""
+
+    def add(self, vector: NDArray[np.float32] | None) -> None:
+        """The next position's vector [d], which is given away (it may be overwritten); None if it has none."""
+        level = 0
+        while self._nodes and self._nodes[-1][0] == level:
+            vector = _sum_of_two(self._nodes.pop()[1], vector)
+            level += 1
+        self._nodes.append((level, vector))
+
+    def total(self) -> NDArray[np.float32] | None:
+        """The sum [d]; None if there was no vector. Nothing may be added afterwards."""
+        total = None
+        for _, vector in reversed(self._nodes):
+            total = _sum_of_two(vector, total)
+        return total
+
+
+def _sum_of_two(left: NDArray[np.float32] | None, right: NDArray[np.float32] | None) -> NDArray[np.float32] | None:
+    if left is None or right is None:
+        return right if left is None else left
+    # Vectors from the object store cannot be written to.
+    return np.add(left, right, out=left if left.flags.writeable else None)
 
 
 def sample_weights(samples: Sequence[int] | NDArray[np.int64]) -> NDArray[np.float64]:

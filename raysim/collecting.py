@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aggregators.means import PairwiseSum
 from raysim import tree
 from raysim.errors import ClientError, RaysimError
 from raysim.method import Message, Update, Updates
 from raysim.packing import Packer
-from raysim.pool import Done, Job, cut
+from raysim.pool import Done, Job, block_size, cut
 from raysim.training import Visit
 from raysim.visits import Failure, TrainBlock, TrainedBlock
 
@@ -85,7 +86,8 @@ class Collector:
             RaysimError: every visit failed.
             Stopped: asked to stop.
         """
-        blocks = cut(plan.clients, self._config.engine.block_size)
+        size = self._config.engine.block_size or block_size(len(plan.clients), self._pool.slots)
+        blocks = cut(plan.clients, size)
         packer = Packer(self._pool)
         jobs = [self._job(plan, block, messages, kept, packer) for block in blocks]
         results: list[TrainedBlock | None] = [None] * len(jobs)
@@ -138,7 +140,11 @@ class Collector:
         samples = np.array([self._federation.samples(client) for client in clients], dtype=np.int64)
         sums = None
         if self._config.method.traits.weighted_mean:
-            sums = tuple(result.block_sum for result in results if result.block_sum is not None)
+            # Blocks of one size, all from a multiple of it on: their sums are neighbouring nodes of the one tree.
+            tree_of_blocks = PairwiseSum()
+            for result in results:
+                tree_of_blocks.add(result.weighted_total)
+            sums = tree_of_blocks.total()
         return Updates(clients, samples, tuple(update for _, update, _ in good), sums), [time for _, _, time in good]
 
     def _job(

@@ -37,7 +37,7 @@ class Traits:
     """What the engine has to know about a method besides its functions."""
 
     weighted_mean: bool = False
-    """``aggregate`` needs only ``updates.mean()``: the engine then adds updates up inside blocks of clients."""
+    """``aggregate`` needs only ``updates.mean()``: the engine then adds updates up where clients are trained."""
     personal: bool = False
     """Every client has a model of its own: it is judged on the client's own test set."""
     pooled: bool = False
@@ -79,22 +79,21 @@ class Updates:
     samples: NDArray[np.int64]
     """m_i, the training samples of each client [n]."""
     each: tuple[Update, ...]
-    """One per client; with ``Traits.weighted_mean`` their ``delta`` is empty and ``block_sums`` is set instead."""
-    block_sums: tuple[Vector, ...] | None = None
-    """Σ m_i Δ_i over each block of clients, in block order."""
+    """One per client; with ``Traits.weighted_mean`` their ``delta`` is empty and ``weighted_total`` is set instead."""
+    weighted_total: Vector | None = None
+    """Σ_i m_i Δ_i [d], added along a fixed tree over the clients (:class:`aggregators.means.PairwiseSum`)."""
 
     def mean(self) -> Vector:
         """Σ_i m_i Δ_i / Σ_i m_i, as a float32 vector [d]."""
-        if self.block_sums is None:
+        if self.weighted_total is None:
             return weighted_sum(self.deltas, sample_weights(self.samples).tolist())
-        total = float(self.samples.sum())
-        return weighted_sum(self.block_sums, [1.0 / total] * len(self.block_sums))
+        return weighted_sum([self.weighted_total], [1.0 / float(self.samples.sum())])
 
     @property
     def deltas(self) -> Sequence[Vector]:
         """Every client's Δ_i [d]."""
-        if self.block_sums is not None:
-            raise RuntimeError("updates were summed in blocks: with Traits(weighted_mean=True) there is only mean()")
+        if self.weighted_total is not None:
+            raise RuntimeError("updates were added up already: with Traits(weighted_mean=True) there is only mean()")
         return [update.delta for update in self.each]
 
     def metric(self, name: str) -> NDArray[np.float64]:

@@ -15,6 +15,7 @@ set back to their initial values before every visit.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
@@ -120,6 +121,12 @@ class FlatModel:
         """A copy of the shared entries [d]."""
         return to_numpy(self.shared)
 
+    def change_from(self, start: Vector) -> Vector:
+        """Δ = θ − start over the shared entries [d], a new vector: what a client's training has changed."""
+        if self.device == "cpu":
+            return np.subtract(self.shared.numpy(), start)
+        return self.take_shared() - start
+
     def load_kept(self, values: Vector) -> None:
         """Copy a vector as :meth:`take_kept` gives it into the entries that stay."""
         tensor = as_tensor(values)
@@ -160,6 +167,12 @@ def as_tensor(values: Vector) -> torch.Tensor:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)
         return torch.from_numpy(values)
+
+
+def finite(values: torch.Tensor) -> bool:
+    """Whether there is no NaN and no infinity among them."""
+    # One is in the sum too; a sum may also overflow by itself. ``isfinite`` alone takes 30 times as long on a CPU.
+    return math.isfinite(float(values.sum())) or bool(torch.isfinite(values).all())
 
 
 def to_numpy(tensor: torch.Tensor) -> Vector:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -13,13 +12,21 @@ from typing import TYPE_CHECKING, Any, Protocol
 if TYPE_CHECKING:
     from raysim.worker import Worker
 
-BLOCKS = 64
-"""With more clients than this, neighbours share one remote call."""
+CALLS_PER_SLOT = 8
+"""With more clients than so many a slot, neighbours share one remote call."""
 
 
-def cut(clients: Sequence[int], size: int = 0) -> list[list[int]]:
-    """Blocks of neighbouring clients, in order; ``size`` 0: from their number alone, never from where they run."""
-    size = size or max(1, math.ceil(len(clients) / BLOCKS))
+def block_size(clients: int, slots: int) -> int:
+    """How many neighbouring clients share one remote call: a power of two, which :class:`PairwiseSum` asks for.
+
+    Small enough to keep every slot busy to the end of the round, large enough that calls cost less than visits.
+    """
+    neighbours = clients // (CALLS_PER_SLOT * slots)
+    return 1 << (neighbours.bit_length() - 1) if neighbours else 1
+
+
+def cut(clients: Sequence[int], size: int) -> list[list[int]]:
+    """Blocks of ``size`` neighbouring clients, in order; the last one may be shorter."""
     return [list(clients[start : start + size]) for start in range(0, len(clients), size)]
 
 

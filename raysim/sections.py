@@ -122,7 +122,12 @@ class Engine:
     )
     threads: int = field(default=1, metadata={"help": "torch threads of a visit; sums depend on it", "low": 1})
     block_size: int = field(
-        default=0, metadata={"help": "clients in one remote call; 0: from the number of participants", "low": 0}
+        default=0,
+        metadata={
+            "help": "clients in one remote call, a power of two; 0: from the numbers of participants and actors",
+            "low": 0,
+            "placement": True,
+        },
     )
     checkpoint_every: int = field(
         default=5, metadata={"help": "rounds between two checkpoints", "low": 1, "placement": True}
@@ -156,6 +161,13 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
         raise ConfigError(
             f"schedule.join_every: {schedule.join_every} has no effect without at least two groups in schedule.joins, "
             "3,2,3,2 say."
+        )
+    size = engine.block_size
+    if size & (size - 1):
+        below = 1 << (size.bit_length() - 1)
+        raise ConfigError(
+            f"engine.block_size: {size} is no power of two, and only sums over such blocks are the same for any size. "
+            f"Allowed: 0, 1, 2, 4, 8, …; nearest: {below} and {2 * below}."
         )
     gpus = engine.gpus_per_client
     if gpus != 0 and not _is_share(gpus):

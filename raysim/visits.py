@@ -12,13 +12,16 @@ from typing import Any
 import numpy as np
 import torch
 
-from aggregators.means import weighted_sum
-from raysim import tree
+from aggregators.means import PairwiseSum
+from raysim import seeds, tree
 from raysim.method import Message, Update, Vector
 from raysim.packing import Packed
+from raysim.parameters import finite
 from raysim.training import Visit
 from raysim.worker import Worker
 from workloads.models.classifier import has_batch_norm
+
+NOTHING: Vector = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True)
@@ -33,10 +36,11 @@ class Failure:
 
 @dataclass(frozen=True)
 class TrainedBlock:
-    """The updates (or failures) of a block in client order, their sum where the method needs no more, and seconds."""
+    """The updates (or failures) of a block in client order, their sum where that is all the method needs, and seconds."""
 
     updates: tuple[Update | Failure, ...]
-    block_sum: Vector | None
+    weighted_total: Vector | None
+    """Σ m_i Δ_i [d]."""
     seconds: tuple[float, ...]
 
 
@@ -58,35 +62,33 @@ class TrainBlock:
         updates: list[Update | Failure] = []
         states: list[Any] = []
         seconds = []
-        for visit, message, place in zip(self.visits, self.packed.messages, self.packed.kept, strict=True):
+        total = PairwiseSum()
+        each = zip(self.visits, self.samples, self.packed.messages, self.packed.kept, strict=True)
+        for visit, samples, message, place in each:
             before = None if place is None else inputs[place]
             started = time.perf_counter()
-            update, state = _visit(worker, visit, message.unpack(inputs), before)
+            update, state = _visit(worker, visit, message.unpack(inputs), before, self.keeps)
+            if self.summed:
+                total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
+            if isinstance(update, Update) and not self.each:
+                update = Update(NOTHING, update.metrics, update.extra)
             seconds.append(time.perf_counter() - started)
             updates.append(update)
             states.append(state)
-        total = None
-        if self.summed:
-            good = [(u, m) for u, m in zip(updates, self.samples, strict=True) if isinstance(u, Update)]
-            if good:
-                total = weighted_sum([update.delta for update, _ in good], [float(m) for _, m in good])
-        if not self.each:
-            nothing = np.zeros(0, np.float32)
-            updates = [Update(nothing, u.metrics, u.extra) if isinstance(u, Update) else u for u in updates]
-        return TrainedBlock(tuple(updates), total, tuple(seconds)), states if self.keeps else []
+        return TrainedBlock(tuple(updates), total.total(), tuple(seconds)), states if self.keeps else []
 
 
-def _visit(worker: Worker, visit: Visit, message: Message, kept: Any) -> tuple[Update | Failure, Any]:
+def _visit(worker: Worker, visit: Visit, message: Message, kept: Any, keeps: bool) -> tuple[Update | Failure, Any]:
     """One visit; an exception or a non-finite update becomes a Failure and leaves the kept state as it was."""
     stage = "data"
     try:
         samples = worker.data(visit.client).samples
         stage = "model"
-        model = worker.model(visit.client)
+        model = worker.built(visit.client)
         too_few = _too_few_samples(model.module, samples)
         if too_few:
             return Failure(visit.client, "data", too_few), kept
-        if kept is None:
+        if keeps and kept is None:
             stage = "init_client"
             kept = worker.first_state(visit.client)
         stage = "train"
@@ -94,8 +96,8 @@ def _visit(worker: Worker, visit: Visit, message: Message, kept: Any) -> tuple[U
             update, state = worker.train(visit, message, kept)
         stage = "update"
         # The model and the state are looked at too: what a personal method keeps is not part of the update.
-        if not tree.finite((update.delta, update.extra, state)) or not bool(torch.isfinite(model.buffer).all()):
-            where = [e.name for e in model.entries if not bool(torch.isfinite(model.buffer[e.start : e.stop]).all())]
+        if not tree.finite((update.delta, update.extra, state)) or not finite(model.buffer):
+            where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]
             reason = (
                 f"its update holds NaN or infinite values (first in {where[0] if where else 'what it returns'}); "
                 "nothing of it was aggregated. Lower training.learning_rate, or look at this client's data"
@@ -109,9 +111,13 @@ def _visit(worker: Worker, visit: Visit, message: Message, kept: Any) -> tuple[U
 @contextmanager
 def seeded_globals(visit: Visit) -> Iterator[None]:
     """Give what draws from torch's global stream (dropout) a stream of this visit, and put the old one back."""
-    devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(devices=devices):
-        torch.manual_seed(visit.generator("global").initial_seed())
+    seed = seeds.number(visit.seed, "global", visit.round, visit.client)
+    on_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
+    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if on_gpu else []):
+        # Not torch.manual_seed: it formats a stack trace for every device that is not there, longer than a small visit.
+        torch.default_generator.manual_seed(seed)
+        if on_gpu:
+            torch.cuda.manual_seed(seed)
         yield
 
 

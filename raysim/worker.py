@@ -56,7 +56,13 @@ class Worker:
             torch.use_deterministic_algorithms(True, warn_only=True)
 
     def model(self, client: int) -> FlatModel:
-        """The client's model with its initial values (built once for each kind of task)."""
+        """The client's model with its initial values."""
+        model = self.built(client)
+        model.reset()
+        return model
+
+    def built(self, client: int) -> FlatModel:
+        """The client's model as the last visit left it (built once for each kind of task)."""
         task = self.federation.task(client)
         if task not in self._models:
             module = self._build(task)
@@ -66,9 +72,7 @@ class Worker:
             model = FlatModel(module, shared, self.device)
             self._models[task] = model
             self._keeps_rest[task] = shared != wanted and self.method.init_client(model) is None
-        model = self._models[task]
-        model.reset()
-        return model
+        return self._models[task]
 
     def first_state(self, client: int) -> Any:
         """What a client keeps before its first visit; None where clients keep nothing."""

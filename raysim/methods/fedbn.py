@@ -57,7 +57,7 @@ class FedBN:
         model.load_shared(message.parameters)
         model.load_kept(kept)
         trained = train_epochs(model, data.train, visit)
-        return Update(model.take_shared() - message.parameters, trained.metrics()), model.take_kept()
+        return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

@@ -114,7 +114,7 @@ class FedCP:
         with torch.no_grad():
             for own, received in zip(module.head.parameters(), module.global_head.parameters(), strict=True):
                 received.add_(own).mul_(0.5)
-        return Update(model.take_shared() - message.parameters, trained.metrics()), model.take_kept()
+        return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

@@ -115,7 +115,7 @@ class FedLD(GlobalModel):
         model.load_shared(message.parameters)
         loss = margin_control(self.margin, self.margin_weight) if self.margin_weight else cross_entropy
         trained = train_epochs(model, data.train, visit, loss)
-        return Update(model.take_shared() - message.parameters, trained.metrics()), None
+        return Update(model.change_from(message.parameters), trained.metrics()), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         step = self._principal_step(server, updates, context) if self.principal else updates.mean()

@@ -147,7 +147,7 @@ class FedPAC:
             "class_samples": counts,
         }
         metrics = body.metrics() | {"steps": float(head.steps + body.steps), "head_variance": variance}
-        return Update(model.take_shared() - message.parameters, metrics, extra), None
+        return Update(model.change_from(message.parameters), metrics, extra), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         extras = [update.extra for update in updates.each]

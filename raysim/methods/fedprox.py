@@ -42,7 +42,7 @@ class FedProx(GlobalModel):
         trained = train_epochs(model, data.train, visit, add_gradient=add_proximal_gradient)
         distance = float((model.shared_parameters - anchor).double().square().sum())
         metrics = trained.metrics() | {"proximal": self.mu / 2 * distance}
-        return Update(model.take_shared() - message.parameters, metrics), None
+        return Update(model.change_from(message.parameters), metrics), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

@@ -123,7 +123,7 @@ class FedRAD(GlobalModel):
         model.load_shared(message.parameters)
         if self.aggregation == "plain":
             trained = train_epochs(model, data.train, visit)
-            return Update(model.take_shared() - message.parameters, trained.metrics()), None
+            return Update(model.change_from(message.parameters), trained.metrics()), None
         if len(data.test) == 0:
             raise ValueError("FedRAD weighs clients by accuracy on their local test sets; raise workload.test_share")
 
@@ -137,7 +137,7 @@ class FedRAD(GlobalModel):
         trained = train_epochs(model, data.train, visit)
         after = on_local_test()
         metrics = trained.metrics() | {"system_loss": before.loss, "local_accuracy": after.accuracy}
-        return Update(model.take_shared() - message.parameters, metrics, extra), None
+        return Update(model.change_from(message.parameters), metrics, extra), None
 
     # -- server: Algorithm 2 ----------------------------------------------------------------------------------------
 

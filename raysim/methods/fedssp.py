@@ -146,7 +146,7 @@ class FedSSP:
         self.deploy(model, message, kept)
         if not self.preference:
             trained = train_epochs(model, data.train, visit)
-            return Update(model.take_shared() - message.parameters, trained.metrics()), model.take_kept()
+            return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
         mean = RunningMean(self.momentum, self.start)
         terms: list[torch.Tensor] = []
         trained = train_epochs(
@@ -159,7 +159,7 @@ class FedSSP:
             before_epoch=mean.reset,
         )
         metrics = trained.metrics() | {"regulariser": float(sum(terms)) / len(terms) if terms else 0.0}
-        update = Update(model.take_shared() - message.parameters, metrics, {"mean": mean.numpy()})
+        update = Update(model.change_from(message.parameters), metrics, {"mean": mean.numpy()})
         return update, model.take_kept()
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:

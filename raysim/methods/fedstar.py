@@ -58,7 +58,7 @@ class FedStar:
 
         self.deploy(model, message, kept)
         trained = train_epochs(model, data.train, visit)
-        return Update(model.take_shared() - message.parameters, trained.metrics()), model.take_kept()
+        return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

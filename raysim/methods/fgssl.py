@@ -63,7 +63,7 @@ class FGSSL(GlobalModel):
 
         model.load_shared(message.parameters)
         trained = train_epochs(model, data.train, visit, self.loss(model.module))
-        return Update(model.take_shared() - message.parameters, trained.metrics()), None
+        return Update(model.change_from(message.parameters), trained.metrics()), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

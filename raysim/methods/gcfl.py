@@ -96,7 +96,7 @@ class GCFL:
 
         model.load_shared(message.parameters)
         trained = train_epochs(model, data.train, visit)
-        return Update(model.take_shared() - message.parameters, trained.metrics()), None
+        return Update(model.change_from(message.parameters), trained.metrics()), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         clusters = [server.cluster_of.get(client, 0) for client in updates.clients]

@@ -1,13 +1,14 @@
 from __future__ import annotations
 
 import tracemalloc
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.means import BLOCK, sample_weights, weighted_sum
+from aggregators.means import BLOCK, PairwiseSum, sample_weights, weighted_sum
 
 
 def test_weighted_sum_by_hand() -> None:
@@ -46,6 +47,48 @@ def test_inputs_are_only_read_and_nothing_of_size_n_d_is_made() -> None:
     tracemalloc.stop()
     assert np.all(total == 22.5)
     assert peak < 1.5 * total.nbytes
+
+
+def pairwise(vectors: Sequence[np.ndarray | None]) -> np.ndarray | None:
+    running = PairwiseSum()
+    for vector in vectors:
+        running.add(None if vector is None else vector.copy())
+    return running.total()
+
+
+def test_pairwise_sum_adds_along_the_tree() -> None:
+    """In float32 the order shows: 2^24 + 1 is 2^24, so that a chain of sums would stay there."""
+    big, one = np.array([2**24], np.float32), np.array([1], np.float32)
+    assert pairwise([big, one, one, one]) == 2**24 + 2
+    assert pairwise([one, one, big]) == 2**24 + 2
+    assert pairwise([None, one, None, None, one]) == 2
+    assert pairwise([None, None]) is None and pairwise([]) is None
+
+
+@settings(deadline=None, max_examples=50)
+@given(count=st.integers(1, 40), level=st.integers(0, 6), missing=st.sets(st.integers(0, 39)), seed=st.integers(0, 99))
+def test_blocks_of_any_power_of_two_give_the_bits_of_the_whole(
+    count: int, level: int, missing: set[int], seed: int
+) -> None:
+    generator = np.random.default_rng(seed)
+    drawn = generator.standard_normal((count, 7)).astype(np.float32) * np.float32(10) ** generator.integers(-6, 6, 7)
+    vectors = [None if k in missing else drawn[k].astype(np.float32) for k in range(count)]
+    whole = pairwise(vectors)
+    blocks = pairwise([pairwise(vectors[start : start + 2**level]) for start in range(0, count, 2**level)])
+    if whole is None or blocks is None:
+        assert whole is blocks and missing >= set(range(count))
+        return
+    assert whole.tobytes() == blocks.tobytes()
+    np.testing.assert_allclose(whole, sum(v.astype(np.float64) for v in vectors if v is not None), rtol=1e-5, atol=1e-5)
+
+
+def test_pairwise_sum_does_not_write_to_what_it_may_not() -> None:
+    stored = np.ones(3, np.float32)
+    stored.flags.writeable = False
+    running = PairwiseSum()
+    for _ in range(4):
+        running.add(stored)
+    assert running.total().tolist() == [4, 4, 4] and stored.tolist() == [1, 1, 1]  # type: ignore[union-attr]
 
 
 def test_sample_weights_by_hand() -> None:

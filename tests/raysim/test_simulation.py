@@ -99,9 +99,9 @@ def test_block_size_is_the_number_of_clients_in_a_call(tmp_path: Path, monkeypat
         return original(self, worker, inputs)
 
     monkeypatch.setattr(TrainBlock, "run", counted)
-    raysim.run(small(tmp_path, schedule__rounds=1, engine__block_size=3))
+    raysim.run(small(tmp_path, schedule__rounds=1, engine__block_size=2))
     raysim.run(small(tmp_path, "default", schedule__rounds=1))
-    assert sizes == [3, 1, 1, 1, 1, 1]
+    assert sizes == [2, 2, 1, 1, 1, 1]
 
 
 # -- failures in a visit --------------------------------------------------------------------------------------------
