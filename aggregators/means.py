@@ -1,4 +1,4 @@
-"""Sums of flat update vectors whose bits depend on the order of the vectors, never on where parts of them were added."""
+"""Sums of flat update vectors, whose bits depend on the order of the vectors and on nothing else."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ class PairwiseSum:
     """Σ_k x_k along a fixed binary tree over the positions k = 0, 1, …, one vector at a time.
 
     Node (l, j) of the tree is the sum of positions j·2^l to (j+1)·2^l − 1: its left half plus its right half. Whoever
-    holds 2^l neighbours from a multiple of 2^l on can add these alone, and the sum of such sums, in their order, has the
-    bits of the whole: the number of workers, and the share of each, leave no trace. At most log2(n) + 1 vectors are
-    held. The rounding error grows with log n (Higham 1993, The accuracy of floating point summation, section 3).
+    holds 2^l neighbours from a multiple of 2^l on can add these alone, and the sum of such sums, in their order, has
+    the bits of the whole: the number of workers, and the share of each, leave no trace. At most log2(n) + 1 vectors
+    are held. The rounding error grows with log n (Higham 1993, The accuracy of floating point summation, section 3).
     """
 
     def __init__(self) -> None:

@@ -124,7 +124,8 @@ class FlatModel:
     def change_from(self, start: Vector) -> Vector:
         """Δ = θ − start over the shared entries [d], a new vector: what a client's training has changed."""
         if self.device == "cpu":
-            return np.subtract(self.shared.numpy(), start)
+            change: Vector = np.subtract(self.shared.numpy(), start)
+            return change
         return self.take_shared() - start
 
     def load_kept(self, values: Vector) -> None:

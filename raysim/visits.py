@@ -36,7 +36,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class TrainedBlock:
-    """The updates (or failures) of a block in client order, their sum where that is all the method needs, and seconds."""
+    """The updates (or failures) of a block in client order, their sum if the method asks for no more, and seconds."""
 
     updates: tuple[Update | Failure, ...]
     weighted_total: Vector | None
