@@ -22,7 +22,7 @@ import numpy as np
 from raysim.errors import CheckpointError
 from raysim.tree import JSON, Array, nbytes, pack, unpack
 
-FORMAT = 1
+FORMAT = 2
 SHARD_BYTES = 256 << 20  # bounds the memory of a save: client states are gathered and written shard by shard
 _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
 _PARTIAL = ".partial"

@@ -28,6 +28,13 @@ class Training:
         default=1.0,
         metadata={"help": "factor on the learning rate after each round", "low": 0.0, "low_open": True, "high": 1.0},
     )
+    precision: Literal["float32", "bf16", "auto"] = field(
+        default="float32",
+        metadata={
+            "help": "arithmetic of local training: float32; bf16: bfloat16 under autocast, parameters in float32; "
+            "auto: the faster of the two, timed once at the start"
+        },
+    )
     steps_per_epoch: int = field(
         default=0,
         metadata={

@@ -141,6 +141,7 @@ def drive(
     ``parallel`` computes what has to be known of the data before the first round, such as spectra of graphs; in this
     process if it is None.
     """
+    from raysim import precision
     from raysim.collecting import Stopped
     from raysim.rounds import Rounds
     from raysim.worker import Worker, fixed_threads
@@ -151,7 +152,8 @@ def drive(
     with folder.exclusive(), fixed_threads(config.engine.threads):
         pool = make_pool(federation, useful)
         try:
-            rounds = Rounds(config, federation, Worker(config, federation), pool, folder, observer, stopping)
+            resolved = precision.resolve(config, pool, path, observer.note)
+            rounds = Rounds(resolved, federation, Worker(config, federation), pool, folder, observer, stopping)
             observer.note(pool.plan)
             if federation.synthetic:
                 observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real data")

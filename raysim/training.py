@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from raysim import optimizers, seeds
+from raysim.precision import autocast
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -100,7 +101,8 @@ def train_epochs(
             before_epoch()
         for batch in epoch_batches(samples, visit, generator):
             model.gradient.zero_()
-            value = loss(module, batch)
+            with autocast(visit.training.precision, model.device):
+                value = loss(module, batch)
             value.backward()  # type: ignore[no-untyped-call]
             if add_gradient is not None:
                 add_gradient(model)

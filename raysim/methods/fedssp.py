@@ -186,7 +186,7 @@ class RunningMean:
         self._value = None
 
     def add(self, features: torch.Tensor) -> torch.Tensor:
-        new = features.mean(dim=0)
+        new = features.float().mean(dim=0)
         if self._value is not None and self.start != "every":
             new = self.momentum * new + (1.0 - self.momentum) * self._value
         elif self.start != "first":

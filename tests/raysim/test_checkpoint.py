@@ -221,7 +221,7 @@ def test_truncated_and_missing_files_are_named(tmp_path: Path, name: str, part: 
 
 @pytest.mark.parametrize(
     "manifest",
-    [[], {"format": 1}, {"format": 1, "round": 1, "facts": {}, "files": {"../x": {"sha256": "", "bytes": 0}}}],
+    [[], {"format": 2}, {"format": 2, "round": 1, "facts": {}, "files": {"../x": {"sha256": "", "bytes": 0}}}],
 )
 def test_a_foreign_manifest_is_refused(tmp_path: Path, manifest: Any) -> None:
     path = save(tmp_path)
@@ -233,7 +233,7 @@ def test_a_foreign_manifest_is_refused(tmp_path: Path, manifest: Any) -> None:
 def test_another_format_is_named(tmp_path: Path) -> None:
     path = save(tmp_path)
     (path / "manifest.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(CheckpointError, match="has format 99, this raysim reads 1"):
+    with pytest.raises(CheckpointError, match="has format 99, this raysim reads 2"):
         load(path)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import cast
-
 from torch import Tensor, nn
 from torch.nn.modules.batchnorm import _BatchNorm
 
@@ -21,7 +19,8 @@ class Classifier(nn.Module):
         self.head = head
 
     def forward(self, inputs: Tensor) -> Tensor:
-        return cast(Tensor, self.head(self.body(inputs)))
+        logits: Tensor = self.head(self.body(inputs))
+        return logits.float()  # under autocast they are bfloat16, too coarse for a loss
 
 
 def has_batch_norm(module: nn.Module) -> bool:

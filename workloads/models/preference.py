@@ -22,4 +22,4 @@ class WithPreference(nn.Module):
 
     def forward(self, inputs: Any) -> Tensor:
         logits: Tensor = self.head(self.body(inputs) + self.preference)
-        return logits
+        return logits.float()
