@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
 from typing import Any
 
 import ray
+
+from raysim.clock import now
 
 
 @ray.remote
@@ -30,11 +31,11 @@ class ClientActor:
         self._worker = Worker(config, federation, "cuda" if config.engine.gpus_per_client else "cpu")
 
     def run(self, task: Any, *inputs: Any) -> Any:
-        """Do one task; its result with the busy seconds, followed by the states it returns, as separate objects."""
-        started = time.perf_counter()
+        """Do one task; its result with its start and the busy seconds, then the states it returns, as objects apart."""
+        started = now()
         result, outputs = task.run(self._worker, inputs)
-        busy = time.perf_counter() - started
-        return ((result, busy), *outputs) if outputs else (result, busy)
+        report = (result, started, now() - started)
+        return (report, *outputs) if outputs else report
 
     def process(self) -> int:
         """Its process number, for faults that are made on purpose."""

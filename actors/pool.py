@@ -12,8 +12,10 @@ import ray
 from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
 
 from actors.client import ClientActor
+from raysim.clock import now
 from raysim.errors import PlacementError, RaysimError, code_error
 from raysim.pool import Done, Job
+from raysim.profile import OFF, WAIT
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig
@@ -33,8 +35,19 @@ class _Slot:
     jobs: list[int] = field(default_factory=list)
 
 
-_Sent = dict[Any, tuple[int, _Slot, tuple[Any, ...]]]
-"""Reference of a result → its job, the slot that works on it, and references of the states it returns."""
+@dataclass(frozen=True)
+class _Call:
+    """A job that was sent, which slot works on it, references of the states it returns, and when it was sent."""
+
+    index: int
+    place: int
+    slot: _Slot
+    outputs: tuple[Any, ...]
+    time: float
+
+
+_Sent = dict[Any, _Call]
+"""Reference of a result → its call."""
 
 
 @dataclass(frozen=True)
@@ -95,6 +108,7 @@ class RayPool:
     """
 
     def __init__(self, config: RunConfig, federation: Federation, placement: Placement) -> None:
+        self.recorder = OFF
         self._config = config
         self._placement = placement
         self._federation = ray.put(federation)
@@ -136,23 +150,27 @@ class RayPool:
         try:
             while (waiting or sent) and not stopping():
                 self._send(jobs, waiting, sent)
-                ready, _ = ray.wait(list(sent), num_returns=1, timeout=1.0)
+                with self.recorder.phase(WAIT):
+                    ready, _ = ray.wait(list(sent), num_returns=1, timeout=1.0)
                 for reference in ready:
                     if reference not in sent:  # taken back together with a dead actor's other jobs
                         continue
-                    index, slot, outputs = sent[reference]
+                    call = sent[reference]
                     try:
-                        result, seconds = ray.get(reference)
+                        with self.recorder.phase("receive"):
+                            result, started, seconds = ray.get(reference)
                     except (RayActorError, OutOfMemoryError) as error:
-                        self._replace(slot, jobs, waiting, sent, attempts, note, error)
+                        self._replace(call.slot, jobs, waiting, sent, attempts, note, error)
                         continue
                     except RayTaskError as error:
-                        raise code_error(jobs[index].label, error.cause, str(error)) from error
+                        raise code_error(jobs[call.index].label, error.cause, str(error)) from error
                     del sent[reference]
-                    slot.jobs.remove(index)
+                    call.slot.jobs.remove(call.index)
                     # Sent before the result is looked at: aggregation on the driver never leaves an actor idle.
                     self._send(jobs, waiting, sent)
-                    yield Done(index, result, outputs, seconds)
+                    done = Done(call.index, result, call.outputs, seconds, started, call.time, call.place)
+                    self.recorder.job(jobs[call.index], done)
+                    yield done
         finally:
             # Left early (a stop, an error): nothing of the dropped round may go on running.
             self._drop()
@@ -177,9 +195,11 @@ class RayPool:
                     job = jobs[index]
                     if slot.actor is None:
                         slot.actor = self._start()
-                    reply = slot.actor.run.options(num_returns=1 + job.outputs).remote(job.task, *job.inputs)
+                    begun = now()
+                    with self.recorder.phase("send"):
+                        reply = slot.actor.run.options(num_returns=1 + job.outputs).remote(job.task, *job.inputs)
                     reference, outputs = (reply[0], tuple(reply[1:])) if job.outputs else (reply, ())
-                    sent[reference] = (index, slot, outputs)
+                    sent[reference] = _Call(index, place, slot, outputs, begun)
                     slot.jobs.append(index)
 
     def _replace(
@@ -193,7 +213,7 @@ class RayPool:
         error: Exception,
     ) -> None:
         """A new actor in the place of a dead one; its jobs wait again, at the front."""
-        for reference in [r for r, (_, holder, _) in sent.items() if holder is slot]:
+        for reference in [r for r, call in sent.items() if call.slot is slot]:
             del sent[reference]
         if getattr(error, "actor_init_failed", False):  # a new one would fail in the same way
             raise PlacementError(f"a client actor cannot start: {error}") from error

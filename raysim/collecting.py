@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from raysim.config import RunConfig
     from raysim.observer import Observer
     from raysim.pool import Pool
+    from raysim.profile import Recorder
     from raysim.results import RunFolder
     from workloads.data import Federation
 
@@ -74,9 +75,10 @@ class Collector:
         observer: Observer,
         stopping: Callable[[], bool],
         keeps: bool,
+        recorder: Recorder,
     ) -> None:
         self._config, self._federation, self._pool, self._keeps = config, federation, pool, keeps
-        self._folder, self._observer, self._stopping = folder, observer, stopping
+        self._folder, self._observer, self._stopping, self._recorder = folder, observer, stopping, recorder
 
     def collect(self, plan: RoundPlan, messages: Mapping[int, Message], kept: Mapping[int, Any]) -> Collected:
         """Visit every participant once.
@@ -89,7 +91,8 @@ class Collector:
         size = self._config.engine.block_size or block_size(len(plan.clients), self._pool.slots)
         blocks = cut(plan.clients, size)
         packer = Packer(self._pool)
-        jobs = [self._job(plan, block, messages, kept, packer) for block in blocks]
+        with self._recorder.phase("serialise"):
+            jobs = [self._job(plan, block, messages, kept, packer) for block in blocks]
         results: list[TrainedBlock | None] = [None] * len(jobs)
         states: dict[int, Any] = {}
         done, busy = 0, 0.0
@@ -106,9 +109,16 @@ class Collector:
                 if self._keeps:
                     returned = zip(block, trained.updates, finished.outputs, strict=True)
                     states |= {client: state for client, update, state in returned if isinstance(update, Update)}
-        updates, seconds = self._in_client_order(plan, blocks, [result for result in results if result is not None])
+        with self._recorder.phase("rows"):
+            updates, seconds = self._in_client_order(plan, blocks, [result for result in results if result is not None])
+            rows = self._rows(plan, messages, updates, seconds)
+        return Collected(updates, states, rows, busy)
+
+    def _rows(
+        self, plan: RoundPlan, messages: Mapping[int, Message], updates: Updates, seconds: Sequence[float]
+    ) -> list[dict[str, Any]]:
         shared = tree.nbytes(next(iter(messages.values())).parameters)
-        rows = [
+        return [
             {
                 "round": plan.number,
                 "client": client,
@@ -123,7 +133,6 @@ class Collector:
                 updates.clients, updates.samples, updates.each, seconds, strict=True
             )
         ]
-        return Collected(updates, states, rows, busy)
 
     def _in_client_order(
         self, plan: RoundPlan, blocks: list[list[int]], results: list[TrainedBlock]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
+from raysim.clock import now
 from raysim.errors import code_error
 from raysim.pool import Done, Job
+from raysim.profile import OFF, WAIT
 from raysim.worker import Worker
 
 
@@ -18,6 +19,7 @@ class InlinePool:
     slots = 1
 
     def __init__(self, worker: Worker) -> None:
+        self.recorder = OFF
         self._worker = worker
         self.plan = f"clients run one after another in this process on {worker.device}"
 
@@ -33,12 +35,15 @@ class InlinePool:
         for index, job in enumerate(jobs):
             if stopping():
                 return
-            started = time.perf_counter()
+            started = now()
             try:
-                result, outputs = job.task.run(self._worker, job.inputs)
+                with self.recorder.phase(WAIT):
+                    result, outputs = job.task.run(self._worker, job.inputs)
             except Exception as error:
                 raise code_error(job.label, error, traceback.format_exc()) from error
-            yield Done(index, result, tuple(outputs), time.perf_counter() - started)
+            done = Done(index, result, tuple(outputs), now() - started, started, started)
+            self.recorder.job(job, done)
+            yield done
 
     def close(self) -> None:
         pass

@@ -81,6 +81,10 @@ def _run(invocation: Invocation) -> int:
         print("raysim: stopped", file=sys.stderr)
         _say_how_to_resume(folder)
         return 130
+    if config.engine.profile:
+        from raysim.profile_table import show
+
+        show(folder / "profile.csv", sys.stdout)
     _print_summary(folder)
     return 0
 

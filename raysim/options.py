@@ -1,7 +1,8 @@
 """The command line: ``python -m raysim.launch --method fedprox --mu 0.1 --config my.yaml`` to a checked config.
 
 Every option is a field of a dataclass and takes one value: ``--section.field VALUE``, ``--section.field=VALUE``, or the
-bare ``--field VALUE`` while only one section of this run has such a field. Hyphens and underscores are the same.
+bare ``--field VALUE`` while only one section of this run has such a field. Hyphens and underscores are the same. The
+value of an option that is true or false may be left out: ``--profile`` is ``--profile true``.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class _Line:
     flags: frozenset[str]
     files: tuple[Path, ...]
     resume: Path | None
-    pairs: tuple[tuple[str, str], ...]
+    pairs: tuple[tuple[str, str | None], ...]
+    """None: no value was given."""
 
 
 def parse(argv: Sequence[str]) -> Invocation:
@@ -62,14 +64,17 @@ def parse(argv: Sequence[str]) -> Invocation:
         return Invocation(default_config(), (), line.resume, verbose, "list", list_text())
     base = [read_config_file(line.resume / CONFIG_NAME, run_folder=True)] if line.resume else []
     files = [read_config_file(path) for path in line.files]
-    names = {f"{name}.name": text for typed, text in line.pairs if (name := _kind(typed))}
+    names = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
     classes, _ = choose_classes([*base, *files, names])
     if line.flags & {"help", "h"}:
         layers = [{path: layer[path] for path in layer if path.endswith(".name")} for layer in (*base, *files)]
         config = build([*layers, names])
         return Invocation(config, (), line.resume, verbose, "help", help_text(config))
     options = options_of(classes)
-    given = {_path(typed, options): text for typed, text in line.pairs}
+    given: dict[str, object] = {}
+    for typed, text in line.pairs:
+        path = _path(typed, options)
+        given[path] = _value(typed, text, options.get(path))
     config = build([*base, *files, given])
     overrides = tuple(dict.fromkeys(itertools.chain(*files, given)))
     if "print_config" in line.flags:
@@ -101,7 +106,7 @@ def _cut(argv: Sequence[str]) -> _Line:
     flags: set[str] = set()
     files: list[Path] = []
     resume: Path | None = None
-    pairs: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str | None]] = []
     rest = list(argv)
     while rest:
         word = rest.pop(0)
@@ -114,17 +119,24 @@ def _cut(argv: Sequence[str]) -> _Line:
                 raise ConfigError(f"{_FLAGS[name]} takes no value, but got {text!r}.")
             flags.add(name)
             continue
-        if not equals:
-            if not rest or rest[0].startswith("--"):
-                raise ConfigError(f"--{typed} needs a value: --{typed} VALUE.")
+        bare = not equals and (not rest or rest[0].startswith("--"))
+        if not equals and not bare:
             text = rest.pop(0)
         if name == "config":
-            files.append(Path(text))
+            files.append(Path(_value(typed, None if bare else text)))
         elif name == "resume":
-            resume = Path(text)
+            resume = Path(_value(typed, None if bare else text))
         else:
-            pairs.append((name, text))
+            pairs.append((name, None if bare else text))
     return _Line(frozenset(flags), tuple(files), resume, tuple(pairs))
+
+
+def _value(typed: str, text: str | None, option: Option | None = None) -> str:
+    if text is None and option is not None and option.hint is bool:
+        return "true"
+    if text is None:
+        raise ConfigError(f"--{typed} needs a value: --{typed} VALUE.")
+    return text
 
 
 def _kind(typed: str) -> str | None:

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
+    from raysim.profile import Recorder
     from raysim.worker import Worker
 
 CALLS_PER_SLOT = 8
@@ -64,10 +65,19 @@ class Done:
     """Handles of the returned states."""
     seconds: float
     """How long the worker was busy with it."""
+    started: float
+    """When it began, on the worker's :func:`raysim.clock.now`."""
+    sent: float
+    """When the driver sent it, on the driver's."""
+    slot: int = 0
+    """Which of the pool's slots did it."""
 
 
 class Pool(Protocol):
     """Runs jobs on workers; which worker and in which order cannot matter to the results."""
+
+    recorder: Recorder
+    """Is told what the pool does; :data:`raysim.profile.OFF` unless it is set."""
 
     @property
     def slots(self) -> int:

@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim import profile_table
 from raysim.curves import comparison_picture, run_picture
 from raysim.curves import curve as curve
 from raysim.errors import RaysimError
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 _LAST_ROUNDS = 20
 _CLIENTS = 60  # more are cut in the middle: the worst and the best matter for fairness
-_TEXT_COLUMNS = ("run", "method", "workload", "name")
+_TEXT_COLUMNS = ("run", "method", "workload", "name", "who", "stage", "phase")
 _STYLE = """
 :root{color-scheme:light dark;--ink:#1f2328;--muted:#5d6672;--ground:#f5f6f8;--card:#fff;--line:#dde1e6;--bar:#0072b2}
 @media(prefers-color-scheme:dark){:root{--ink:#e6e6e6;--muted:#9aa4b0;--ground:#121417;--card:#1b1e23;--line:#31363e;
@@ -78,6 +79,11 @@ def page(folder: Path) -> Path:
         parts.append(
             _section(heading, _table(rounds.columns, rounds.iloc[::-1].head(_LAST_ROUNDS).itertuples(index=False)))
         )
+    profile = folder / "profile.csv"
+    if profile.is_file():
+        title_of_profile, lines = profile_table.read(profile)
+        table = _table(profile_table.HEADER, (line.texts() for line in lines))
+        parts.append(_section("Profile", _note(title_of_profile) + table))
     if result.summary:
         parts.append(_folded("summary.json", _table(("name", "value"), result.summary.items())))
     for name in ("config.yaml", "environment.json"):

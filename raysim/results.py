@@ -54,6 +54,7 @@ class RunFolder:
         self.checkpoints = path / "checkpoints"
         self._rounds = _Table(path / "rounds.csv")
         self._clients = _Table(path / "clients.csv")
+        self._profile = _Table(path / "profile.csv")
 
     @classmethod
     def create(cls, path: Path, config_yaml: str, environment: Mapping[str, Any]) -> RunFolder:
@@ -62,7 +63,7 @@ class RunFolder:
         Raises:
             ResultsError: there is a run already, or something else, or the folder cannot be written.
         """
-        with _writing(path):
+        with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             found = sorted(entry.name for entry in path.iterdir())
             if not found:
@@ -123,12 +124,16 @@ class RunFolder:
         """Rows more in clients.csv. The first row fixes the columns; a later new one is added for all rows."""
         self._clients.append(list(rows))
 
+    def append_profile(self, rows: Iterable[Row]) -> None:
+        """Rows more in profile.csv, which only a run with ``engine.profile`` has."""
+        self._profile.append(list(rows))
+
     def truncate(self, last_round: int) -> None:
         """Drops what a resumed run will write again: rows after ``last_round``, half-written lines, and the summary and
         Parquet files, which describe the run as it was."""
-        for table in (self._rounds, self._clients):
+        for table in (self._rounds, self._clients, self._profile):
             table.truncate(last_round)
-        with _writing(self.path):
+        with writing(self.path):
             for name in _DERIVED:
                 (self.path / name).unlink(missing_ok=True)
 
@@ -150,7 +155,7 @@ class RunFolder:
 
     def log(self, text: str) -> None:
         """Appends to run.log, with the time (UTC)."""
-        with _writing(self.path), (self.path / "run.log").open("a", encoding="utf-8") as file:
+        with writing(self.path), (self.path / "run.log").open("a", encoding="utf-8") as file:
             file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n")
 
 
@@ -167,7 +172,7 @@ class _Table:
         if self._columns is None:
             self._columns = self._header()
         new = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in self._columns]
-        with _writing(self.path):
+        with writing(self.path):
             if new:
                 self._widen(new)
             with self.path.open("a", encoding="utf-8", newline="") as file:
@@ -292,7 +297,7 @@ def _plain(value: Any) -> Any:
 def write_atomically(path: Path, data: bytes) -> None:
     """The whole file or, after a kill or on a full disk, the one that was there before."""
     partial = path.with_name(path.name + ".partial")
-    with _writing(path):
+    with writing(path):
         try:
             with partial.open("wb") as file:
                 file.write(data)
@@ -304,7 +309,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 @contextmanager
-def _writing(path: Path) -> Iterator[None]:
+def writing(path: Path) -> Iterator[None]:
+    """Turns what the system says about a file into a ResultsError that says what to do."""
     try:
         yield
     except OSError as error:

@@ -20,6 +20,7 @@ from raysim.decomposition import decompose_round
 from raysim.errors import ConfigError, RaysimError, code_error
 from raysim.evaluation import evaluate_round
 from raysim.method import Context, Message
+from raysim.profile import OFF
 from raysim.worker import distinct_tasks
 
 if TYPE_CHECKING:
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from raysim.config import RunConfig
     from raysim.observer import Observer
     from raysim.pool import Pool
+    from raysim.profile import Recorder
     from raysim.results import RunFolder
     from raysim.worker import Worker
     from workloads.data import Federation, Task
@@ -55,6 +57,7 @@ class Rounds:
         folder: where tables and checkpoints go.
         observer: who watches.
         stopping: asked between tasks; true ends the run with :class:`raysim.collecting.Stopped`.
+        recorder: is told where the time goes.
     """
 
     def __init__(
@@ -66,9 +69,10 @@ class Rounds:
         folder: RunFolder,
         observer: Observer,
         stopping: Callable[[], bool] = lambda: False,
+        recorder: Recorder = OFF,
     ) -> None:
         self.config, self.federation, self.worker, self.pool = config, federation, worker, pool
-        self.folder, self.observer = folder, observer
+        self.folder, self.observer, self.recorder = folder, observer, recorder
         self.method = config.method
         options = config.schedule
         # Pooled data has one client, which is there from the start.
@@ -82,7 +86,7 @@ class Rounds:
             )
         model = worker.model(0)
         keeps = worker.first_state(0) is not None
-        self.collector = Collector(config, federation, pool, folder, observer, stopping, keeps)
+        self.collector = Collector(config, federation, pool, folder, observer, stopping, keeps, recorder)
         model.reset()
         self.shared_parameter_count = model.shared_parameter_count
         with warnings.catch_warnings(record=True) as caught:
@@ -100,9 +104,12 @@ class Rounds:
         """All rounds that are left; on the way out of any failure the last whole round is saved."""
         try:
             while self.state.round < len(self.intervals):
-                self._round(self.state.round + 1)
-                if self.state.round % self.config.engine.checkpoint_every == 0:
-                    self.save()
+                with self.recorder.round(self.state.round + 1, self.pool.slots):
+                    self._round(self.state.round + 1)
+                    last = self.state.round == len(self.intervals)
+                    if last or self.state.round % self.config.engine.checkpoint_every == 0:
+                        with self.recorder.phase("checkpoint"):
+                            self.save()
         except BaseException:
             self._save_on_the_way_out()
             raise
@@ -132,17 +139,19 @@ class Rounds:
         started = time.perf_counter()
         plan = self._plan(number)
         self.observer.round_started(number, plan.local_epochs, len(plan.clients))
-        with _stage(number, "message"):
-            messages = {client: self.method.message(self.state.server, client) for client in plan.clients}
-        collected = self.collector.collect(plan, messages, self.state.kept)
+        with self.recorder.phase("train"):
+            with self.recorder.phase("message"), _stage(number, "message"):
+                messages = {client: self.method.message(self.state.server, client) for client in plan.clients}
+            collected = self.collector.collect(plan, messages, self.state.kept)
         trained = time.perf_counter()
         context = Context(
             self.config.seed, number, len(self.intervals), plan.learning_rate, self.shared_parameter_count
         )
-        with _stage(number, "aggregate"):
+        with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
             server = self.method.aggregate(self.state.server, collected.updates, context)
+            finite = tree.finite(server)
         # Sums of finite updates may still overflow.
-        if not tree.finite(server):
+        if not finite:
             raise RaysimError(
                 f"round {number}, stage aggregate: the server's new state holds NaN or infinite values, so the round "
                 "is dropped. Lower training.learning_rate"
@@ -186,9 +195,11 @@ class Rounds:
             for client_row, value in zip(rows, values, strict=True):
                 client_row[name] = float(value)
         if plan.evaluates:
-            row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._note)
+            with self.recorder.phase("evaluate"):
+                row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._note)
         if plan.decomposes:
-            row |= decompose_round(self.config, self.pool, messages, updates, self.state, self._note)
+            with self.recorder.phase("decompose"):
+                row |= decompose_round(self.config, self.pool, messages, updates, self.state, self._note)
         finished = time.perf_counter()
         row |= context.round_columns
         row |= {
@@ -199,8 +210,9 @@ class Rounds:
             "clients_per_second": len(plan.clients) / max(trained - started, 1e-9),
             "slot_utilisation": collected.busy / max((trained - started) * self.pool.slots, 1e-9),
         }
-        self.folder.append_round(row)
-        self.folder.append_clients(rows)
+        with self.recorder.phase("write"):
+            self.folder.append_round(row)
+            self.folder.append_clients(rows)
         self.observer.round_finished(row)
 
     def _note(self, text: str) -> None:

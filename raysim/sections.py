@@ -145,6 +145,14 @@ class Engine:
     on_client_error: Literal["fail", "skip"] = field(
         default="fail", metadata={"help": "end the run at a client's error, or leave that client out of the round"}
     )
+    profile: bool = field(
+        default=False,
+        metadata={
+            "help": "record where a round's time goes: profile.csv, and trace.json for chrome://tracing or "
+            "ui.perfetto.dev",
+            "placement": True,
+        },
+    )
     dashboard: bool = field(default=True, metadata={"help": "start Ray's dashboard", "placement": True})
     address: str = field(
         default="local",

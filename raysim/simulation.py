@@ -143,7 +143,9 @@ def drive(
     """
     from raysim import precision
     from raysim.collecting import Stopped
+    from raysim.profile import OFF, Profile
     from raysim.rounds import Rounds
+    from raysim.trace import Trace
     from raysim.worker import Worker, fixed_threads
 
     folder = results.RunFolder.open(path)
@@ -153,7 +155,9 @@ def drive(
         pool = make_pool(federation, useful)
         try:
             resolved = precision.resolve(config, pool, path, observer.note)
-            rounds = Rounds(resolved, federation, Worker(config, federation), pool, folder, observer, stopping)
+            pool.recorder = recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
+            worker = Worker(config, federation)
+            rounds = Rounds(resolved, federation, worker, pool, folder, observer, stopping, recorder)
             observer.note(pool.plan)
             if federation.synthetic:
                 observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real data")

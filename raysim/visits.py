@@ -14,6 +14,7 @@ import torch
 
 from aggregators.means import PairwiseSum
 from raysim import seeds, tree
+from raysim.clock import Mark, Marks
 from raysim.method import Message, Update, Vector
 from raysim.packing import Packed
 from raysim.parameters import finite
@@ -42,6 +43,8 @@ class TrainedBlock:
     weighted_total: Vector | None
     """Σ m_i Δ_i [d]."""
     seconds: tuple[float, ...]
+    marks: tuple[Mark, ...] = ()
+    """Where its time went, if that is asked for."""
 
 
 @dataclass(frozen=True)
@@ -63,24 +66,30 @@ class TrainBlock:
         states: list[Any] = []
         seconds = []
         total = PairwiseSum()
+        marks = Marks(worker.config.engine.profile)
         each = zip(self.visits, self.samples, self.packed.messages, self.packed.kept, strict=True)
         for visit, samples, message, place in each:
             before = None if place is None else inputs[place]
             started = time.perf_counter()
-            update, state = _visit(worker, visit, message.unpack(inputs), before, self.keeps)
+            update, state = _visit(worker, visit, message.unpack(inputs), before, self.keeps, marks)
             if self.summed:
+                marks("sum", visit.client)
                 total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
             if isinstance(update, Update) and not self.each:
                 update = Update(NOTHING, update.metrics, update.extra)
             seconds.append(time.perf_counter() - started)
             updates.append(update)
             states.append(state)
-        return TrainedBlock(tuple(updates), total.total(), tuple(seconds)), states if self.keeps else []
+        trained = TrainedBlock(tuple(updates), total.total(), tuple(seconds), marks.found())
+        return trained, states if self.keeps else []
 
 
-def _visit(worker: Worker, visit: Visit, message: Message, kept: Any, keeps: bool) -> tuple[Update | Failure, Any]:
+def _visit(
+    worker: Worker, visit: Visit, message: Message, kept: Any, keeps: bool, marks: Marks
+) -> tuple[Update | Failure, Any]:
     """One visit; an exception or a non-finite update becomes a Failure and leaves the kept state as it was."""
     stage = "data"
+    marks("load", visit.client)
     try:
         samples = worker.data(visit.client).samples
         stage = "model"
@@ -92,9 +101,11 @@ def _visit(worker: Worker, visit: Visit, message: Message, kept: Any, keeps: boo
             stage = "init_client"
             kept = worker.first_state(visit.client)
         stage = "train"
+        marks(stage, visit.client)
         with seeded_globals(visit):
             update, state = worker.train(visit, message, kept)
         stage = "update"
+        marks(stage, visit.client)
         # The model and the state are looked at too: what a personal method keeps is not part of the update.
         if not tree.finite((update.delta, update.extra, state)) or not finite(model.buffer):
             where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]

@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -17,6 +18,7 @@ import pytest
 from ray import cloudpickle
 
 from actors.pool import ATTEMPTS, Placement, RayPool, _Slot, place
+from raysim.clock import now
 from raysim.config import RunConfig, build
 from raysim.errors import PlacementError, RaysimError
 from raysim.pool import Job
@@ -144,6 +146,18 @@ def test_every_job_comes_back_once_with_its_own_state(pool: RayPool, tmp_path: P
     assert sorted(d.index for d in done) == list(range(9))
     for d in done:
         assert d.result == d.index and pool.fetch(d.outputs[0]) == (d.index, f"input {d.index}")
+
+
+def test_of_every_job_it_is_known_which_slot_did_it_and_when(pool: RayPool, tmp_path: Path) -> None:
+    before = now()
+    done = list(pool.run(jobs(tmp_path / "log", 6, seconds=0.05), print))
+    assert {d.slot for d in done} == {0, 1}
+    for slot in (0, 1):
+        mine = sorted((d for d in done if d.slot == slot), key=lambda d: d.started)
+        # One clock for all processes of a machine, and one job of a slot after another.
+        assert all(before <= d.sent <= d.started for d in mine)
+        assert all(first.started + first.seconds <= second.started for first, second in pairwise(mine))
+    assert max(d.started + d.seconds for d in done) <= now()
 
 
 def test_what_a_dead_actor_had_is_done_again_and_counts_once(pool: RayPool, tmp_path: Path) -> None:

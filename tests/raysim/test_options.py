@@ -99,6 +99,11 @@ def test_resume_starts_from_the_folders_config(tmp_path: Path) -> None:
     assert to_dict(invocation.config) == expected
 
 
+@pytest.mark.parametrize("line", ["--profile", "--profile --seed 1", "--engine.profile --rounds 3", "--profile=true"])
+def test_an_option_that_is_true_or_false_needs_no_value(line: str) -> None:
+    assert parse(line.split()).config.engine.profile is True
+
+
 def test_print_config_is_a_config_file(tmp_path: Path) -> None:
     invocation = parse(["--method", "fedprox", "--print-config", "--mu", "0.3"])
     assert invocation.action == "print-config"
@@ -122,7 +127,9 @@ def test_print_config_is_a_config_file(tmp_path: Path) -> None:
         ("--method fedprxo --help", "Unknown method 'fedprxo'"),
         ("--batch_size 8", "--batch_size is ambiguous: write --training.batch_size or --evaluation.batch_size."),
         ("--rounds", "--rounds needs a value"),
-        ("--dashboard --seed 1", "--dashboard needs a value"),
+        ("--method --seed 1", "--method needs a value"),
+        ("--seed --dashboard", "--seed needs a value"),
+        ("--config --seed 1", "--config needs a value"),
         ("--rounds many", "schedule.rounds: 'many' is not allowed. Allowed: a whole number ≥ 1; default 20."),
         ("--rounds 0", "schedule.rounds: 0 is not allowed."),
         ("--rounds 1.5", "schedule.rounds: '1.5' is not allowed."),

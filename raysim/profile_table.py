@@ -1,0 +1,72 @@
+"""A run's profile.csv as one small table, for the terminal and for the page. Imports nothing large."""
+
+from __future__ import annotations
+
+import csv
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TextIO
+
+HEADER = ("who", "stage", "phase", "times a round", "seconds a round", "share")
+
+
+@dataclass(frozen=True)
+class Line:
+    """Means over rounds; for slots, of the mean slot."""
+
+    lane: str
+    stage: str
+    phase: str
+    times: float
+    seconds: float
+    share: float
+    """Of the round."""
+
+    def texts(self) -> tuple[str, ...]:
+        return (
+            self.lane,
+            self.stage,
+            self.phase,
+            f"{self.times:.4g}",
+            f"{self.seconds:.4f}",
+            f"{100 * self.share:.1f} %",
+        )
+
+
+def read(path: Path) -> tuple[str, list[Line]]:
+    """A title, and the lines in the order in which things happen in a round.
+
+    The first round is left out where there are others: in it everything is loaded and built. A stage that not every
+    round has (evaluate, checkpoint) counts with its share of the rounds.
+    """
+    with path.open(encoding="utf-8", newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["share"]]
+    numbers = sorted({int(row["round"]) for row in rows})
+    counted = numbers[1:] or numbers
+    found: dict[tuple[str, str, str], tuple[float, float]] = {}
+    for row in rows:
+        if int(row["round"]) in counted:
+            key = (row["lane"], row["stage"], row["phase"])
+            times, seconds = found.get(key, (0.0, 0.0))
+            found[key] = times + int(row["times"]), seconds + float(row["seconds"])
+    count = max(1, len(counted))
+    whole = sum(seconds for (lane, _, _), (_, seconds) in found.items() if lane == "driver") or 1.0
+    lines = [Line(*key, times / count, seconds / count, seconds / whole) for key, (times, seconds) in found.items()]
+    which = "the only round" if len(numbers) == 1 else f"mean of {count} rounds after the first"
+    return f"where the time of a round went ({which}, {whole / count:.4g} s)", sorted(lines, key=lambda x: x.lane)
+
+
+def show(path: Path, stream: TextIO) -> None:
+    """Print the table."""
+    from rich.console import Console
+    from rich.table import Table
+
+    title, lines = read(path)
+    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    for position, name in enumerate(HEADER):
+        table.add_column(name, justify="left" if position < 3 else "right", no_wrap=True)
+    for place, line in enumerate(lines):
+        if place and line.lane != lines[place - 1].lane:
+            table.add_section()
+        table.add_row(*line.texts())
+    Console(file=stream).print(table)
