@@ -46,9 +46,9 @@ class Part:
     """A phase of a job."""
 
     phase: str
+    client: int | None
     start: float
     stop: float
-    client: int | None
 
 
 @dataclass(frozen=True)
@@ -157,13 +157,10 @@ class Profile:
         stage = self._open[1].name if len(self._open) > 1 else OTHER
         stop = done.started + done.seconds
         marks = getattr(done.result, "marks", ())
-        bounds = [*(mark.start for mark in marks), stop]
-        parts = [
-            Part(mark.phase, start, end, mark.client)
-            for mark, (start, end) in zip(marks, pairwise(bounds), strict=True)
-        ]
-        if bounds[0] > done.started:  # a task without marks is one part, named after its stage
-            parts.insert(0, Part(stage, done.started, bounds[0], None))
+        # A task without marks is one part, named after its stage.
+        phases = [(mark.phase, mark.client) for mark in marks] or [(stage, None)]
+        bounds = [done.started, *(mark.start for mark in marks[1:]), stop]
+        parts = [Part(*phase, *times) for phase, times in zip(phases, pairwise(bounds), strict=True)]
         self._work.append(Work(done.slot, stage, job.label, done.sent, done.started, stop, tuple(parts)))
 
 

@@ -22,6 +22,7 @@ from raysim.clock import now
 from raysim.config import RunConfig, build
 from raysim.errors import PlacementError, RaysimError
 from raysim.pool import Job
+from raysim.profile import OFF
 
 # Actors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
@@ -130,6 +131,7 @@ def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> Non
         run = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: object()))
 
     pool = RayPool.__new__(RayPool)
+    pool.recorder = OFF
     pool._slots = [_Slot(Actor()), _Slot(Actor())]
     jobs = [Job(None, (), cost=cost) for cost in (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)]
     waiting = deque(range(len(jobs)))

@@ -51,7 +51,7 @@ def one_round(profile: Profile, clock: Clock, number: int = 1) -> None:
                 at(1.0)
             with profile.phase("wait"):
                 at(7.0)
-            loaded = (Mark("load", begin + 1.5, 7), Mark("train", begin + 2.0, 7), Mark("sum", begin + 3.5))
+            loaded = (Mark("load", begin + 1.6, 7), Mark("train", begin + 2.0, 7), Mark("sum", begin + 3.5))
             done(0, 1.0, 1.5, 4.0, loaded)
             done(1, 1.25, 2.0, 6.0)  # no marks: one part with the name of the stage
             done(0, 2.0, 5.0, 7.5)  # sent while its slot was still busy: free from 4 on
