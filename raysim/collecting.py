@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aggregators.means import PairwiseSum
 from raysim import tree
+from raysim.adding import add_on_workers, stays_on_workers, sum_of
 from raysim.errors import ClientError, RaysimError
 from raysim.method import Message, Update, Updates
 from raysim.packing import Packer
@@ -91,9 +91,12 @@ class Collector:
         size = self._config.engine.block_size or block_size(len(plan.clients), self._pool.slots)
         blocks = cut(plan.clients, size)
         packer = Packer(self._pool)
+        shared = next(iter(messages.values())).parameters
+        sums_stay = self._config.method.traits.weighted_mean and stays_on_workers(len(blocks), shared.size)
         with self._recorder.phase("serialise"):
-            jobs = [self._job(plan, block, messages, kept, packer) for block in blocks]
+            jobs = [self._job(plan, block, messages, kept, packer, sums_stay) for block in blocks]
         results: list[TrainedBlock | None] = [None] * len(jobs)
+        sums: list[Any] = [None] * len(jobs)
         states: dict[int, Any] = {}
         done, busy = 0, 0.0
         with closing(self._finished(jobs)) as running:
@@ -106,18 +109,23 @@ class Collector:
                 for update in trained.updates:
                     if isinstance(update, Failure):
                         self._failed(update, plan.number)
+                sums[finished.index] = finished.outputs[-1] if sums_stay else trained.weighted_total
                 if self._keeps:
-                    returned = zip(block, trained.updates, finished.outputs, strict=True)
+                    returned = zip(block, trained.updates, finished.outputs[: len(block)], strict=True)
                     states |= {client: state for client, update, state in returned if isinstance(update, Update)}
         with self._recorder.phase("rows"):
             updates, seconds = self._in_client_order(plan, blocks, [result for result in results if result is not None])
-            rows = self._rows(plan, messages, updates, seconds)
+            rows = self._rows(plan, shared.nbytes, updates, seconds)
+        if self._config.method.traits.weighted_mean:
+            if sums_stay:
+                sums = [*map(self._pool.fetch, add_on_workers(sums, self._finished, f"round {plan.number}"))]
+            # Blocks of one size, all from a multiple of it on: their sums are neighbouring nodes of the one tree.
+            updates = replace(updates, weighted_total=sum_of(sums))
         return Collected(updates, states, rows, busy)
 
     def _rows(
-        self, plan: RoundPlan, messages: Mapping[int, Message], updates: Updates, seconds: Sequence[float]
+        self, plan: RoundPlan, shared_bytes: int, updates: Updates, seconds: Sequence[float]
     ) -> list[dict[str, Any]]:
-        shared = tree.nbytes(next(iter(messages.values())).parameters)
         return [
             {
                 "round": plan.number,
@@ -127,7 +135,7 @@ class Collector:
                 "local_epochs": plan.local_epochs,
                 **update.metrics,
                 "seconds_visit": spent,
-                "bytes_up": shared + tree.nbytes(update.extra),
+                "bytes_up": shared_bytes + tree.nbytes(update.extra),
             }
             for client, samples, update, spent in zip(
                 updates.clients, updates.samples, updates.each, seconds, strict=True
@@ -147,14 +155,7 @@ class Collector:
             raise RaysimError(f"round {plan.number}: every client failed, so there is nothing to aggregate")
         clients = tuple(client for client, _, _ in good)
         samples = np.array([self._federation.samples(client) for client in clients], dtype=np.int64)
-        sums = None
-        if self._config.method.traits.weighted_mean:
-            # Blocks of one size, all from a multiple of it on: their sums are neighbouring nodes of the one tree.
-            tree_of_blocks = PairwiseSum()
-            for result in results:
-                tree_of_blocks.add(result.weighted_total)
-            sums = tree_of_blocks.total()
-        return Updates(clients, samples, tuple(update for _, update, _ in good), sums), [time for _, _, time in good]
+        return Updates(clients, samples, tuple(update for _, update, _ in good)), [seconds for *_, seconds in good]
 
     def _job(
         self,
@@ -163,6 +164,7 @@ class Collector:
         messages: Mapping[int, Message],
         kept: Mapping[int, Any],
         packer: Packer,
+        sum_stays: bool,
     ) -> Job:
         config = self._config
         packed = packer.pack(block, [messages[client] for client in block], kept)
@@ -181,8 +183,8 @@ class Collector:
         )
         samples = tuple(self._federation.samples(client) for client in block)
         summed = config.method.traits.weighted_mean
-        task = TrainBlock(visits, packed, samples, self._keeps, summed, each=not summed or plan.decomposes)
-        outputs = len(block) if self._keeps else 0
+        task = TrainBlock(visits, packed, samples, self._keeps, summed, sum_stays, not summed or plan.decomposes)
+        outputs = (len(block) if self._keeps else 0) + sum_stays
         cost = float(sum(samples) * plan.local_epochs)
         return Job(task, packed.inputs, outputs, cost, f"round {plan.number}, clients {block}")
 

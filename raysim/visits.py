@@ -41,7 +41,7 @@ class TrainedBlock:
 
     updates: tuple[Update | Failure, ...]
     weighted_total: Vector | None
-    """Σ m_i Δ_i [d]."""
+    """Σ m_i Δ_i [d], unless it is an output."""
     seconds: tuple[float, ...]
     marks: tuple[Mark, ...] = ()
     """Where its time went, if that is asked for."""
@@ -58,6 +58,8 @@ class TrainBlock:
     """Whether clients of this method keep anything: then their new states are the outputs."""
     summed: bool
     """Return Σ m_i Δ_i."""
+    sum_stays: bool
+    """Return it as the last output, to stay where it is."""
     each: bool
     """Return every Δ_i."""
 
@@ -80,8 +82,11 @@ class TrainBlock:
             seconds.append(time.perf_counter() - started)
             updates.append(update)
             states.append(state)
-        trained = TrainedBlock(tuple(updates), total.total(), tuple(seconds), marks.found())
-        return trained, states if self.keeps else []
+        outputs = states if self.keeps else []
+        whole = total.total()
+        if self.sum_stays:
+            outputs, whole = [*outputs, whole], None
+        return TrainedBlock(tuple(updates), whole, tuple(seconds), marks.found()), outputs
 
 
 def _visit(

@@ -1,0 +1,57 @@
+"""Sums of updates, added by the driver or on the workers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raysim
+from raysim import adding, checkpoint
+from raysim.config import build
+from raysim.inline import InlinePool
+
+
+def test_levels_of_neighbours_give_the_bits_of_one_sum() -> None:
+    drawn = np.random.default_rng(0).standard_normal((600, 5)).astype(np.float32)
+    vectors = [None if k % 7 == 0 else vector for k, vector in enumerate(drawn)]
+    whole = adding.sum_of([None if vector is None else vector.copy() for vector in vectors])
+    pool = InlinePool(SimpleNamespace(device="cpu"))  # type: ignore[arg-type]
+    left = adding.add_on_workers(vectors, lambda jobs: pool.run(jobs, print), "round 1")
+    assert len(left) == 3  # 600 / 16 = 37.5, 38 / 16 = 2.4
+    assert whole is not None
+    assert adding.sum_of(left).tobytes() == whole.tobytes()  # type: ignore[union-attr]
+
+
+def test_only_what_is_too_much_for_the_driver_stays() -> None:
+    assert not adding.stays_on_workers(adding.FAN_IN, adding.DRIVER_BYTES)
+    assert not adding.stays_on_workers(64, adding.DRIVER_BYTES // 256)
+    assert adding.stays_on_workers(64, adding.DRIVER_BYTES // 256 + 1)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedbn"])
+def test_a_run_gives_the_same_either_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str) -> None:
+    base = {
+        "method.name": method,
+        "model.name": "logistic",
+        "workload.clients": 20,
+        "workload.limit": 1000,
+        "schedule.rounds": 2,
+        "engine.backend": "inline",
+        "engine.block_size": 1,
+    }
+    added: list[Any] = []
+    original = adding.AddUp.run
+    monkeypatch.setattr(adding.AddUp, "run", lambda *arguments: added.append(1) or original(*arguments))
+    server = {}
+    for limit in (adding.DRIVER_BYTES, 0):
+        monkeypatch.setattr(adding, "DRIVER_BYTES", limit)
+        result = raysim.run(build([base | {"output": str(tmp_path / str(limit))}]))
+        newest = checkpoint.latest(result.folder / "checkpoints")
+        assert newest is not None
+        server[limit] = (newest / "server.safetensors").read_bytes()
+        assert len(added) == (4 if limit == 0 else 0)  # 2 rounds of 20 sums, 16 and 4
+    assert len(set(server.values())) == 1
