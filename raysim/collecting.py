@@ -14,7 +14,7 @@ from raysim import tree
 from raysim.errors import ClientError, RaysimError
 from raysim.method import Message, Update, Updates
 from raysim.packing import Packer
-from raysim.pool import Done, Job, block_size, cut
+from raysim.pool import Done, Job, cut
 from raysim.training import Visit
 from raysim.visits import Failure, TrainBlock, TrainedBlock
 
@@ -88,8 +88,7 @@ class Collector:
             RaysimError: every visit failed.
             Stopped: asked to stop.
         """
-        size = self._config.engine.block_size or block_size(len(plan.clients), self._pool.slots)
-        blocks = cut(plan.clients, size)
+        blocks = cut(plan.clients, self._pool.slots, self._config.engine.block_size)
         packer = Packer(self._pool)
         with self._recorder.phase("serialise"):
             jobs = [self._job(plan, block, messages, kept, packer) for block in blocks]
@@ -149,10 +148,10 @@ class Collector:
         samples = np.array([self._federation.samples(client) for client in clients], dtype=np.int64)
         sums = None
         if self._config.method.traits.weighted_mean:
-            # Blocks of one size, all from a multiple of it on: their sums are neighbouring nodes of the one tree.
+            # Every block begins at a multiple of its size: their sums are nodes of the one tree over the clients.
             tree_of_blocks = PairwiseSum()
-            for result in results:
-                tree_of_blocks.add(result.weighted_total)
+            for block, result in zip(blocks, results, strict=True):
+                tree_of_blocks.add(result.weighted_total, len(block))
             sums = tree_of_blocks.total()
         return Updates(clients, samples, tuple(update for _, update, _ in good), sums), [time for _, _, time in good]
 
