@@ -13,10 +13,18 @@ from raysim.outcome import Outcome, guarded
 
 
 class EventLog:
-    """The observer's side in the driver: every call is kept until the launching process fetches it."""
+    """The observer's side in the driver: every call is kept until the launching process has fetched it.
+
+    ``clients_done`` wakes nobody and only the last of several is kept: a round has as many of them as remote calls, and
+    two processes that talk about each would take their time from those that train.
+    """
+
+    _QUIET = "clients_done"
 
     def __init__(self) -> None:
         self._events: list[tuple[str, tuple[Any, ...]]] = []
+        self._first = 0  # position of the first that is kept
+        self._fetched = 0  # so many were handed out; they may not change any more
         self._new = threading.Condition()
 
     def __getattr__(self, name: str) -> Any:
@@ -25,15 +33,23 @@ class EventLog:
 
         def record(*arguments: Any) -> None:
             with self._new:
+                kept = self._first + len(self._events) > self._fetched
+                if name == self._QUIET and kept and self._events[-1][0] == name:
+                    self._events.pop()
                 self._events.append((name, arguments))
-                self._new.notify_all()
+                if name != self._QUIET:
+                    self._new.notify_all()
 
         return record
 
     def since(self, position: int, timeout: float) -> list[tuple[str, tuple[Any, ...]]]:
+        """Events from ``position`` on; those before it are forgotten."""
         with self._new:
-            self._new.wait_for(lambda: len(self._events) > position, timeout)
-            return self._events[position:]
+            del self._events[: max(0, position - self._first)]
+            self._first = max(position, self._first)
+            self._new.wait_for(lambda: any(name != self._QUIET for name, _ in self._events), timeout)
+            self._fetched = self._first + len(self._events)
+            return list(self._events)
 
 
 @ray.remote(concurrency_groups={"run": 1, "watch": 2})  # type: ignore[call-overload]

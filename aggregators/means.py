@@ -55,9 +55,12 @@ class PairwiseSum:
         self._nodes: list[tuple[int, NDArray[np.float32] | None]] = []
         """Level and sum of the complete nodes that wait for their right sibling, the largest first."""
 
-    def add(self, vector: NDArray[np.float32] | None) -> None:
-        """The next position's vector [d], which is given away (it may be overwritten); None if it has none."""
-        level = 0
+    def add(self, vector: NDArray[np.float32] | None, positions: int = 1) -> None:
+        """The next position's vector [d], which is given away (it may be overwritten); None if it has none.
+
+        Or the sum of the next so many positions: 2^l of them from a multiple of 2^l on, or fewer if they are the last.
+        """
+        level = (positions - 1).bit_length()
         while self._nodes and self._nodes[-1][0] == level:
             vector = _sum_of_two(self._nodes.pop()[1], vector)
             level += 1

@@ -14,7 +14,7 @@ from raysim.adding import add_on_workers, stays_on_workers, sum_of
 from raysim.errors import ClientError, RaysimError
 from raysim.method import Message, Update, Updates
 from raysim.packing import Packer
-from raysim.pool import Done, Job, block_size, cut
+from raysim.pool import Done, Job, cut
 from raysim.training import Visit
 from raysim.visits import Failure, TrainBlock, TrainedBlock
 
@@ -88,11 +88,12 @@ class Collector:
             RaysimError: every visit failed.
             Stopped: asked to stop.
         """
-        size = self._config.engine.block_size or block_size(len(plan.clients), self._pool.slots)
-        blocks = cut(plan.clients, size)
+        blocks = cut(plan.clients, self._pool.slots, self._config.engine.block_size)
         packer = Packer(self._pool)
         shared = next(iter(messages.values())).parameters
         sums_stay = self._config.method.traits.weighted_mean and stays_on_workers(len(blocks), shared.size)
+        if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size
+            blocks = cut(plan.clients, self._pool.slots, len(blocks[0]))
         with self._recorder.phase("serialise"):
             jobs = [self._job(plan, block, messages, kept, packer, sums_stay) for block in blocks]
         results: list[TrainedBlock | None] = [None] * len(jobs)
@@ -119,8 +120,11 @@ class Collector:
         if self._config.method.traits.weighted_mean:
             if sums_stay:
                 sums = [*map(self._pool.fetch, add_on_workers(sums, self._finished, f"round {plan.number}"))]
-            # Blocks of one size, all from a multiple of it on: their sums are neighbouring nodes of the one tree.
-            updates = replace(updates, weighted_total=sum_of(sums))
+                positions = [1] * len(sums)
+            else:
+                positions = [len(block) for block in blocks]
+            # Every block begins at a multiple of its size: their sums are nodes of the one tree over the clients.
+            updates = replace(updates, weighted_total=sum_of(sums, positions))
         return Collected(updates, states, rows, busy)
 
     def _rows(

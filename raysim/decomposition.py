@@ -12,7 +12,7 @@ from aggregators.loss_decomposition import decompose
 from aggregators.means import sample_weights
 from raysim.method import Message, Updates
 from raysim.packing import Packed, Packer
-from raysim.pool import Job, block_size, cut
+from raysim.pool import Job, cut
 from workloads.metrics import evaluate
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def decompose_round(
         inputs = (*packed.inputs, packer.handle(update.delta))
         task = LossesOfClient(client, clients, packed, len(packed.inputs), size)
         jobs.append(Job(task, inputs, cost=len(clients), label=f"round {state.round}, losses of client {client}"))
-    groups = cut(clients, block_size(len(clients), pool.slots))
+    groups = cut(clients, pool.slots)
     for group in groups:
         new = [config.method.message(state.server, client) for client in group]
         packed = packer.pack(group, new, state.kept)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.packing import Packed, PackedMessage, Packer
-from raysim.pool import Job, block_size, cut
+from raysim.pool import Job, cut
 from workloads.metrics import Evaluation, evaluate, fairness
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def evaluate_round(
             jobs.append(Job(task, packed.inputs, cost=stop - start, label=label))
     slices = len(jobs)
     judged_clients = evenly_spread(federation.clients, options.client_limit)
-    groups = cut(judged_clients, block_size(len(judged_clients), pool.slots))
+    groups = cut(judged_clients, pool.slots)
     for group in groups:
         packed = packer.pack(group, [method.message(state.server, client) for client in group], state.kept)
         tests = sum(federation.test_samples(client) for client in group)

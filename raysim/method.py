@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
+from raysim import tree
 
 if TYPE_CHECKING:
     import torch
@@ -57,6 +58,11 @@ class Message:
     """The shared entries [d] (``FlatModel.shared``); empty where nothing is shared."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Anything else, as arrays, numbers and containers of these."""
+
+    @property
+    def nbytes(self) -> int:
+        """What it takes on the wire."""
+        return self.parameters.nbytes + tree.nbytes(self.extra)
 
 
 @dataclass(frozen=True)

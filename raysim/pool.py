@@ -13,22 +13,33 @@ if TYPE_CHECKING:
     from raysim.profile import Recorder
     from raysim.worker import Worker
 
-CALLS_PER_SLOT = 8
-"""With more clients than so many a slot, neighbours share one remote call."""
+SHARED = 16
+"""Neighbours share remote calls once every slot has so many clients."""
 
 
-def block_size(clients: int, slots: int) -> int:
-    """How many neighbouring clients share one remote call: a power of two, which :class:`PairwiseSum` asks for.
+def cut(clients: Sequence[int], slots: int, size: int = 0) -> list[list[int]]:
+    """Blocks of neighbouring clients, in order; each is one remote call.
 
-    Small enough to keep every slot busy to the end of the round, large enough that calls cost less than visits.
+    Sizes are powers of two that never grow, so that each block begins at a multiple of its size, as
+    :class:`PairwiseSum` asks; only the last may be shorter. A call costs as much as a small visit, so the first are
+    large, up to a quarter of a slot's clients; towards the end they shrink, to a sixteenth, so that slots end together
+    (guided self-scheduling, Polychronopoulos and Kuck 1987). ``size``: all of this size instead.
     """
-    neighbours = clients // (CALLS_PER_SLOT * slots)
-    return 1 << (neighbours.bit_length() - 1) if neighbours else 1
+    count = len(clients)
+    if not size and count < SHARED * slots:
+        size = 1
+    least, largest = _power(count // (SHARED * slots)), _power(count // (4 * slots))
+    blocks, start = [], 0
+    while start < count:
+        step = size or max(least, min(largest, _power((count - start) // (2 * slots))))
+        blocks.append(list(clients[start : start + step]))
+        start += step
+    return blocks
 
 
-def cut(clients: Sequence[int], size: int) -> list[list[int]]:
-    """Blocks of ``size`` neighbouring clients, in order; the last one may be shorter."""
-    return [list(clients[start : start + size]) for start in range(0, len(clients), size)]
+def _power(number: int) -> int:
+    """The largest power of two that is not above ``number``; at least 1."""
+    return 1 << max(0, number.bit_length() - 1)
 
 
 class Task(Protocol):

@@ -176,7 +176,7 @@ class _Table:
             if new:
                 self._widen(new)
             with self.path.open("a", encoding="utf-8", newline="") as file:
-                file.writelines(_line([row.get(name) for name in self._columns]) for row in rows)
+                file.write(_text([row.get(name) for name in self._columns] for row in rows))
 
     def truncate(self, last_round: int) -> None:
         self._columns = None
@@ -234,15 +234,20 @@ def _typed(cells: Series[str]) -> Any:
 
 
 def _line(values: Iterable[Any]) -> str:
+    return _text([values])
+
+
+def _text(rows: Iterable[Iterable[Any]]) -> str:
+    """One line a row."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerow([_cell(value) for value in values])
+    csv.writer(buffer, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
     return buffer.getvalue()
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, np.generic):  # as Python's own type, whose repr keeps every bit
-        value = value.item()
-    return " ".join(value.splitlines()) if isinstance(value, str) else value
+    if isinstance(value, str):
+        return " ".join(value.splitlines())
+    return value.item() if isinstance(value, np.generic) else value  # Python's own type, whose repr keeps every bit
 
 
 def new_run_path(root: Path, method: str, workload: str, seed: int) -> Path:

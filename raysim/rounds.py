@@ -186,7 +186,7 @@ class Rounds:
             "accuracy": math.nan,
             "loss": math.nan,
             "train_loss": float(np.average(losses, weights=updates.samples)),
-            "bytes_down": sum(tree.nbytes(message) for message in messages.values()),
+            "bytes_down": sum(message.nbytes for message in messages.values()),
             "bytes_up": sum(row.pop("bytes_up") for row in rows),
         }
         if self.method.traits.weighted_mean:

@@ -32,6 +32,8 @@ def leaves(state: object) -> list[tuple[str, object]]:
 
 def nbytes(state: object) -> int:
     """Bytes a state takes on the wire: the arrays' bytes, and 8 for each other leaf that is not ``None``."""
+    if isinstance(state, np.ndarray):
+        return state.nbytes
     return sum(leaf.nbytes if isinstance(leaf, np.ndarray) else 8 for _, leaf in _leaves(state, "") if leaf is not None)
 
 

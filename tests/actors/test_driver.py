@@ -1,0 +1,40 @@
+"""What the driver has to tell, and how it reaches the process that shows it."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+from actors.driver import EventLog
+
+
+def test_events_come_in_order_and_once() -> None:
+    log = EventLog()
+    log.note("a")
+    log.round_started(1, 2, 3)
+    assert log.since(0, 0.0) == [("note", ("a",)), ("round_started", (1, 2, 3))]
+    assert log.since(2, 0.0) == []
+    log.note("b")
+    assert log.since(2, 0.0) == [("note", ("b",))]
+    assert log.since(2, 0.0) == [("note", ("b",))]  # until its receipt is acknowledged by the next position
+
+
+def test_progress_within_a_round_wakes_nobody_and_only_the_last_is_kept() -> None:
+    log = EventLog()
+    log.clients_done(1, 9)
+    assert log.since(0, 0.0) == [("clients_done", (1, 9))]
+    for done in range(2, 9):
+        log.clients_done(done, 9)
+    # What was handed out stays as it is: its receiver counts positions.
+    assert log.since(0, 0.0) == [("clients_done", (1, 9)), ("clients_done", (8, 9))]
+    log.clients_done(9, 9)
+    log.round_finished({"round": 1})
+    assert [name for name, _ in log.since(2, 0.0)] == ["clients_done", "round_finished"]
+    waiting = threading.Thread(target=log.since, args=(4, 30.0))
+    waiting.start()
+    log.clients_done(1, 9)
+    time.sleep(0.05)
+    assert waiting.is_alive()
+    log.note("wakes it")
+    waiting.join(5.0)
+    assert not waiting.is_alive()

@@ -1,0 +1,29 @@
+"""How clients are cut into remote calls."""
+
+from __future__ import annotations
+
+import pytest
+
+from raysim.pool import cut
+
+
+@pytest.mark.parametrize(
+    ("count", "slots", "size", "sizes"),
+    [
+        (20, 2, 0, [1] * 20),  # fewer than 16 a slot: one call each
+        # A quarter of a slot's 100 clients at most (16), half of what a slot has left, a sixteenth at least (4).
+        (200, 2, 0, [16] * 9 + [8] * 4 + [4] * 6),
+        (200, 64, 0, [1] * 200),
+        (11, 2, 4, [4, 4, 3]),
+        (0, 2, 0, []),
+    ],
+)
+def test_calls_are_large_at_first_and_small_at_the_end(count: int, slots: int, size: int, sizes: list[int]) -> None:
+    blocks = cut(range(count), slots, size)
+    assert [len(block) for block in blocks] == sizes
+    assert [client for block in blocks for client in block] == list(range(count))
+
+
+def test_many_clients_make_few_calls() -> None:
+    for count in (1_000, 100_000):
+        assert len(cut(range(count), 2)) < 30
