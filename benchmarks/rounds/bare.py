@@ -16,7 +16,7 @@ from benchmarks.rounds.task import LEARNING_RATE, WORKERS, Task, read_task, writ
 def serve(task: Task, clients: range, pipe: Connection) -> None:
     """A worker: keeps its clients' samples and one model; gives the mean of its clients' models for a global one."""
     torch.set_num_threads(1)
-    arrays = data.load(task)
+    arrays = data.load(task.data, task.workload)
     samples = [tuple(map(torch.from_numpy, arrays.client(client))) for client in clients]
     module = models.build(task.settings.model)
     while True:
@@ -63,7 +63,7 @@ def main() -> None:
     for pipe in pipes:
         pipe.send(None)
     module.load_state_dict({name: torch.from_numpy(values) for name, values in state.items()})
-    write_result(task, starts, end, data.accuracy(module, data.load(task)), "torch", "torchvision")
+    write_result(task, starts, end, data.accuracy(module, data.load(task.data, task.workload)), "torch", "torchvision")
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.rounds.task import BATCH_SIZE, Task, Workload
+from benchmarks.rounds.task import BATCH_SIZE, WORKLOADS, Workload
 
 if TYPE_CHECKING:
     import torch
@@ -50,8 +50,8 @@ class Arrays:
         return self.images[own], self.labels[own]
 
 
-def load(task: Task) -> Arrays:
-    with np.load(task.data) as file:
+def load(path: str, workload: str) -> Arrays:
+    with np.load(path) as file:
         train, test = file["train_images"], file["test_images"]
         labels, test_labels = file["train_labels"], file["test_labels"]
     mean = (train.mean(axis=(0, 1, 2)) / 255).astype(np.float32)
@@ -64,7 +64,7 @@ def load(task: Task) -> Arrays:
         floats /= deviation
         return np.ascontiguousarray(floats.transpose(0, 3, 1, 2))
 
-    return Arrays(normalised(train), labels, normalised(test), test_labels, task.settings.samples)
+    return Arrays(normalised(train), labels, normalised(test), test_labels, WORKLOADS[workload].samples)
 
 
 def train_epoch(module: Any, optimizer: Any, images: torch.Tensor, labels: torch.Tensor) -> None:

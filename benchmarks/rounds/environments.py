@@ -29,8 +29,8 @@ def python(system: str, cache: Path) -> str:
         shutil.rmtree(folder, ignore_errors=True)
         uv = [sys.executable, "-m", "uv"] if shutil.which("uv") is None else ["uv"]
         subprocess.run([*uv, "venv", "--quiet", "--python", sys.executable, str(folder)], check=True)
-        subprocess.run([*uv, "pip", "install", "--quiet", "--python", str(interpreter), *requirements], check=True)
-        # Compiled now: the first run would otherwise pay for it, and raysim's environment has it done.
-        subprocess.run([str(interpreter), "-m", "compileall", "-q", str(folder / "lib")], check=False)
+        # Compiled now: the first run would otherwise pay for it.
+        install = [*uv, "pip", "install", "--quiet", "--compile-bytecode", "--python", str(interpreter)]
+        subprocess.run([*install, *requirements], check=True)
         (folder / "complete").touch()
     return str(interpreter)
