@@ -35,7 +35,6 @@ def main() -> int:
     parser.add_argument("--variant", action="append", default=[], metavar="NAME=OPTIONS", help="raysim with options")
     parser.add_argument("--repeats", type=int, default=3, help="times that each system is started, in turns")
     parser.add_argument("--timed", type=int, help="rounds to time in each start; default: by workload")
-    parser.add_argument("--noise", type=float, default=1.0, help="of the images: how hard the classes are to tell")
     parser.add_argument("--tolerance", type=float, default=0.05, help="of the accuracy, from the bare loop's")
     parser.add_argument("--no-memory", action="store_true", help="leave out the further start that watches memory")
     parser.add_argument("--cache", type=Path, default=environments.CACHE, help="folder of environments and data")
@@ -50,9 +49,9 @@ def main() -> int:
     tables = []
     for name in options.workloads:
         workload = WORKLOADS[name]
-        path = options.cache / f"{name}-noise{options.noise:g}.npz"
+        path = options.cache / f"{name}-noise{workload.noise:g}.npz"
         if not path.exists():
-            data.make(workload, options.noise, path)
+            data.make(workload, path)
         rounds = workload.warm_up + (options.timed or workload.timed)
         timed: dict[str, list[Run]] = {system.name: [] for system in systems}
         watched: dict[str, Run] = {}

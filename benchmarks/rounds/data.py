@@ -17,14 +17,16 @@ if TYPE_CHECKING:
 TEST_SAMPLES = 2000
 
 
-def make(workload: Workload, noise: float, path: Path) -> None:
+def make(workload: Workload, path: Path) -> None:
     """Write the file: MedMNIST's keys, and the client of each training sample as its site."""
     from workloads.images.synthetic import Synthetic
 
     size = workload.clients * workload.samples
-    images = Synthetic(train_size=size, test_size=TEST_SAMPLES, noise=noise).images(lambda _: np.random.default_rng(0))
+    options = Synthetic(train_size=size, test_size=TEST_SAMPLES, noise=workload.noise)
+    images = options.images(lambda _: np.random.default_rng(0))
+    partial = path.with_suffix(".partial.npz")
     np.savez(
-        path,
+        partial,
         train_images=images.images,
         train_labels=images.labels,
         train_sites=np.array([f"client {index // workload.samples:04}" for index in range(size)]),
@@ -32,6 +34,7 @@ def make(workload: Workload, noise: float, path: Path) -> None:
         test_labels=images.test_labels,
         test_sites=np.full(TEST_SAMPLES, "no client"),
     )
+    partial.replace(path)
 
 
 @dataclass(frozen=True)

@@ -32,15 +32,17 @@ class Workload:
     """First rounds that are not counted."""
     timed: int
     """Rounds that are."""
+    noise: float
+    """Of the images: so much that the accuracy after these rounds tells who trains."""
     about: str
 
 
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("W1", "cnn", 20, 500, 1, 2, "McMahan CNN (two 5x5 convolutions of 32 and 64, 512 units)"),
-        Workload("W2", "mlp", 200, 50, 2, 10, "MLP 3072-64-10"),
-        Workload("W3", "mobilenet", 10, 500, 1, 2, "torchvision mobilenet_v2 at 32x32"),
+        Workload("W1", "cnn", 20, 500, 1, 2, 2.0, "McMahan CNN (two 5x5 convolutions of 32 and 64, 512 units)"),
+        Workload("W2", "mlp", 200, 50, 2, 10, 2.0, "MLP 3072-64-10"),
+        Workload("W3", "mobilenet", 10, 500, 1, 2, 0.3, "torchvision mobilenet_v2 at 32x32"),
     )
 }
 
