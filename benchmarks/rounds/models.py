@@ -1,0 +1,66 @@
+"""The models of the three workloads, as all systems build them: raysim's own classes, which need torch alone.
+
+They are raysim's, so that a difference between two systems is never one between two models. Each has the same initial
+values wherever it is built, and leaves the time of its first training step (:class:`benchmarks.rounds.task.FirstStep`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from benchmarks.rounds.task import FirstStep
+from workloads.data import Task
+from workloads.models.options import Cnn, Mlp, MobileNet
+
+if TYPE_CHECKING:
+    from workloads.models.classifier import Classifier
+
+INPUT = Task((3, 32, 32), 10)
+
+
+@dataclass(frozen=True)
+class MarkedCnn(Cnn):
+    """McMahan's CNN."""
+
+    def build(self, task: Task) -> Classifier:
+        return _marked(super().build, task)
+
+
+@dataclass(frozen=True)
+class MarkedMlp(Mlp):
+    """One hidden layer of 64 units."""
+
+    def build(self, task: Task) -> Classifier:
+        return _marked(super().build, task)
+
+
+@dataclass(frozen=True)
+class MarkedMobileNet(MobileNet):
+    """MobileNetV2."""
+
+    def build(self, task: Task) -> Classifier:
+        return _marked(super().build, task)
+
+
+MODELS: dict[str, MarkedCnn | MarkedMlp | MarkedMobileNet] = {
+    "cnn": MarkedCnn(),
+    "mlp": MarkedMlp(),
+    "mobilenet": MarkedMobileNet(stem="imagenet"),  # torchvision's network unchanged, also at 32x32
+}
+
+
+def build(name: str) -> Classifier:
+    """The model of a workload."""
+    return MODELS[name].build(INPUT)
+
+
+def _marked(build_plain: Callable[[Task], Classifier], task: Task) -> Classifier:
+    import torch
+
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        module = build_plain(task)
+    FirstStep(module)
+    return module

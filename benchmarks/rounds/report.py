@@ -1,0 +1,78 @@
+"""Medians, ratios and the check that every system trains, of one workload."""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.rounds.running import Run, growth, peak
+from benchmarks.rounds.task import Workload
+
+REFERENCE = "bare"
+
+
+@dataclass(frozen=True)
+class Table:
+    text: str
+    """In Markdown."""
+    plain: dict[str, Any]
+    """Every number that was measured."""
+    trains: bool
+    """Every system is as accurate as the reference, and the reference more than chance."""
+
+
+def table(
+    workload: Workload, timed: Mapping[str, Sequence[Run]], watched: Mapping[str, Run], tolerance: float
+) -> Table:
+    """Sum up; ``watched`` are the runs whose memory was looked at, which count for memory alone."""
+    seconds = {
+        name: [s for run in runs for s in run.result.seconds[workload.warm_up :]] for name, runs in timed.items()
+    }
+    accuracies = {name: statistics.median(run.result.accuracy for run in runs) for name, runs in timed.items()}
+    reference = REFERENCE if REFERENCE in timed else next(iter(timed))
+    floor, expected = statistics.median(seconds[reference]), accuracies[reference]
+    repeats = len(timed[reference])
+    lines = [
+        f"{workload.name}: {workload.about}, {workload.clients} clients x {workload.samples}; medians of "
+        f"{len(seconds[reference])} rounds in {repeats} start{'s' if repeats > 1 else ''}",
+        "",
+        f"| system | seconds a round (least, most) | of {reference} | start s | peak GiB | growth kB a round "
+        "| accuracy |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    plain: dict[str, Any] = {"workload": dataclasses.asdict(workload), "systems": {}}
+    trains = expected > 0.2
+    for name, runs in timed.items():
+        own, accuracy = seconds[name], accuracies[name]
+        start = statistics.median(run.start_seconds for run in runs)
+        memory = ["", ""]
+        if name in watched:
+            run = watched[name]
+            memory = [f"{peak(run) / 2**30:.2f}", f"{growth(run, workload.warm_up) / 1e3:.0f}"]
+        agrees = abs(accuracy - expected) <= tolerance
+        trains &= agrees
+        median = statistics.median(own)
+        cells = [
+            name,
+            f"{median:.3g} ({min(own):.3g}, {max(own):.3g})",
+            f"{median / floor:.2f}x",
+            f"{start:.1f}",
+            *memory,
+            f"{accuracy:.3f}{'' if agrees else ' DIFFERS'}",
+        ]
+        lines.append(f"| {' | '.join(cells)} |")
+        plain["systems"][name] = {
+            "seconds": own,
+            "ratio": median / floor,
+            "start_seconds": [run.start_seconds for run in runs],
+            "accuracies": [run.result.accuracy for run in runs],
+            "peak_bytes": peak(watched[name]) if name in watched else None,
+            "growth_bytes": growth(watched[name], workload.warm_up) if name in watched else None,
+            "versions": runs[0].result.versions,
+        }
+    if not trains:
+        lines += ["", f"NOT ALL TRAIN: accuracies differ by more than {tolerance} from {reference}'s {expected:.3f}"]
+    return Table("\n".join(lines) + "\n", plain, trains)

@@ -1,0 +1,80 @@
+"""The benchmark of a round: that it still fits raysim's options, and its arithmetic; nothing here is timed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.rounds import data, report, running
+from benchmarks.rounds.models import INPUT, MODELS
+from benchmarks.rounds.raysim_run import command_line
+from benchmarks.rounds.running import Run
+from benchmarks.rounds.task import WORKLOADS, Result, Task, Workload, read_result, write_result
+from raysim.options import parse
+
+SMALL = Workload("small", "mlp", clients=3, samples=4, warm_up=1, timed=2, noise=1.0, about="a test's")
+
+
+@pytest.mark.parametrize("name", list(WORKLOADS))
+def test_raysims_command_line_is_accepted(name: str, tmp_path: Path) -> None:
+    task = Task(name, "data.npz", 7, "result.json", ["--engine.dashboard", "false"])
+    config = parse(command_line(task, tmp_path)).config
+    assert config.model == MODELS[WORKLOADS[name].model]
+    assert (config.schedule.rounds, config.schedule.local_epochs) == (7, 1)
+    assert (config.training.learning_rate, config.training.batch_size) == (0.05, 50)
+    assert (config.engine.actors, config.engine.threads, config.engine.dashboard) == (2, 1, False)
+
+
+def test_raysim_reads_the_same_clients_as_all_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WORKLOADS, "small", SMALL)
+    path = tmp_path / "small.npz"
+    data.make(SMALL, path)
+    arrays = data.load(str(path), "small")
+    config = parse(command_line(Task("small", str(path), 1, ""), tmp_path)).config
+    federation = config.workload.load(lambda purpose: np.random.default_rng(0))
+    assert federation.clients == 3
+    assert federation.global_test_size == len(arrays.test_labels) == data.TEST_SAMPLES
+    for client in range(3):
+        images, labels = arrays.client(client)
+        whole = next(iter(federation.client(client, "cpu").train.batches(4)))
+        np.testing.assert_array_equal(whole.y.numpy(), labels)
+        np.testing.assert_allclose(whole.x.numpy(), images, atol=1e-5)
+
+
+def test_models_start_from_the_same_values_wherever_they_are_built() -> None:
+    one, other = MODELS["mlp"].build(INPUT), MODELS["mlp"].build(INPUT)
+    assert one.head.weight.tolist() == other.head.weight.tolist()
+
+
+def test_a_result_comes_back_with_the_seconds_between_starts(tmp_path: Path) -> None:
+    task = Task("W2", "", 2, str(tmp_path / "result.json"))
+    write_result(task, [10.0, 12.0], 15.0, 0.5, "numpy")
+    result = read_result(tmp_path / "result.json")
+    assert (result.starts, result.seconds, result.accuracy) == ([10.0, 12.0], [2.0, 3.0], 0.5)
+    assert result.versions == {"numpy": np.__version__}
+    with pytest.raises(RuntimeError, match="3 began"):
+        write_result(task, [10.0, 12.0, 15.0], 16.0, 0.5)
+
+
+def a_run(seconds: list[float], accuracy: float, memory: list[tuple[float, int]] | None = None) -> Run:
+    starts = [100.0 + sum(seconds[:index]) for index in range(len(seconds))]
+    return Run(Result(starts, seconds, accuracy, {}), 4.0, memory or [])
+
+
+def test_peak_and_growth_of_memory_are_those_of_the_rounds() -> None:
+    # Rounds start at 100, 110, 120 and 130 and the last ends at 140; 7 bytes a second are 70 a round.
+    memory = [(float(when), 1000 + 7 * (when - 100)) for when in range(90, 140, 5)] + [(150.0, 10**6)]
+    run = a_run([10.0, 10.0, 10.0, 10.0], 0.9, memory)
+    assert running.peak(run) == 1000 + 7 * 35
+    assert running.growth(run, warm_up=1) == pytest.approx(70.0)
+
+
+def test_the_table_has_medians_without_the_warm_up_and_names_who_does_not_train() -> None:
+    runs = {"bare": [a_run([9.0, 2.0, 4.0], 0.9), a_run([9.0, 6.0, 3.0], 0.9)], "other": [a_run([9.0, 7.0, 7.0], 0.3)]}
+    table = report.table(SMALL, runs, {}, tolerance=0.05)
+    assert table.plain["systems"]["other"]["ratio"] == 2.0  # 7 against the median 3.5 of 2, 4, 6 and 3
+    assert "| other | 7 (7, 7) | 2.00x | 4.0 |  |  | 0.300 DIFFERS |" in table.text
+    assert not table.trains
+    assert report.table(SMALL, {"bare": runs["bare"]}, {}, tolerance=0.05).trains
