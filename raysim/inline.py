@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import time
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from raysim.errors import code_error
-from raysim.pool import Done, Job
+from raysim.pool import Done, Job, Seat
 from raysim.worker import Worker
 
 
@@ -19,6 +21,7 @@ class InlinePool:
 
     def __init__(self, worker: Worker) -> None:
         self._worker = worker
+        self._seat = Seat(0, socket.gethostname(), os.getpid(), str(worker.device))
         self.plan = f"clients run one after another in this process on {worker.device}"
 
     def share(self, value: Any) -> Any:
@@ -38,7 +41,7 @@ class InlinePool:
                 result, outputs = job.task.run(self._worker, job.inputs)
             except Exception as error:
                 raise code_error(job.label, error, traceback.format_exc()) from error
-            yield Done(index, result, tuple(outputs), time.perf_counter() - started)
+            yield Done(index, result, tuple(outputs), time.perf_counter() - started, self._seat)
 
     def close(self) -> None:
         pass

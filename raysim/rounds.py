@@ -186,9 +186,9 @@ class Rounds:
             for client_row, value in zip(rows, values, strict=True):
                 client_row[name] = float(value)
         if plan.evaluates:
-            row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._note)
+            row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._mended)
         if plan.decomposes:
-            row |= decompose_round(self.config, self.pool, messages, updates, self.state, self._note)
+            row |= decompose_round(self.config, self.pool, messages, updates, self.state, self._mended)
         finished = time.perf_counter()
         row |= context.round_columns
         row |= {
@@ -206,6 +206,10 @@ class Rounds:
     def _note(self, text: str) -> None:
         self.folder.log(text)
         self.observer.note(text)
+
+    def _mended(self, text: str) -> None:
+        self.folder.log(text)
+        self.observer.fault(text)
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
