@@ -19,7 +19,7 @@ function ticks(low, high, wanted, whole = false) {
   let step = [1, 2, 2.5, 5, 10].map((factor) => factor * power).find((size) => span / size <= wanted);
   if (whole) step = Math.max(1, Math.ceil(step));
   const found = [];
-  for (let at = Math.ceil(low / step - 1e-9) * step; at <= high + step * 1e-9; at += step) found.push(at);
+  for (let at = Math.ceil(low / step - 1e-9) * step; at <= high + step * 1e-9; at += step) found.push(Math.abs(at) < step / 2 ? 0 : at);
   return found;
 }
 
@@ -76,7 +76,7 @@ export class Chart {
     this.x = (place) => EDGE.left + (place - first + (kind === "bars" ? 0.5 : 0)) * slot;
     const y = (value) => height - EDGE.bottom - ((value - bottom) / (top - bottom)) * (height - EDGE.top - EDGE.bottom);
     this.svg.replaceChildren();
-    for (const tick of ticks(bottom, top, height < 140 ? 2 : 4)) {
+    for (const tick of ticks(bottom, top, height < 140 ? 2 : 5)) {
       const at = y(tick).toFixed(1);
       this.svg.append(shape("line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: at, y2: at }));
       this.svg.append(shape("text", { x: EDGE.left - 6, y: +at + 4, "text-anchor": "end" }, format(tick)));

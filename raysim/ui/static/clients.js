@@ -49,7 +49,7 @@ export class Clients {
     }
     const shown = rows.filter((row) => this.chosen === "all" || row[this.chosen]);
     const named = shown.some((row) => row.name && row.name !== `client ${row.client}`);
-    const columns = ["client", ...(named ? ["name"] : []), "accuracy", "loss", "samples", "rounds", "last round", "visit", "marks"];
+    const columns = ["client", ...(named ? ["name"] : []), "accuracy", "marks", "loss", "samples", "rounds", "last round", "visit"];
     const left = ["name", "marks"];
     const head = element("tr", "", ...columns.map((name) => element("th", left.includes(name) ? "text" : "", name)));
     const body = shown.map((row) => this.row(row, named));
@@ -78,12 +78,12 @@ export class Clients {
       element("td", "", number(row.client)),
       named ? element("td", "text", row.name) : null,
       element("td", "", percent(row.accuracy), element("span", "meter", fill)),
+      marks,
       element("td", "", number(row.loss)),
       element("td", "", number(row.samples)),
       element("td", "", number(row.rounds)),
       element("td", "", number(row.round)),
       element("td", "", seconds(row.seconds)),
-      marks,
     );
   }
 }

@@ -60,10 +60,10 @@ function showTiles() {
   const figures = [
     ["accuracy", known(last.accuracy), percent(last.accuracy)],
     ["best accuracy", known(rounds.best_accuracy), percent(rounds.best_accuracy)],
-    ["worst 10\u202f% of clients", known(last.client_accuracy_worst_decile), percent(last.client_accuracy_worst_decile)],
+    ["worst 10\u202f%", known(last.client_accuracy_worst_decile), percent(last.client_accuracy_worst_decile)],
     ["loss", known(last.loss), number(last.loss)],
     ["clients per second", known(last.clients_per_second), number(last.clients_per_second)],
-    ["busy share of slots", known(last.slot_utilisation), share(last.slot_utilisation)],
+    ["busy slots", known(last.slot_utilisation), share(last.slot_utilisation)],
     ["sent and received", rounds.count > 0, bytes(totals.bytes_down + totals.bytes_up)],
     ["faults", parts.run?.counts !== undefined, number(faults)],
   ];
