@@ -16,8 +16,6 @@ from raysim.observer import Silent, Visited
 
 _VALUES = {
     "round": "last whole round",
-    "epochs_total": "local epochs done",
-    "participants": "clients in the last round",
     "accuracy": "last measured test accuracy, 0 to 1",
     "client_accuracy_worst_decile": "mean accuracy of the worst tenth of the clients",
     "loss": "last measured test loss",

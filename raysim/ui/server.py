@@ -147,7 +147,8 @@ async def _index(request: web.Request) -> web.StreamResponse:
 async def _events(request: web.Request) -> web.StreamResponse:
     response = web.StreamResponse(headers=_HEADERS | {"Content-Type": "text/event-stream"})
     await response.prepare(request)
-    async for parts in request.app[_BROADCAST].news():
-        text = "".join(f"event: {name}\ndata: {json.dumps(part)}\n\n" for name, part in parts.items())
-        await response.write((text or ": still here\n\n").encode())
+    with suppress(ConnectionResetError):  # the page was closed
+        async for parts in request.app[_BROADCAST].news():
+            text = "".join(f"event: {name}\ndata: {json.dumps(part)}\n\n" for name, part in parts.items())
+            await response.write((text or ": still here\n\n").encode())
     return response

@@ -27,8 +27,9 @@ export class Chart {
   /**
    * @param box the element to draw into
    * @param series [{name, label, colour}] with colour 1 to 3
-   * @param options kind: "lines" or "bars" (stacked); low and high: fixed bounds; format: of a value;
-   *   ends: labels of the left and right end in the place of round numbers; title: says what a position is
+   * @param options kind: "lines" or "bars" (stacked); low and high: fixed bounds; format: of a value; tick: of a value
+   *   on the scale, if another; ends: labels of the left and right end in the place of round numbers; title: says what a
+   *   position is
    */
   constructor(box, series, options) {
     Object.assign(this, { box, series, options, points: {}, places: [], width: 0 });
@@ -54,6 +55,7 @@ export class Chart {
 
   draw() {
     const { kind, low, high, format, ends } = this.options;
+    const label = this.options.tick ?? format;
     const filled = this.series.filter(({ name }) => this.points[name]?.length);
     if (!filled.length) return this.box.replaceChildren(this.empty);
     if (!this.svg.isConnected) this.box.replaceChildren(this.svg, this.legend, this.tip);
@@ -62,6 +64,7 @@ export class Chart {
     });
     const width = (this.width = this.svg.clientWidth || this.box.clientWidth);
     const height = this.svg.clientHeight;
+    if (width < 2 * EDGE.left) return; // not yet laid out
     const all = filled.flatMap(({ name }) => this.points[name]);
     this.places = [...new Set(all.map(([place]) => place))].sort((a, b) => a - b);
     const [first, last] = [this.places[0], this.places.at(-1)];
@@ -79,7 +82,7 @@ export class Chart {
     for (const tick of ticks(bottom, top, height < 140 ? 2 : 5)) {
       const at = y(tick).toFixed(1);
       this.svg.append(shape("line", { class: "grid", x1: EDGE.left, x2: width - EDGE.right, y1: at, y2: at }));
-      this.svg.append(shape("text", { x: EDGE.left - 6, y: +at + 4, "text-anchor": "end" }, format(tick)));
+      this.svg.append(shape("text", { x: EDGE.left - 6, y: +at + 4, "text-anchor": "end" }, label(tick)));
     }
     if (ends) {
       this.svg.append(shape("text", { x: EDGE.left, y: height - 6 }, ends[0]));

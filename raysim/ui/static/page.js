@@ -9,6 +9,7 @@ const parts = {};
 let ahead = 0; // of the server's clock, in seconds
 
 const percentTick = (value) => `${Number((100 * value).toFixed(1))}\u202f%`;
+const plain = (value) => String(Number(value.toPrecision(6)));
 const charts = {
   accuracy: new Chart(
     byId("accuracy"),
@@ -25,7 +26,7 @@ const charts = {
       { name: "loss", label: "test", colour: 1 },
       { name: "train_loss", label: "training", colour: 2 },
     ],
-    { kind: "lines", format: number },
+    { kind: "lines", format: number, tick: plain },
   ),
   phases: new Chart(
     byId("phases"),
@@ -34,7 +35,7 @@ const charts = {
       { name: "seconds_aggregate", label: "aggregation", colour: 2 },
       { name: "seconds_evaluate", label: "evaluation", colour: 3 },
     ],
-    { kind: "bars", format: number },
+    { kind: "bars", format: number, tick: plain },
   ),
   utilisation: new Chart(byId("utilisation"), [{ name: "slot_utilisation", label: "busy share", colour: 1 }], {
     kind: "lines",
@@ -62,9 +63,9 @@ function showTiles() {
     ["best accuracy", known(rounds.best_accuracy), percent(rounds.best_accuracy)],
     ["worst 10\u202f%", known(last.client_accuracy_worst_decile), percent(last.client_accuracy_worst_decile)],
     ["loss", known(last.loss), number(last.loss)],
-    ["clients per second", known(last.clients_per_second), number(last.clients_per_second)],
+    ["clients/s", known(last.clients_per_second), number(last.clients_per_second)],
     ["busy slots", known(last.slot_utilisation), share(last.slot_utilisation)],
-    ["sent and received", rounds.count > 0, bytes(totals.bytes_down + totals.bytes_up)],
+    ["traffic", rounds.count > 0, bytes(totals.bytes_down + totals.bytes_up)],
     ["faults", parts.run?.counts !== undefined, number(faults)],
   ];
   const tiles = figures
