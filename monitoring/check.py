@@ -28,7 +28,7 @@ HERE = Path(__file__).parent
 DASHBOARD = HERE / "grafana.json"
 TARGETS = "/tmp/ray/prom_metrics_service_discovery.json"
 VARIABLES = {"$run": ".+", "$__rate_interval": "1m"}
-PATIENCE = 150.0
+PATIENCE = 300.0
 """Seconds until every expression must have data; Ray collects metrics every 10 s and a rate needs two of them."""
 
 
