@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import ray
 
+from raysim.observer import Several, Visited
 from raysim.outcome import Outcome, guarded
 
 
@@ -42,6 +44,12 @@ class EventLog:
 
         return record
 
+    def visits_started(self, clients: Sequence[int]) -> None:
+        """Not kept, as `visited`: metrics and the run folder's status have both, and nobody else asks."""
+
+    def visited(self, visit: Visited) -> None:
+        """Not kept: a long run has a million of them."""
+
     def since(self, position: int, timeout: float) -> list[tuple[str, tuple[Any, ...]]]:
         """Events from ``position`` on; those before it are forgotten."""
         with self._new:
@@ -70,11 +78,17 @@ class DriverActor:
     @ray.method(concurrency_group="run")
     def run(self) -> Outcome:
         """All rounds that are left."""
+        from actors.metrics import Metrics
         from actors.parallel import RayParallel
         from raysim.simulation import drive
 
         parallel = RayParallel(self._events.preparing)
-        return guarded(lambda: drive(self._config, self._folder, self._pool, self._events, self._stop.is_set, parallel))
+        observer = Several(self._events, Metrics(self._folder.name))
+        return guarded(lambda: drive(self._config, self._folder, self._pool, observer, self._stop.is_set, parallel))
+
+    def __repr__(self) -> str:
+        """What Ray's pages and logs call it."""
+        return f"driver of {self._folder.name}"
 
     def _pool(self, federation: Any, useful: int) -> Any:
         from actors.pool import RayPool, place

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import uuid
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
 
-from actors.client import ClientActor
+from actors.client import ClientActor, actor_name
 from raysim.clock import now
 from raysim.errors import PlacementError, RaysimError, code_error
 from raysim.pool import Done, Job
@@ -31,8 +32,11 @@ SMALL = 16 * 1024
 class _Slot:
     """One actor (None: to be started when work comes) and the jobs sent to it that have not come back."""
 
+    place: int
     actor: Any = None
     jobs: list[int] = field(default_factory=list)
+    lives: int = 0
+    """How many actors it has had."""
 
 
 @dataclass(frozen=True)
@@ -40,7 +44,6 @@ class _Call:
     """A job that was sent, which slot works on it, references of the states it returns, and when it was sent."""
 
     index: int
-    place: int
     slot: _Slot
     outputs: tuple[Any, ...]
     time: float
@@ -112,22 +115,31 @@ class RayPool:
         self._config = config
         self._placement = placement
         self._federation = ray.put(federation)
-        self._slots = [_Slot(self._start()) for _ in range(placement.actors)]
+        # Names must be unique within a namespace: this one is the pool's own, so no other run can be in the way.
+        self._namespace = f"raysim-{uuid.uuid4().hex[:12]}"
+        self._slots = [_Slot(place) for place in range(placement.actors)]
+        for slot in self._slots:
+            self._start(slot)
         self.plan = placement.describe(federation.clients)
 
     @property
     def slots(self) -> int:
         return len(self._slots)
 
-    def _start(self) -> Any:
+    def _start(self, slot: _Slot) -> None:
         placement = self._placement
         threads = self._config.engine.threads
-        return ClientActor.options(  # type: ignore[attr-defined]
+        # A new name for each life: for a while Ray still holds the dead actor's.
+        life = f" (life {slot.lives + 1})" if slot.lives else ""
+        slot.lives += 1
+        slot.actor = ClientActor.options(  # type: ignore[attr-defined]
+            name=actor_name(slot.place) + life,
+            namespace=self._namespace,
             num_cpus=placement.cpus,
             num_gpus=placement.gpus,
             # Before torch is imported, so that no pool of threads is ever larger than asked for.
             runtime_env={"env_vars": {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}},
-        ).remote(self._config, self._federation, threads)
+        ).remote(self._config, self._federation, threads, slot.place)
 
     def processes(self) -> list[int]:
         """Process numbers of the actors."""
@@ -146,6 +158,7 @@ class RayPool:
     ) -> Generator[Done, None, None]:
         waiting = deque(sorted(range(len(jobs)), key=lambda index: (-jobs[index].cost, index)))
         attempts = [0] * len(jobs)
+        sends = [1] * len(jobs)
         sent: _Sent = {}
         try:
             while (waiting or sent) and not stopping():
@@ -158,9 +171,9 @@ class RayPool:
                     call = sent[reference]
                     try:
                         with self.recorder.phase("receive"):
-                            result, started, seconds = ray.get(reference)
+                            result, started, seconds, seat = ray.get(reference)
                     except (RayActorError, OutOfMemoryError) as error:
-                        self._replace(call.slot, jobs, waiting, sent, attempts, note, error)
+                        self._replace(call.slot, jobs, waiting, sent, attempts, sends, note, error)
                         continue
                     except RayTaskError as error:
                         raise code_error(jobs[call.index].label, error.cause, str(error)) from error
@@ -168,7 +181,8 @@ class RayPool:
                     call.slot.jobs.remove(call.index)
                     # Sent before the result is looked at: aggregation on the driver never leaves an actor idle.
                     self._send(jobs, waiting, sent)
-                    done = Done(call.index, result, call.outputs, seconds, started, call.time, call.place)
+                    sent_again = sends[call.index]
+                    done = Done(call.index, result, call.outputs, seconds, started, call.time, seat, sent_again)
                     self.recorder.job(jobs[call.index], done)
                     yield done
         finally:
@@ -194,12 +208,13 @@ class RayPool:
                     index = waiting.popleft()
                     job = jobs[index]
                     if slot.actor is None:
-                        slot.actor = self._start()
+                        self._start(slot)
                     begun = now()
                     with self.recorder.phase("send"):
-                        reply = slot.actor.run.options(num_returns=1 + job.outputs).remote(job.task, *job.inputs)
+                        options = slot.actor.run.options(name=job.name, num_returns=1 + job.outputs)
+                        reply = options.remote(job.task, *job.inputs)
                     reference, outputs = (reply[0], tuple(reply[1:])) if job.outputs else (reply, ())
-                    sent[reference] = _Call(index, place, slot, outputs, begun)
+                    sent[reference] = _Call(index, slot, outputs, begun)
                     slot.jobs.append(index)
 
     def _replace(
@@ -209,6 +224,7 @@ class RayPool:
         waiting: deque[int],
         sent: _Sent,
         attempts: list[int],
+        sends: list[int],
         note: Callable[[str], None],
         error: Exception,
     ) -> None:
@@ -226,8 +242,9 @@ class RayPool:
                 f"{jobs[running].label}: its actor died {ATTEMPTS} times, most likely for want of memory ({error}). "
                 "Lower --training.batch_size or --engine.actors, or raise --engine.cpus_per_client"
             ) from error
-        note(f"a client actor died during {jobs[running].label}; a new one does its work again")
+        note(f"{actor_name(slot.place)} died during {jobs[running].label}; a new one does its work again")
         for index in reversed(held):
+            sends[index] += 1
             waiting.appendleft(index)
 
     @staticmethod

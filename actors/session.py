@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -102,12 +103,14 @@ def _follow(config: RunConfig, folder: Path, observer: Observer, stopping: Calla
 
     from actors.driver import DriverActor
 
-    options: dict[str, Any] = {"num_cpus": 0}
+    options: dict[str, Any] = {"num_cpus": 0, "namespace": f"raysim-{uuid.uuid4().hex[:12]}"}
     if not config.engine.address.startswith("ray://"):  # then this process, and the run folder, are on a node
         here = ray.get_runtime_context().get_node_id()
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
-    lives, furthest = 0, 0
+    started, lives, furthest = 0, 0, 0
     while True:
+        started += 1
+        options["name"] = f"driver of {folder.name}" + (f" (life {started})" if started > 1 else "")
         driver = DriverActor.options(**options).remote(config, str(folder))  # type: ignore[attr-defined]
         outcome = driver.run.remote()
         position, told = 0, False
@@ -132,6 +135,6 @@ def _follow(config: RunConfig, folder: Path, observer: Observer, stopping: Calla
             lives += 1
             if lives >= RESTARTS:
                 return Outcome("failed", f"the driver died {RESTARTS} times without finishing a round: {error}")
-            observer.note("the driver died; a new one goes on from the last checkpoint")
+            observer.fault("the driver died; a new one goes on from the last checkpoint")
         finally:
             ray.kill(driver)  # also one that is only out of reach: two must never write one folder

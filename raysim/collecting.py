@@ -13,6 +13,7 @@ from raysim import tree
 from raysim.adding import add_on_workers, stays_on_workers, sum_of
 from raysim.errors import ClientError, RaysimError
 from raysim.method import Message, Update, Updates
+from raysim.observer import Visited
 from raysim.packing import Packer
 from raysim.pool import Done, Job, cut
 from raysim.training import Visit
@@ -100,12 +101,16 @@ class Collector:
         sums: list[Any] = [None] * len(jobs)
         states: dict[int, Any] = {}
         done, busy = 0, 0.0
+        self._observer.visits_started(plan.clients)
         with closing(self._finished(jobs)) as running:
             for finished in running:
                 block, trained = blocks[finished.index], finished.result
                 results[finished.index] = trained
                 busy += finished.seconds
                 done += len(block)
+                failed = tuple(update.client for update in trained.updates if isinstance(update, Failure))
+                seen = Visited(tuple(block), failed, finished.seconds, finished.seat, finished.sends)
+                self._observer.visited(seen)
                 self._observer.clients_done(done, len(plan.clients))
                 for update in trained.updates:
                     if isinstance(update, Failure):
@@ -190,10 +195,11 @@ class Collector:
         task = TrainBlock(visits, packed, samples, self._keeps, summed, sum_stays, not summed or plan.decomposes)
         outputs = (len(block) if self._keeps else 0) + sum_stays
         cost = float(sum(samples) * plan.local_epochs)
-        return Job(task, packed.inputs, outputs, cost, f"round {plan.number}, clients {block}")
+        label, name = f"round {plan.number}, clients {block}", f"train[round {plan.number}]"
+        return Job(task, packed.inputs, outputs, cost, label, name)
 
     def _finished(self, jobs: Sequence[Job]) -> Generator[Done, None, None]:
-        with closing(self._pool.run(jobs, self._note, self._stopping)) as running:
+        with closing(self._pool.run(jobs, self._mended, self._stopping)) as running:
             yield from running
         if self._stopping():
             raise Stopped
@@ -209,8 +215,8 @@ class Collector:
                 stage=failure.stage,
                 traceback=failure.traceback,
             )
-        self._observer.note(f"skipped: {text}")
+        self._observer.fault(f"skipped: {text}")
 
-    def _note(self, text: str) -> None:
+    def _mended(self, text: str) -> None:
         self._folder.log(text)
-        self._observer.note(text)
+        self._observer.fault(text)

@@ -79,19 +79,20 @@ def decompose_round(
     Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.
     """
     clients, size = updates.clients, config.evaluation.batch_size
-    packer = Packer(pool)
+    packer, name = Packer(pool), f"decompose[round {state.round}]"
     jobs = []
     for client, update in zip(clients, updates.each, strict=True):
         packed = packer.pack([client], [sent[client]], state.kept)
         inputs = (*packed.inputs, packer.handle(update.delta))
         task = LossesOfClient(client, clients, packed, len(packed.inputs), size)
-        jobs.append(Job(task, inputs, cost=len(clients), label=f"round {state.round}, losses of client {client}"))
+        label = f"round {state.round}, losses of client {client}"
+        jobs.append(Job(task, inputs, cost=len(clients), label=label, name=name))
     groups = cut(clients, pool.slots)
     for group in groups:
         new = [config.method.message(state.server, client) for client in group]
         packed = packer.pack(group, new, state.kept)
         label = f"round {state.round}, global losses of clients {group}"
-        jobs.append(Job(LossesOfGlobal(tuple(group), packed, size), packed.inputs, 0, len(group), label))
+        jobs.append(Job(LossesOfGlobal(tuple(group), packed, size), packed.inputs, 0, len(group), label, name))
     results: list[list[float]] = [[] for _ in jobs]
     for finished in pool.run(jobs, note):
         results[finished.index] = finished.result

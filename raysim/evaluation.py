@@ -78,6 +78,7 @@ def evaluate_round(
     over clients of the accuracy on these.
     """
     method, options = config.method, config.evaluation
+    name = f"evaluate[round {state.round}]"
     packer = Packer(pool)
     jobs: list[Job] = []
     size = federation.global_test_size
@@ -88,7 +89,7 @@ def evaluate_round(
         for start, stop in pairwise(bounds):
             task = EvaluateGlobal(packed.messages[0], start, stop, options.batch_size, options.auc)
             label = f"round {state.round}, evaluate samples {start} to {stop}"
-            jobs.append(Job(task, packed.inputs, cost=stop - start, label=label))
+            jobs.append(Job(task, packed.inputs, cost=stop - start, label=label, name=name))
     slices = len(jobs)
     judged_clients = evenly_spread(federation.clients, options.client_limit)
     groups = cut(judged_clients, pool.slots)
@@ -96,9 +97,8 @@ def evaluate_round(
         packed = packer.pack(group, [method.message(state.server, client) for client in group], state.kept)
         tests = sum(federation.test_samples(client) for client in group)
         label = f"round {state.round}, evaluate clients {group}"
-        jobs.append(
-            Job(EvaluateClients(tuple(group), packed, options.batch_size, options.auc), packed.inputs, 0, tests, label)
-        )
+        task_of_group = EvaluateClients(tuple(group), packed, options.batch_size, options.auc)
+        jobs.append(Job(task_of_group, packed.inputs, 0, tests, label, name))
     results: list[Any] = [None] * len(jobs)
     for finished in pool.run(jobs, note):
         results[finished.index] = finished.result

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import socket
 import traceback
 from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from raysim.clock import now
 from raysim.errors import code_error
-from raysim.pool import Done, Job
+from raysim.pool import Done, Job, Seat
 from raysim.profile import OFF, WAIT
 from raysim.worker import Worker
 
@@ -21,6 +23,7 @@ class InlinePool:
     def __init__(self, worker: Worker) -> None:
         self.recorder = OFF
         self._worker = worker
+        self._seat = Seat(0, socket.gethostname(), os.getpid(), str(worker.device))
         self.plan = f"clients run one after another in this process on {worker.device}"
 
     def share(self, value: Any) -> Any:
@@ -41,7 +44,7 @@ class InlinePool:
                     result, outputs = job.task.run(self._worker, job.inputs)
             except Exception as error:
                 raise code_error(job.label, error, traceback.format_exc()) from error
-            done = Done(index, result, tuple(outputs), now() - started, started, started)
+            done = Done(index, result, tuple(outputs), now() - started, started, started, self._seat)
             self.recorder.job(job, done)
             yield done
 

@@ -5,6 +5,7 @@ Exit codes: 0 finished; 1 the run failed; 2 the request cannot be met (options, 
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 import threading
@@ -36,14 +37,43 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(invocation: Invocation) -> int:
-    from raysim.config import to_dict
-    from raysim.schedule import planned_intervals
-    from raysim.simulation import execute, prepare
+    from raysim.simulation import prepare
 
-    config = invocation.config
     if invocation.resume is not None and "output" in invocation.overrides:
         raise ConfigError("--output: a resumed run goes on in its own folder; leave --output out")
-    folder = prepare(config, invocation.resume)
+    if invocation.ui is None:
+        return _follow(invocation, prepare(invocation.config, invocation.resume))
+    from raysim.ui.serving import Address, Page, until_interrupted
+
+    address = Address.parse(invocation.ui)
+    folder = prepare(invocation.config, invocation.resume)
+    try:
+        page = Page(folder, address)
+    except ConfigError:
+        if invocation.resume is None:  # a repeat with another address must find the name free
+            shutil.rmtree(folder)
+        raise
+    try:
+        print(f"live page: {page.url}", file=sys.stderr)
+        code = _follow(invocation, folder)
+        # A job without a terminal must end with its run: there would be nobody to press Ctrl-C.
+        if code != 130 and sys.stdin.isatty() and folder.exists():
+            print(f"the page stays until Ctrl-C: {page.url}", file=sys.stderr)
+            until_interrupted()
+        elif folder.exists():
+            print(f"the page again: python -m raysim.ui {_short(folder)}", file=sys.stderr)
+        return code
+    finally:
+        page.close()
+
+
+def _follow(invocation: Invocation, folder: Path) -> int:
+    """Run, show progress and how it ended; the exit code."""
+    from raysim.config import to_dict
+    from raysim.schedule import planned_intervals
+    from raysim.simulation import execute
+
+    config = invocation.config
     plain = to_dict(config)
     intervals = planned_intervals(config)
     title = (

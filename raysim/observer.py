@@ -1,16 +1,38 @@
-"""Who watches a run: the progress display, directly or across processes."""
+"""Who watches a run: the progress display, the live page's record, metrics; directly or across processes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Protocol
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    from raysim.pool import Seat
+
+
+@dataclass(frozen=True)
+class Visited:
+    """One remote call's clients have returned."""
+
+    clients: tuple[int, ...]
+    failed: tuple[int, ...]
+    """Those among them that gave no usable update."""
+    seconds: float
+    """How long the worker was busy with them."""
+    seat: Seat
+    sends: int
+    """How often they were sent: more than once if what held them died."""
 
 
 class Observer(Protocol):
     """Is told what happens, in order; nothing it does can change a result."""
 
     def note(self, text: str) -> None:
-        """The placement plan, a mended fault, a warning."""
+        """The placement plan, a warning."""
+        ...
+
+    def fault(self, text: str) -> None:
+        """Something was lost and mended, or left out: an actor that died, a client that failed."""
         ...
 
     def preparing(self, label: str, done: int, total: int) -> None:
@@ -18,6 +40,14 @@ class Observer(Protocol):
         ...
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None: ...
+
+    def visits_started(self, clients: Sequence[int]) -> None:
+        """The round's participants, about to be visited."""
+        ...
+
+    def visited(self, visit: Visited) -> None:
+        """Some of them are back."""
+        ...
 
     def clients_done(self, done: int, participants: int) -> None: ...
 
@@ -32,10 +62,19 @@ class Silent:
     def note(self, text: str) -> None:
         pass
 
+    def fault(self, text: str) -> None:
+        self.note(text)
+
     def preparing(self, label: str, done: int, total: int) -> None:
         pass
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        pass
+
+    def visits_started(self, clients: Sequence[int]) -> None:
+        pass
+
+    def visited(self, visit: Visited) -> None:
         pass
 
     def clients_done(self, done: int, participants: int) -> None:
@@ -43,3 +82,42 @@ class Silent:
 
     def round_finished(self, row: Mapping[str, Any]) -> None:
         pass
+
+
+class Several:
+    """Tells each of several observers, in order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def note(self, text: str) -> None:
+        for observer in self._observers:
+            observer.note(text)
+
+    def fault(self, text: str) -> None:
+        for observer in self._observers:
+            observer.fault(text)
+
+    def preparing(self, label: str, done: int, total: int) -> None:
+        for observer in self._observers:
+            observer.preparing(label, done, total)
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        for observer in self._observers:
+            observer.round_started(round, local_epochs, participants)
+
+    def visits_started(self, clients: Sequence[int]) -> None:
+        for observer in self._observers:
+            observer.visits_started(clients)
+
+    def visited(self, visit: Visited) -> None:
+        for observer in self._observers:
+            observer.visited(visit)
+
+    def clients_done(self, done: int, participants: int) -> None:
+        for observer in self._observers:
+            observer.clients_done(done, participants)
+
+    def round_finished(self, row: Mapping[str, Any]) -> None:
+        for observer in self._observers:
+            observer.round_finished(row)

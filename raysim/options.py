@@ -20,7 +20,9 @@ from raysim.option_fields import Option
 
 Action = Literal["run", "help", "list", "print-config"]
 CONFIG_NAME = "config.yaml"
-_COMMANDS = ("config", "resume", "help", "list", "print-config", "verbose")
+PAGE_ADDRESS = "127.0.0.1:0"
+"""Of the live page unless another is given: any free port, and only for this machine."""
+_COMMANDS = ("config", "resume", "help", "list", "print-config", "verbose", "ui")
 _FLAGS = {"help": "--help", "h": "-h", "list": "--list", "print_config": "--print-config", "verbose": "--verbose"}
 
 
@@ -38,6 +40,8 @@ class Invocation:
     verbose: bool
     action: Action
     text: str
+    ui: str | None = None
+    """Where the live page is to be served (HOST:PORT); None: nowhere."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,7 @@ class _Line:
     resume: Path | None
     pairs: tuple[tuple[str, str | None], ...]
     """None: no value was given."""
+    ui: str | None
 
 
 def parse(argv: Sequence[str]) -> Invocation:
@@ -79,7 +84,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     overrides = tuple(dict.fromkeys(itertools.chain(*files, given)))
     if "print_config" in line.flags:
         return Invocation(config, overrides, line.resume, verbose, "print-config", to_yaml(config))
-    return Invocation(config, overrides, line.resume, verbose, "run", "")
+    return Invocation(config, overrides, line.resume, verbose, "run", "", line.ui)
 
 
 def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:
@@ -107,6 +112,7 @@ def _cut(argv: Sequence[str]) -> _Line:
     files: list[Path] = []
     resume: Path | None = None
     pairs: list[tuple[str, str | None]] = []
+    ui: str | None = None
     rest = list(argv)
     while rest:
         word = rest.pop(0)
@@ -119,6 +125,9 @@ def _cut(argv: Sequence[str]) -> _Line:
                 raise ConfigError(f"{_FLAGS[name]} takes no value, but got {text!r}.")
             flags.add(name)
             continue
+        if name == "ui":  # a flag whose value, if any, comes after "="
+            ui = text if equals else PAGE_ADDRESS
+            continue
         bare = not equals and (not rest or rest[0].startswith("--"))
         if not equals and not bare:
             text = rest.pop(0)
@@ -128,7 +137,7 @@ def _cut(argv: Sequence[str]) -> _Line:
             resume = Path(_value(typed, None if bare else text))
         else:
             pairs.append((name, None if bare else text))
-    return _Line(frozenset(flags), tuple(files), resume, tuple(pairs))
+    return _Line(frozenset(flags), tuple(files), resume, tuple(pairs), ui)
 
 
 def _value(typed: str, text: str | None, option: Option | None = None) -> str:

@@ -24,6 +24,8 @@ _COMMANDS = {
     "--print-config": "print the complete config as YAML and stop",
     "--list": "list methods, workloads and models and stop",
     "--help": "this text, for the chosen method, workload and model",
+    "--ui, --ui=HOST:PORT": "serve a live page of the run, by default on a free port for this machine alone; on any "
+    "other host it asks for a token. With a terminal it stays until Ctrl-C after the run's end",
     "--verbose": "show Ray's own log",
 }
 

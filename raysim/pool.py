@@ -63,7 +63,24 @@ class Job:
     cost: float = 1.0
     """Relative length, longest first."""
     label: str = ""
-    """What it is for a person: ``train client 7 in round 12``."""
+    """What it is for a person who reads of its failure: ``round 12, clients [7]``."""
+    name: str = "task"
+    """What a cluster's pages call it: ``train[round 12]``, one a round, since each name is a time series."""
+
+
+@dataclass(frozen=True)
+class Seat:
+    """Where a job ran; for people and metrics, never for results."""
+
+    slot: int
+    """Which of the pool's places, from 0; a replaced actor keeps it."""
+    node: str
+    """Address of the machine."""
+    process: int
+    device: str
+    """``cpu``, or the number of the GPU as ``cuda:0``."""
+    gpu_bytes: int = 0
+    """Most GPU memory that torch held in this process so far."""
 
 
 @dataclass(frozen=True)
@@ -80,8 +97,9 @@ class Done:
     """When it began, on the worker's :func:`raysim.clock.now`."""
     sent: float
     """When the driver sent it, on the driver's."""
-    slot: int = 0
-    """Which of the pool's slots did it."""
+    seat: Seat
+    sends: int = 1
+    """How often it was sent: more than once if what held it died."""
 
 
 class Pool(Protocol):

@@ -54,7 +54,9 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
         return config
     record = folder / "precision.json"
     if not record.exists():
-        job = Job(TimeSteps(config.training.batch_size), (), label="timing training in float32 and bfloat16")
+        job = Job(
+            TimeSteps(config.training.batch_size), (), label="timing training in float32 and bfloat16", name="precision"
+        )
         (done,) = pool.run([job], note)
         seconds: dict[str, float] = done.result
         fast = seconds["bf16"] < GAIN * seconds["float32"]

@@ -161,7 +161,7 @@ class Profile:
         phases = [(mark.phase, mark.client) for mark in marks] or [(stage, None)]
         bounds = [done.started, *(mark.start for mark in marks[1:]), stop]
         parts = [Part(*phase, *times) for phase, times in zip(phases, pairwise(bounds), strict=True)]
-        self._work.append(Work(done.slot, stage, job.label, done.sent, done.started, stop, tuple(parts)))
+        self._work.append(Work(done.seat.slot, stage, job.label, done.sent, done.started, stop, tuple(parts)))
 
 
 def driver_rows(whole: Span, spans: Sequence[Span]) -> list[dict[str, Any]]:

@@ -11,7 +11,7 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
     from rich.table import Table
+
+    from raysim.observer import Visited
 
 # Tracebacks from other processes arrive coloured for a terminal that is not this one.
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -99,6 +101,10 @@ class Progress:
 
             self._live.console.print(Text(plain), soft_wrap=True)
 
+    def fault(self, text: str) -> None:
+        """Print what was lost and mended, like a note."""
+        self.note(text)
+
     def preparing(self, label: str, done: int, total: int) -> None:
         """So many parts of the work before the first round are done."""
         self._preparation = (label, done, total) if done < total else None
@@ -111,6 +117,12 @@ class Progress:
         self._rounds_done = round - 1
         self._local_epochs = local_epochs
         self._clients = (0, participants)
+
+    def visits_started(self, clients: Sequence[int]) -> None:
+        """Not shown: the bar of clients starts with the round."""
+
+    def visited(self, visit: Visited) -> None:
+        """Not shown one by one: the bar of clients counts them."""
 
     def clients_done(self, done: int, participants: int) -> None:
         """So many of the round's clients have returned."""

@@ -196,10 +196,10 @@ class Rounds:
                 client_row[name] = float(value)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
-                row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._note)
+                row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._mended)
         if plan.decomposes:
             with self.recorder.phase("decompose"):
-                row |= decompose_round(self.config, self.pool, messages, updates, self.state, self._note)
+                row |= decompose_round(self.config, self.pool, messages, updates, self.state, self._mended)
         finished = time.perf_counter()
         row |= context.round_columns
         row |= {
@@ -218,6 +218,10 @@ class Rounds:
     def _note(self, text: str) -> None:
         self.folder.log(text)
         self.observer.note(text)
+
+    def _mended(self, text: str) -> None:
+        self.folder.log(text)
+        self.observer.fault(text)
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 

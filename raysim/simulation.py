@@ -6,14 +6,16 @@ import math
 import shutil
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from raysim import checkpoint, results
 from raysim.config import RunConfig, differences, from_dict, to_dict, to_yaml
 from raysim.errors import PlacementError, RaysimError, ResultsError
-from raysim.observer import Silent
+from raysim.observer import Several, Silent
 from raysim.outcome import Outcome, guarded
+from raysim.status import Recorder
 from workloads.parallel import Sequential
 
 if TYPE_CHECKING:
@@ -149,15 +151,20 @@ def drive(
     from raysim.worker import Worker, fixed_threads
 
     folder = results.RunFolder.open(path)
-    federation = load_federation(config, parallel or Sequential(observer.preparing))
-    useful = max(1, round(config.schedule.sampling_rate * federation.clients))
-    with folder.exclusive(), fixed_threads(config.engine.threads):
+    with ExitStack() as stack:
+        stack.enter_context(folder.exclusive())
+        recorder = stack.enter_context(Recorder(path))
+        observer = Several(observer, recorder)
+        federation = load_federation(config, parallel or Sequential(observer.preparing))
+        useful = max(1, round(config.schedule.sampling_rate * federation.clients))
+        stack.enter_context(fixed_threads(config.engine.threads))
         pool = make_pool(federation, useful)
         try:
             resolved = precision.resolve(config, pool, path, observer.note)
-            pool.recorder = recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
+            pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             worker = Worker(config, federation)
-            rounds = Rounds(resolved, federation, worker, pool, folder, observer, stopping, recorder)
+            rounds = Rounds(resolved, federation, worker, pool, folder, observer, stopping, profile)
+            recorder.begins(len(rounds.intervals), pool.plan)
             observer.note(pool.plan)
             if federation.synthetic:
                 observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real data")
@@ -174,10 +181,12 @@ def drive(
                 rounds.run()
             except Stopped:
                 folder.log(f"stopped after round {rounds.state.round}")
+                recorder.ends("stopped")
                 return "stopped"
             finally:
                 drawing.join()
             _finish(config, folder, federation, rounds.worker.model(0).buffer.numel())
+            recorder.ends("finished")
             return "finished"
         finally:
             pool.close()

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+import ray
 from ray import cloudpickle
 
 from actors.pool import ATTEMPTS, Placement, RayPool, _Slot, place
@@ -132,13 +133,13 @@ def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> Non
 
     pool = RayPool.__new__(RayPool)
     pool.recorder = OFF
-    pool._slots = [_Slot(Actor()), _Slot(Actor())]
+    pool._slots = [_Slot(0, Actor()), _Slot(1, Actor())]
     jobs = [Job(None, (), cost=cost) for cost in (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)]
     waiting = deque(range(len(jobs)))
     pool._send(jobs, waiting, {})
     assert [slot.jobs for slot in pool._slots] == [[0], [1, 2]]
     # Jobs of one size are sent ahead to all.
-    pool._slots = [_Slot(Actor()), _Slot(Actor())]
+    pool._slots = [_Slot(0, Actor()), _Slot(1, Actor())]
     pool._send([Job(None, (), cost=5.0)] * 20, deque(range(20)), {})
     assert [slot.jobs for slot in pool._slots] == [[0, 2], [1, 3]]
 
@@ -167,7 +168,20 @@ def test_what_a_dead_actor_had_is_done_again_and_counts_once(pool: RayPool, tmp_
     done = list(pool.run(jobs(tmp_path / "log", 9, deaths=2), notes.append))
     assert sorted(d.index for d in done) == list(range(9))
     assert [pool.fetch(d.outputs[0])[0] for d in done] == [d.result for d in done]
-    assert notes == ["a client actor died during job 0; a new one does its work again"] * 2
+    assert notes == ["client-actor-00 died during job 0; a new one does its work again"] * 2
+
+
+def test_actors_and_calls_have_telling_names(pool: RayPool, tmp_path: Path) -> None:
+    done = list(pool.run(jobs(tmp_path / "log", 4, deaths=1), print))
+    assert {d.index: d.sends for d in done}[0] == 2 and min(d.sends for d in done) == 1
+    assert {d.seat.slot for d in done} == {0, 1} and all(d.seat.device == "cpu" for d in done)
+    assert sorted({d.seat.process for d in done}) == sorted(pool.processes())
+    names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
+    assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
+    # Another run on the same cluster has actors of the same names.
+    other = RayPool(config(), SimpleNamespace(clients=1), Placement(1, 0.0, 0.0))  # type: ignore[arg-type]
+    assert len(other.processes()) == 1
+    other.close()
 
 
 def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: Path) -> None:

@@ -1,0 +1,181 @@
+"""``status.json`` of a run's folder: what goes on just now, who is still out, where clients run, what was lost.
+
+The tables say what every whole round gave; this file says the rest, for the live page (:mod:`raysim.ui`). It is small
+whatever the run's length and number of clients, is replaced whole, and nothing of the run ever reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from raysim.observer import Silent, Visited
+
+NAME = "status.json"
+FAULTS = 100
+"""Newest faults that are kept; run.log has all."""
+OUT = 48
+"""Clients still out that are named."""
+LOST = 200
+"""Clients with lost visits that are named."""
+PAUSE = 0.4
+"""Seconds between two writes."""
+
+State = Literal["preparing", "running", "finished", "stopped", "failed"]
+
+
+class Recorder(Silent):
+    """An observer that keeps ``status.json``; a context manager in the process that drives the run.
+
+    Args:
+        folder: the run's. What an earlier sitting wrote about faults is carried on.
+
+    A file that cannot be written is left as it is: it is no reason to lose a run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._path = folder / NAME
+        before = read(folder)
+        self._status: dict[str, Any] = {
+            "state": "preparing",
+            "message": "",
+            "started": time.time(),
+            "round": 0,
+            "rounds": 0,
+            "counts": {"done": 0, "failed": 0, "requeued": 0, "faults": 0, **before.get("counts", {})},
+            "faults": before.get("faults", []),
+            "plan": "",
+            "preparing": None,
+            "current": None,
+        }
+        self._lost: Counter[int] = Counter({int(client): times for client, times in before.get("lost", {}).items()})
+        self._slots: dict[int, dict[str, Any]] = {}
+        self._out: set[int] = set()
+        self._lock, self._changed, self._closed = threading.Lock(), threading.Event(), threading.Event()
+        self._writer = threading.Thread(target=self._keep_writing, name="status", daemon=True)
+        if before.get("state") in ("preparing", "running"):  # it had no time to say how it ended
+            self._status["round"] = before.get("round", 0)
+            self.fault("the process that drove this run died; it goes on from the last checkpoint")
+
+    def __enter__(self) -> Recorder:
+        self._writer.start()
+        self._changed.set()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            with self._lock:
+                self._status["state"] = "failed" if issubclass(kind, Exception) else "stopped"
+                self._status["message"] = str(error) if issubclass(kind, Exception) else ""
+        self._closed.set()
+        self._changed.set()
+        self._writer.join()
+
+    def begins(self, rounds: int, plan: str) -> None:
+        """The data is there; so many rounds are to be in the end."""
+        with self._lock:
+            self._status |= {"state": "running", "rounds": rounds, "plan": plan, "preparing": None}
+        self._changed.set()
+
+    def ends(self, state: State) -> None:
+        with self._lock:
+            self._status |= {"state": state, "current": None}
+            self._out.clear()
+
+    def fault(self, text: str) -> None:
+        with self._lock:
+            entry = {"time": time.time(), "round": self._status["round"], "text": text}
+            self._status["faults"] = [*self._status["faults"], entry][-FAULTS:]
+            self._status["counts"]["faults"] += 1
+        self._changed.set()
+
+    def preparing(self, label: str, done: int, total: int) -> None:
+        with self._lock:
+            self._status["preparing"] = {"label": label, "done": done, "total": total} if done < total else None
+        self._changed.set()
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        with self._lock:
+            self._status["round"] = round
+            self._status["current"] = {
+                "local_epochs": local_epochs,
+                "participants": participants,
+                "done": 0,
+                "started": time.time(),
+            }
+        self._changed.set()
+
+    def visits_started(self, clients: Sequence[int]) -> None:
+        with self._lock:
+            self._out = set(clients)
+
+    def visited(self, visit: Visited) -> None:
+        with self._lock:
+            self._out.difference_update(visit.clients)
+            counts, failed = self._status["counts"], len(visit.failed)
+            counts["done"] += len(visit.clients) - failed
+            counts["failed"] += failed
+            counts["requeued"] += len(visit.clients) * (visit.sends - 1)
+            self._lost.update(visit.failed)
+            for client in visit.clients if visit.sends > 1 else ():
+                self._lost[client] += visit.sends - 1
+            if self._status["current"] is not None:
+                self._status["current"]["done"] += len(visit.clients)
+            seat = visit.seat
+            slot = self._slots.setdefault(seat.slot, {"visits": 0, "busy": 0.0, "lives": 0, "process": None})
+            slot["lives"] += slot["process"] != seat.process
+            slot["visits"] += len(visit.clients)
+            slot["busy"] += visit.seconds
+            slot |= {
+                "node": seat.node,
+                "process": seat.process,
+                "device": seat.device,
+                "gpu_bytes": seat.gpu_bytes,
+                "last": visit.clients[:4],
+                "seen": time.time(),
+            }
+        self._changed.set()
+
+    def _keep_writing(self) -> None:
+        """A thread of its own, so that what happened last is on the disk soon even if nothing happens after it."""
+        while not self._closed.is_set():
+            self._changed.wait()
+            self._changed.clear()
+            self._write()
+            self._closed.wait(PAUSE)
+        self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            out = sorted(self._out)
+            status = self._status | {
+                "updated": time.time(),
+                "out": out[:OUT],
+                "out_count": len(out),
+                "lost": dict(self._lost.most_common(LOST)),
+                "slots": [{"slot": place} | slot for place, slot in sorted(self._slots.items())],
+            }
+            text = json.dumps(status)
+        partial = self._path.with_name(NAME + ".partial")
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(self._path)
+        except OSError:
+            pass
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The status of a run; empty if it has none or it cannot be read."""
+    try:
+        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}

@@ -1,0 +1,178 @@
+"""A run's folder as the parts of the page; each is made anew only when the files behind it have changed."""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+from raysim import status
+from raysim.errors import ResultsError
+from raysim.ui.clients import Clients
+from raysim.ui.tables import Tail, thinned
+
+POINTS = 400
+"""Points of one curve."""
+LOG_BYTES = 32 * 1024
+CURVES = (
+    "accuracy",
+    "client_accuracy_mean",
+    "client_accuracy_worst_decile",
+    "loss",
+    "train_loss",
+    "seconds_train",
+    "seconds_aggregate",
+    "seconds_evaluate",
+    "slot_utilisation",
+)
+
+Part = dict[str, Any]
+
+
+class Reading:
+    """The run in a folder, finished or not.
+
+    Raises:
+        ResultsError: the folder holds no run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        import yaml
+
+        self.folder = folder.resolve()
+        try:
+            config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise ResultsError(
+                f"{folder} is no run folder: config.yaml is missing. Give the folder a run has written."
+            ) from error
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise ResultsError(f"Cannot read the run in {folder}: {error}") from error
+        self._config = config if isinstance(config, dict) else {}
+        self._rounds, self._clients = Tail(folder / "rounds.csv"), Tail(folder / "clients.csv")
+        self._rows: list[dict[str, Any]] = []
+        self._known = Clients()
+        self._stamps: dict[str, tuple[float, int]] = {}
+        self.parts: dict[str, Part] = {}
+
+    def refresh(self) -> dict[str, Part]:
+        """The parts that have changed since the last call."""
+        changed: dict[str, Part] = {}
+        live = status.read(self.folder)
+        if self._moved("rounds.csv"):
+            again, rows = self._rounds.read()
+            self._rows = rows if again else self._rows + rows
+            changed["rounds"] = self._rounds_part()
+        # Who was lost stands in the status, so that a client with nothing but failures is shown too.
+        lost_changed = live.get("lost", {}) != self.parts.get("run", {}).get("lost", {})
+        if self._moved("clients.csv") or lost_changed:
+            again, rows = self._clients.read()
+            if again:
+                self._known.clear()
+            self._known.add(rows)
+            changed["clients"] = self._known.view(live.get("lost", {}))
+        if self._moved("run.log"):
+            changed["log"] = {"text": self._log()}
+        run = self._run_part(live)
+        if run != self.parts.get("run"):
+            changed["run"] = run
+        self.parts |= changed
+        # Times pass in any case; they are not what makes a part new.
+        return {name: part | {"now": time.time()} if name == "run" else part for name, part in changed.items()}
+
+    def everything(self) -> dict[str, Part]:
+        """All parts, for a page that has just been opened."""
+        return {name: part | {"now": time.time()} if name == "run" else part for name, part in self.parts.items()}
+
+    def _moved(self, name: str) -> bool:
+        try:
+            found = (self.folder / name).stat()
+            stamp = (found.st_mtime, found.st_size)
+        except FileNotFoundError:
+            stamp = (0.0, -1)
+        moved = self._stamps.get(name) != stamp
+        self._stamps[name] = stamp
+        return moved
+
+    def _run_part(self, live: dict[str, Any]) -> Part:
+        summary = self._summary()
+        synthetic = bool(summary.get("synthetic", "synthetic" in self._name("workload")))
+        title = f"{self._name('method')} on {self._name('workload')}{' (synthetic data)' if synthetic else ''}"
+        return live | {
+            "title": title,
+            "folder": self.folder.name,
+            "model": self._name("model"),
+            "seed": self._config.get("seed"),
+            "backend": self._config.get("engine", {}).get("backend", ""),
+            "state": self._state(live, summary),
+        }
+
+    def _state(self, live: dict[str, Any], summary: dict[str, Any]) -> str:
+        if not self.folder.exists():
+            return "gone"  # a run that fails before its first round takes its folder back
+        if not live:
+            return "finished" if summary else "unknown"
+        if live.get("state") in ("preparing", "running") and not self._worked_on():
+            return "died"
+        return str(live.get("state"))
+
+    def _worked_on(self) -> bool:
+        """Whether a process holds the run's lock. A run on another machine of a shared folder counts by its writing."""
+        try:
+            with (self.folder / ".lock").open() as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go again at once: who starts tries for seconds
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return time.time() - self._stamp(status.NAME) < 5.0
+
+    def _stamp(self, name: str) -> float:
+        try:
+            return (self.folder / name).stat().st_mtime
+        except OSError:
+            return 0.0
+
+    def _name(self, kind: str) -> str:
+        section = self._config.get(kind)
+        return str(section.get("name", "?") if isinstance(section, dict) else section or "?")
+
+    def _summary(self) -> dict[str, Any]:
+        try:
+            found = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def _rounds_part(self) -> Part:
+        rows = self._rows
+        series = {}
+        for name in CURVES:
+            points = [(row["round"], row[name]) for row in rows if row.get(name) is not None]
+            series[name] = thinned(points, POINTS)
+        last: dict[str, Any] = {}
+        for row in rows[-200:]:
+            last |= {name: value for name, value in row.items() if value is not None}
+        accuracies = [row["accuracy"] for row in rows if row.get("accuracy") is not None]
+        totals = {name: sum(row.get(name) or 0 for row in rows) for name in ("bytes_down", "bytes_up", "seconds_round")}
+        recent = [row["seconds_round"] / row["local_epochs"] for row in rows[-50:] if row.get("local_epochs")]
+        return {
+            "count": len(rows),
+            "series": series,
+            "last": last,
+            "best_accuracy": max(accuracies, default=None),
+            "totals": totals,
+            "seconds_per_epoch": sorted(recent)[len(recent) // 2] if recent else None,
+        }
+
+    def _log(self) -> str:
+        try:
+            with (self.folder / "run.log").open("rb") as file:
+                size = file.seek(0, 2)
+                file.seek(max(0, size - LOG_BYTES))
+                text = file.read().decode("utf-8", errors="replace")
+        except OSError:
+            return ""
+        return text if size <= LOG_BYTES else text.partition("\n")[2]

@@ -1,0 +1,71 @@
+"""Reads a CSV table that another process is writing: each call gives only what is new."""
+
+from __future__ import annotations
+
+import csv
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+Cell = float | str | None
+
+
+class Tail:
+    """A growing table of whole lines with a header.
+
+    The writer appends, and now and then replaces the file (a new column; a resumed run that drops rows): then reading
+    starts again from the top.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._file: tuple[int, int] = (0, 0)
+        self._offset = 0
+        self._columns: list[str] = []
+
+    def read(self) -> tuple[bool, list[dict[str, Any]]]:
+        """Whether what was read before is void, and the new rows; numbers as numbers, empty and NaN as None."""
+        try:
+            with self._path.open("rb") as file:
+                found = os.fstat(file.fileno())
+                identity = (found.st_dev, found.st_ino)
+                again = identity != self._file or found.st_size < self._offset
+                if again:
+                    self._file, self._offset, self._columns = identity, 0, []
+                file.seek(self._offset)
+                data = file.read()
+        except FileNotFoundError:
+            gone = self._offset > 0
+            self._file, self._offset, self._columns = (0, 0), 0, []
+            return gone, []
+        whole = data[: data.rfind(b"\n") + 1]  # the last line may be half written
+        self._offset += len(whole)
+        lines = csv.reader(whole.decode("utf-8", errors="replace").splitlines())
+        if not self._columns:
+            self._columns = next(lines, [])
+        rows = [
+            {name: cell(name, text) for name, text in zip(self._columns, line, strict=True)}
+            for line in lines
+            if len(line) == len(self._columns)
+        ]
+        return again, rows
+
+
+def cell(name: str, text: str) -> Cell:
+    """What a CSV cell holds; the column ``name`` is text even where it looks like a number."""
+    if name == "name":
+        return text
+    try:
+        value = float(text)
+    except ValueError:
+        return text or None
+    return value if math.isfinite(value) else None
+
+
+def thinned(points: list[tuple[float, float]], most: int) -> list[tuple[float, float]]:
+    """At most about ``most`` of the points, evenly spread, the first and the last always among them."""
+    if len(points) <= most:
+        return points
+    step = (len(points) - 1) / (most - 1)
+    return [points[round(place * step)] for place in range(most)]

@@ -1,0 +1,135 @@
+"""The page in a headless Chromium: a run that goes on, an actor that is killed, the end, and the time after it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raysim.config import build
+from raysim.observer import Silent
+from raysim.outcome import Outcome
+from raysim.simulation import execute, prepare
+from raysim.ui.serving import Address, Page
+
+CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)")
+PATIENT = 60_000.0
+"""Milliseconds until what must come has come."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        # No sandbox: as root, which containers are, Chromium refuses to start with one.
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield opened
+        opened.close()
+
+
+def tab(browser: Any, page: Page, **options: Any) -> tuple[Any, list[str]]:
+    """The page, opened, and what its console complains about."""
+    opened = browser.new_page(**options)
+    complaints: list[str] = []
+    opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    opened.on("pageerror", lambda error: complaints.append(str(error)))
+    opened.goto(page.url)
+    return opened, complaints
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_a_run_from_its_first_round_to_after_its_end(browser: Any, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    options = {
+        "method.name": "fedavg",
+        "model.name": "logistic",
+        "workload.clients": 6,
+        "schedule.rounds": 5000,  # until it is stopped
+        "engine.actors": 2,
+        "output": str(tmp_path / "run"),
+    }
+    config = build([options])
+    folder = prepare(config)
+    page, stop, outcomes = Page(folder, Address("127.0.0.1", 0)), threading.Event(), list[Outcome]()
+    run = threading.Thread(
+        target=lambda: outcomes.append(execute(config, folder, Silent(), stopping=stop.is_set)), daemon=True
+    )
+    run.start()
+    try:
+        opened, complaints = tab(browser, page)
+        expect(opened.locator("#title")).to_have_text("fedavg on digits")
+        expect(opened.locator("#state")).to_have_text("running", timeout=PATIENT)
+        # It moves by itself: more rounds than were there.
+        expect(opened.locator("#pace")).to_have_text(re.compile("^[1-9]"), timeout=PATIENT)
+        seen = opened.locator("#pace").inner_text().split(" of ")[0]
+        expect(opened.locator("#pace")).not_to_have_text(re.compile(f"^({seen}|0) of"), timeout=PATIENT)
+        expect(opened.locator("#accuracy path.curve").first).to_be_visible()
+        expect(opened.locator("#clients tbody tr")).to_have_count(6)
+        expect(opened.locator(".slot")).to_have_count(2, timeout=PATIENT)
+
+        slots = json.loads((folder / "status.json").read_text())["slots"]
+        os.kill(slots[1]["process"], signal.SIGKILL)
+        expect(opened.locator("#faults li").first).to_contain_text("client-actor-01 died during round", timeout=PATIENT)
+        expect(opened.locator(".slot.replaced")).to_contain_text("replaced 1×", timeout=PATIENT)
+
+        stop.set()
+        run.join(60)
+        assert [outcome.status for outcome in outcomes] == ["stopped"]
+        expect(opened.locator("#state")).to_have_text("stopped", timeout=PATIENT)
+        expect(opened.locator("#current")).to_be_hidden()
+        opened.reload()
+        expect(opened.locator("#faults li").first).to_contain_text("client-actor-01 died")
+        assert complaints == []
+    finally:
+        stop.set()
+        run.join(60)
+        page.close()
+    # The server has ended too: what was there stays on the screen, and the page says what happened.
+    expect(opened.locator("#banner")).to_contain_text("The page's server has ended", timeout=PATIENT)
+    expect(opened.locator("#clients tbody tr")).to_have_count(6)
+    opened.close()
+
+
+def test_texts_of_a_run_are_texts(browser: Any, folder: Path) -> None:
+    from playwright.sync_api import expect
+
+    page = Page(folder, Address("127.0.0.1", 0))
+    try:
+        opened, complaints = tab(browser, page)
+        for place in ("#plan", "#faults", "#clients"):
+            expect(opened.locator(place)).to_contain_text("<img src=x onerror")
+        opened.locator("summary").click()
+        expect(opened.locator("#log")).to_contain_text("<img src=x onerror")
+        assert opened.locator("img").count() == 0 and opened.title() == "fedavg on digits"
+        assert complaints == []
+        opened.close()
+    finally:
+        page.close()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, folder: Path, scheme: str) -> None:
+    page = Page(folder, Address("127.0.0.1", 0))
+    try:
+        opened, complaints = tab(browser, page, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+        opened.wait_for_selector(".tile")
+        assert opened.evaluate("document.documentElement.scrollWidth") == 360
+        ground = opened.evaluate("getComputedStyle(document.body).backgroundColor")
+        assert (ground == "rgb(18, 20, 23)") == (scheme == "dark")
+        opened.get_by_role("button", name="unfair 0").click()
+        assert "no client is unfair" in opened.locator("#clients").inner_text()
+        assert complaints == []
+        opened.close()
+    finally:
+        page.close()

@@ -1,0 +1,52 @@
+"""A run's folder as the parts of the page."""
+
+from __future__ import annotations
+
+import fcntl
+import shutil
+from pathlib import Path
+
+import pytest
+
+from raysim.errors import ResultsError
+from raysim.results import RunFolder
+from raysim.status import Recorder
+from raysim.ui.reading import Reading
+
+
+def test_the_parts_come_once_and_again_only_when_something_changed(folder: Path) -> None:
+    reading = Reading(folder)
+    first = reading.refresh()
+    assert set(first) == {"run", "rounds", "clients", "log"}
+    assert first["run"]["title"] == "fedavg on digits" and first["run"]["state"] == "finished"
+    assert first["rounds"]["series"]["accuracy"] == [(1.0, 0.4), (2.0, 0.8)]
+    assert first["rounds"]["best_accuracy"] == 0.8 and first["rounds"]["totals"]["bytes_up"] == 40
+    assert first["clients"]["counts"]["all"] == 2
+    assert reading.refresh() == {}
+    RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.6})
+    second = reading.refresh()
+    assert set(second) == {"rounds"} and second["rounds"]["count"] == 3 and second["rounds"]["last"]["loss"] == 0.5
+    RunFolder.open(folder).truncate(1)  # what a resumed run does
+    assert reading.refresh()["rounds"]["series"]["accuracy"] == [(1.0, 0.4)]
+
+
+def test_states(folder: Path) -> None:
+    with Recorder(folder) as recorder:
+        recorder.begins(2, "")
+    assert Reading(folder).refresh()["run"]["state"] == "died"
+    with (folder / ".lock").open("w") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        assert Reading(folder).refresh()["run"]["state"] == "running"
+    (folder / "status.json").unlink()  # of a run of an earlier version
+    reading = Reading(folder)
+    assert reading.refresh()["run"]["state"] == "unknown"
+    shutil.rmtree(folder)
+    assert reading.refresh()["run"]["state"] == "gone"
+
+
+def test_what_is_no_run_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"is no run folder: config\.yaml is missing"):
+        Reading(tmp_path)
+    (tmp_path / "config.yaml").write_text("a: [")
+    with pytest.raises(ResultsError, match="Cannot read the run"):
+        Reading(tmp_path)

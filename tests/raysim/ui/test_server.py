@@ -1,0 +1,139 @@
+"""Who is answered, and with what."""
+
+from __future__ import annotations
+
+import json
+import socket
+import subprocess
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from raysim.errors import ConfigError
+from raysim.launch import main
+from raysim.ui.server import is_loopback
+from raysim.ui.serving import TOKEN_VARIABLE, Address, Page
+
+
+@pytest.fixture
+def page(folder: Path) -> Iterator[Page]:
+    served = Page(folder, Address("127.0.0.1", 0))
+    yield served
+    served.close()
+
+
+def status(url: str, **headers: str) -> int:
+    request = urllib.request.Request(url, headers={name.title(): value for name, value in headers.items()})
+    try:
+        with urllib.request.urlopen(request, timeout=10) as answer:
+            return int(answer.status)
+    except urllib.error.HTTPError as error:
+        return error.code
+
+
+def test_the_stream_begins_with_all_parts(page: Page) -> None:
+    parts = {}
+    with urllib.request.urlopen(f"{page.url}events", timeout=10) as stream:
+        while len(parts) < 4:
+            line = stream.readline().decode().rstrip()
+            if line.startswith("event: "):
+                parts[line[7:]] = json.loads(stream.readline().decode().removeprefix("data: "))
+    assert parts["run"]["title"] == "fedavg on digits" and parts["rounds"]["count"] == 2
+    assert parts["run"]["now"] > 0
+
+
+def test_nothing_from_elsewhere_is_allowed_in(page: Page) -> None:
+    for path in ("", "static/page.js"):
+        with urllib.request.urlopen(page.url + path, timeout=10) as answer:
+            policy = answer.headers["Content-Security-Policy"]
+            assert (
+                policy.startswith("default-src 'none'; script-src 'self'; style-src 'self'") and "unsafe" not in policy
+            )
+            assert answer.headers["X-Content-Type-Options"] == "nosniff"
+    for file in (Path(__file__).parents[3] / "raysim" / "ui" / "static").iterdir():
+        text = file.read_text().replace("http://www.w3.org/2000/svg", "")  # a name, never fetched
+        assert "//" not in text.replace("// ", "") or file.suffix == ".js", file.name
+        assert "http:" not in text and "https:" not in text and "innerHTML" not in text, file.name
+
+
+def test_no_way_out_of_the_static_folder(page: Page) -> None:
+    assert status(f"{page.url}static/../server.py") == 404
+    assert status(f"{page.url}static/%2e%2e/server.py") in (403, 404)
+
+
+def test_without_a_token_only_this_machines_names_are_answered(page: Page) -> None:
+    """Otherwise a page from elsewhere could rebind its own name to 127.0.0.1 and read along."""
+    assert status(page.url) == 200
+    assert status(page.url, host=f"localhost:{page.port}") == 200
+    assert status(page.url, host="evil.example") == 403
+
+
+def test_another_host_asks_for_the_token(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(TOKEN_VARIABLE, "")
+    served = Page(folder, Address("0.0.0.0", 0))
+    try:
+        base, _, token = served.url.partition("?token=")
+        here = f"http://127.0.0.1:{served.port}/"
+        assert len(token) >= 32 and not base.startswith("http://0.0.0.0")
+        assert [status(here), status(f"{here}events"), status(f"{here}?token=wrong")] == [403, 403, 403]
+        assert status(here, cookie=f"raysim-ui-{served.port}={token}") == 200
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        with opener.open(f"{here}?token={token}", timeout=10) as answer:
+            assert answer.url == here  # the token is out of the address
+        with opener.open(f"{here}static/page.js", timeout=10) as answer:
+            assert answer.status == 200
+    finally:
+        served.close()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("127.0.0.1:0", Address("127.0.0.1", 0)),
+        (":8300", Address("127.0.0.1", 8300)),
+        ("0.0.0.0", Address("0.0.0.0", 0)),
+        ("[::1]:8300", Address("::1", 8300)),
+        ("[::1]", Address("::1", 0)),
+    ],
+)
+def test_addresses(text: str, expected: Address) -> None:
+    assert Address.parse(text) == expected
+
+
+@pytest.mark.parametrize("text", ["localhost:http", "host:70000", "a:b:c"])
+def test_no_address(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"is no port\. Allowed: HOST, :PORT"):
+        Address.parse(text)
+
+
+def test_loopback() -> None:
+    assert [is_loopback(host) for host in ("localhost", "127.0.0.1", "127.9.9.9", "::1")] == [True] * 4
+    assert not any(is_loopback(host) for host in ("0.0.0.0", "::", "192.168.1.2", "example.org", ""))
+
+
+def test_a_run_from_the_command_line_with_its_page(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = ["--method", "fedavg", "--model", "logistic", "--clients", "2", "--rounds", "2", "--engine.backend", "inline"]
+    output = tmp_path / "run"
+    assert main([*run, "--output", str(output), "--ui"]) == 0
+    said = capsys.readouterr().err
+    assert "live page: http://127.0.0.1:" in said and f"the page again: python -m raysim.ui {output}" in said
+    assert json.loads((output / "status.json").read_text())["state"] == "finished"
+
+
+def test_an_address_that_is_taken_leaves_no_folder(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    output = tmp_path / "run"
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        assert main(["--method", "fedavg", f"--ui=127.0.0.1:{port}", "--output", str(output)]) == 2
+    assert f"nothing can listen at 127.0.0.1:{port}" in capsys.readouterr().err and not output.exists()
+
+
+def test_the_page_needs_neither_torch_nor_ray() -> None:
+    code = "import raysim.ui.__main__, sys; sys.exit('torch' in sys.modules or 'ray' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
