@@ -15,7 +15,7 @@ import raysim
 from raysim import registry
 from raysim.config import RunConfig, build
 from raysim.parameters import FlatModel, all_names
-from raysim.pool import Done, Job
+from raysim.pool import Done, Job, Seat
 from raysim.precision import TimeSteps, resolve
 from raysim.sections import Training
 from raysim.simulation import load_federation
@@ -38,7 +38,7 @@ class FakePool:
         for index, job in enumerate(jobs):
             assert isinstance(job.task, TimeSteps)
             self.jobs += 1
-            yield Done(index, self._seconds, (), 0.0)
+            yield Done(index, self._seconds, (), 0.0, 0.0, 0.0, Seat(0, "here", 1, "cpu"))
 
 
 def config(tmp_path: Path, **layer: Any) -> RunConfig:

@@ -13,7 +13,7 @@ import pytest
 from raysim import profile_table
 from raysim.clock import Mark, Marks
 from raysim.config import build
-from raysim.pool import Done, Job
+from raysim.pool import Done, Job, Seat
 from raysim.profile import Profile
 from raysim.results import RunFolder
 from raysim.simulation import run
@@ -42,7 +42,7 @@ def one_round(profile: Profile, clock: Clock, number: int = 1) -> None:
 
     def done(slot: int, sent: float, start: float, stop: float, marks: tuple[Mark, ...] = ()) -> None:
         result = SimpleNamespace(marks=marks)
-        found = Done(0, result, (), stop - start, begin + start, begin + sent, slot)
+        found = Done(0, result, (), stop - start, begin + start, begin + sent, Seat(slot, "here", 1, "cpu"))
         profile.job(Job(None, (), label=f"clients of slot {slot}"), found)  # type: ignore[arg-type]
 
     with profile.round(number, slots=2):
