@@ -54,17 +54,20 @@ class DriverActor:
     @ray.method(concurrency_group="run")
     def run(self) -> Outcome:
         """All rounds that are left."""
+        return guarded(self._drive)
+
+    def _drive(self) -> str:
+        from actors.early import EarlyActors
         from actors.parallel import RayParallel
-        from raysim.simulation import drive
 
-        parallel = RayParallel(self._events.preparing)
-        return guarded(lambda: drive(self._config, self._folder, self._pool, self._events, self._stop.is_set, parallel))
+        early = EarlyActors(self._config)  # before anything that takes long
+        try:
+            from raysim.simulation import drive
 
-    def _pool(self, federation: Any, useful: int) -> Any:
-        from actors.pool import RayPool, place
-
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-        return RayPool(self._config, federation, place(self._config, nodes, useful))
+            parallel = RayParallel(self._events.preparing, early.dismiss)
+            return drive(self._config, self._folder, early.pool, self._events, self._stop.is_set, parallel)
+        finally:
+            early.dismiss()
 
     @ray.method(concurrency_group="watch")
     def events(self, position: int, timeout: float = 1.0) -> list[tuple[str, tuple[Any, ...]]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -9,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
 
 from actors.client import ClientActor
 from raysim.errors import PlacementError, RaysimError, code_error
@@ -31,6 +32,8 @@ class _Slot:
 
     actor: Any = None
     jobs: list[int] = field(default_factory=list)
+    prepared: Any = None
+    """Reference of its `prepare`, which comes before its first job."""
 
 
 _Sent = dict[Any, tuple[int, _Slot, tuple[Any, ...]]]
@@ -88,32 +91,52 @@ def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) 
     return Placement(engine.actors or min(most, useful), engine.cpus_per_client, engine.gpus_per_client)
 
 
+def start_actor(config: RunConfig, placement: Placement) -> Any:
+    """A new client actor; its first call must be ``prepare``."""
+    return ClientActor.options(  # type: ignore[attr-defined]
+        num_cpus=placement.cpus, num_gpus=placement.gpus
+    ).remote(config.engine.threads)
+
+
+def _check_prepared(slot: _Slot) -> None:
+    """An actor whose data or model cannot be had fails in every job: a new one would fail in the same way."""
+    try:
+        ray.get(slot.prepared)
+    except RayError as error:
+        raise PlacementError(f"a client actor cannot start: {error}") from error
+
+
 class RayPool:
     """Client actors and the jobs among them.
 
     Every actor has the next call queued before the last one returns; the longest jobs go first.
+
+    Args:
+        config: the run's settings.
+        federation: the data.
+        placement: how many actors, and what each holds.
+        started: actors that are up already, at most so many; the others are started here.
     """
 
-    def __init__(self, config: RunConfig, federation: Federation, placement: Placement) -> None:
+    def __init__(
+        self, config: RunConfig, federation: Federation, placement: Placement, started: Sequence[Any] = ()
+    ) -> None:
         self._config = config
         self._placement = placement
         self._federation = ray.put(federation)
-        self._slots = [_Slot(self._start()) for _ in range(placement.actors)]
+        self._slots = [_Slot() for _ in range(placement.actors)]
+        for slot, actor in itertools.zip_longest(self._slots, started):
+            self._fill(slot, actor)
         self.plan = placement.describe(federation.clients)
 
     @property
     def slots(self) -> int:
         return len(self._slots)
 
-    def _start(self) -> Any:
-        placement = self._placement
-        threads = self._config.engine.threads
-        return ClientActor.options(  # type: ignore[attr-defined]
-            num_cpus=placement.cpus,
-            num_gpus=placement.gpus,
-            # Before torch is imported, so that no pool of threads is ever larger than asked for.
-            runtime_env={"env_vars": {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}},
-        ).remote(self._config, self._federation, threads)
+    def _fill(self, slot: _Slot, actor: Any = None) -> None:
+        """Give the slot an actor, by default a new one, with the data."""
+        slot.actor = actor or start_actor(self._config, self._placement)
+        slot.prepared = slot.actor.prepare.remote(self._config, self._federation)
 
     def processes(self) -> list[int]:
         """Process numbers of the actors."""
@@ -147,6 +170,7 @@ class RayPool:
                         self._replace(slot, jobs, waiting, sent, attempts, note, error)
                         continue
                     except RayTaskError as error:
+                        _check_prepared(slot)
                         raise code_error(jobs[index].label, error.cause, str(error)) from error
                     del sent[reference]
                     slot.jobs.remove(index)
@@ -176,7 +200,7 @@ class RayPool:
                     index = waiting.popleft()
                     job = jobs[index]
                     if slot.actor is None:
-                        slot.actor = self._start()
+                        self._fill(slot)
                     reply = slot.actor.run.options(num_returns=1 + job.outputs).remote(job.task, *job.inputs)
                     reference, outputs = (reply[0], tuple(reply[1:])) if job.outputs else (reply, ())
                     sent[reference] = (index, slot, outputs)

@@ -153,7 +153,11 @@ def drive(
         pool = make_pool(federation, useful)
         try:
             resolved = precision.resolve(config, pool, path, observer.note)
-            rounds = Rounds(resolved, federation, Worker(config, federation), pool, folder, observer, stopping)
+            # Beside the rounds, as loading the plotting library takes longer than many a round; but not before the
+            # first visits have come back, as until then every core is at work on their start.
+            drawing = threading.Thread(target=_draw_partition, args=(folder, federation, observer))
+            watched = _AfterFirstVisits(observer, drawing.start)
+            rounds = Rounds(resolved, federation, Worker(config, federation), pool, folder, watched, stopping)
             observer.note(pool.plan)
             if federation.synthetic:
                 observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real data")
@@ -163,20 +167,35 @@ def drive(
                 observer.note(f"goes on after round {rounds.state.round}")
             else:
                 folder.truncate(0)
-            # Beside the first round: loading the plotting library takes longer than many a round.
-            drawing = threading.Thread(target=_draw_partition, args=(folder, federation, observer))
-            drawing.start()
             try:
                 rounds.run()
             except Stopped:
                 folder.log(f"stopped after round {rounds.state.round}")
                 return "stopped"
             finally:
-                drawing.join()
+                if drawing.ident is not None:  # it was started
+                    drawing.join()
             _finish(config, folder, federation, rounds.worker.model(0).buffer.numel())
             return "finished"
         finally:
             pool.close()
+
+
+class _AfterFirstVisits:
+    """An observer like the given one that also calls ``then``, once, when the first visits are done."""
+
+    def __init__(self, observer: Observer, then: Callable[[], None]) -> None:
+        self._observer = observer
+        self._then: Callable[[], None] | None = then
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._observer, name)
+
+    def clients_done(self, done: int, participants: int) -> None:
+        if self._then is not None:
+            then, self._then = self._then, None
+            then()
+        self._observer.clients_done(done, participants)
 
 
 def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
