@@ -21,26 +21,40 @@ def actor_name(slot: int) -> str:
 class ClientActor:
     """Serves visits of any client, one at a time.
 
+    It starts in two steps, because importing torch takes seconds and can be done beside loading the data: the
+    constructor needs no data, and :meth:`prepare` must be the first call.
+
     Args:
-        config: the run's settings.
-        federation: the data; one copy a node in the object store, read without copying it.
         threads: torch and BLAS threads of a visit.
         slot: its place in the pool.
     """
 
-    def __init__(self, config: Any, federation: Any, threads: int, slot: int) -> None:
+    def __init__(self, threads: int, slot: int) -> None:
+        # Before torch is imported, so that no pool of threads is ever larger than asked for. Not by a runtime_env:
+        # that would need a process of its own kind, where Ray may have a fresh one at hand.
+        os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(threads)
         import threadpoolctl
         import torch
 
-        from raysim.worker import Worker
+        import raysim.visits  # noqa: F401  what a first task needs, while there is time
 
         threadpoolctl.threadpool_limits(threads)
         torch.set_num_threads(threads)
-        self._worker = Worker(config, federation, "cuda" if config.engine.gpus_per_client else "cpu")
-        gpus = ray.get_gpu_ids() if config.engine.gpus_per_client else []
-        device = f"cuda:{gpus[0]}" if gpus else "cpu"
         node = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
-        self._seat = Seat(slot, node, os.getpid(), device)
+        self._seat = Seat(slot, node, os.getpid(), "cpu")
+
+    def prepare(self, config: Any, federation: Any) -> None:
+        """Make the worker.
+
+        Args:
+            config: the run's settings.
+            federation: the data; one copy a node in the object store, read without copying it.
+        """
+        from raysim.worker import Worker
+
+        self._worker = Worker(config, federation, "cuda" if config.engine.gpus_per_client else "cpu")
+        if config.engine.gpus_per_client:
+            self._seat = replace(self._seat, device=f"cuda:{ray.get_gpu_ids()[0]}")
 
     def run(self, task: Any, *inputs: Any) -> Any:
         """Do one task; its result with its start, the busy seconds and the seat, then the states it returns, apart."""

@@ -78,23 +78,26 @@ class DriverActor:
     @ray.method(concurrency_group="run")
     def run(self) -> Outcome:
         """All rounds that are left."""
-        from actors.metrics import Metrics
-        from actors.parallel import RayParallel
-        from raysim.simulation import drive
+        return guarded(self._drive)
 
-        parallel = RayParallel(self._events.preparing)
-        observer = Several(self._events, Metrics(self._folder.name))
-        return guarded(lambda: drive(self._config, self._folder, self._pool, observer, self._stop.is_set, parallel))
+    def _drive(self) -> str:
+        from actors.early import EarlyActors
+        from actors.parallel import RayParallel
+
+        early = EarlyActors(self._config)  # before anything that takes long
+        try:
+            from actors.metrics import Metrics
+            from raysim.simulation import drive
+
+            observer = Several(self._events, Metrics(self._folder.name))
+            parallel = RayParallel(self._events.preparing, early.dismiss)
+            return drive(self._config, self._folder, early.pool, observer, self._stop.is_set, parallel)
+        finally:
+            early.dismiss()
 
     def __repr__(self) -> str:
         """What Ray's pages and logs call it."""
         return f"driver of {self._folder.name}"
-
-    def _pool(self, federation: Any, useful: int) -> Any:
-        from actors.pool import RayPool, place
-
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-        return RayPool(self._config, federation, place(self._config, nodes, useful))
 
     @ray.method(concurrency_group="watch")
     def events(self, position: int, timeout: float = 1.0) -> list[tuple[str, tuple[Any, ...]]]:

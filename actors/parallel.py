@@ -36,8 +36,12 @@ class RayParallel:
     """
 
     progress: Progress = silent
+    make_room: Callable[[], None] | None = None
+    """Called before the first item is sent: whoever holds cores without using them gives them back."""
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
+        if items and self.make_room is not None:
+            self.make_room()
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(function).options(name=label)
         window = WINDOW * _cores(label)
         self.progress(label, 0, len(items))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import uuid
 from collections import deque
@@ -10,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayActorError, RayTaskError
+from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
 
 from actors.client import ClientActor, actor_name
 from raysim.clock import now
@@ -37,6 +38,8 @@ class _Slot:
     jobs: list[int] = field(default_factory=list)
     lives: int = 0
     """How many actors it has had."""
+    prepared: Any = None
+    """Reference of its `prepare`, which comes before its first job."""
 
 
 @dataclass(frozen=True)
@@ -104,42 +107,72 @@ def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) 
     return Placement(engine.actors or min(most, useful), engine.cpus_per_client, engine.gpus_per_client)
 
 
+class Starter:
+    """Starts client actors; the first call of each must be ``prepare``."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._engine = config.engine
+        # Names must be unique within a namespace: this one is the run's own, so no other run can be in the way.
+        self._namespace = f"raysim-{uuid.uuid4().hex[:12]}"
+
+    def start(self, place: int, life: int = 1) -> Any:
+        """A new actor for a place of the pool; ``life`` counts those that it has had."""
+        # A new name for each life: for a while Ray still holds the dead actor's.
+        return ClientActor.options(  # type: ignore[attr-defined]
+            name=actor_name(place) + (f" (life {life})" if life > 1 else ""),
+            namespace=self._namespace,
+            num_cpus=self._engine.cpus_per_client,
+            num_gpus=self._engine.gpus_per_client,
+        ).remote(self._engine.threads, place)
+
+
+def _check_prepared(slot: _Slot) -> None:
+    """An actor whose data or model cannot be had fails in every job: a new one would fail in the same way."""
+    try:
+        ray.get(slot.prepared)
+    except RayError as error:
+        raise PlacementError(f"a client actor cannot start: {error}") from error
+
+
 class RayPool:
     """Client actors and the jobs among them.
 
     Every actor has the next call queued before the last one returns; the longest jobs go first.
+
+    Args:
+        config: the run's settings.
+        federation: the data.
+        placement: how many actors, and what each holds.
+        starter: has started them and starts those that replace them.
+        started: actors that are up already, at most so many; the others are started here.
     """
 
-    def __init__(self, config: RunConfig, federation: Federation, placement: Placement) -> None:
+    def __init__(
+        self,
+        config: RunConfig,
+        federation: Federation,
+        placement: Placement,
+        starter: Starter | None = None,
+        started: Sequence[Any] = (),
+    ) -> None:
         self.recorder = OFF
         self._config = config
-        self._placement = placement
         self._federation = ray.put(federation)
-        # Names must be unique within a namespace: this one is the pool's own, so no other run can be in the way.
-        self._namespace = f"raysim-{uuid.uuid4().hex[:12]}"
+        self._starter = starter or Starter(config)
         self._slots = [_Slot(place) for place in range(placement.actors)]
-        for slot in self._slots:
-            self._start(slot)
+        for slot, actor in itertools.zip_longest(self._slots, started):
+            self._fill(slot, actor)
         self.plan = placement.describe(federation.clients)
 
     @property
     def slots(self) -> int:
         return len(self._slots)
 
-    def _start(self, slot: _Slot) -> None:
-        placement = self._placement
-        threads = self._config.engine.threads
-        # A new name for each life: for a while Ray still holds the dead actor's.
-        life = f" (life {slot.lives + 1})" if slot.lives else ""
+    def _fill(self, slot: _Slot, actor: Any = None) -> None:
+        """Give the slot an actor, by default a new one, with the data."""
         slot.lives += 1
-        slot.actor = ClientActor.options(  # type: ignore[attr-defined]
-            name=actor_name(slot.place) + life,
-            namespace=self._namespace,
-            num_cpus=placement.cpus,
-            num_gpus=placement.gpus,
-            # Before torch is imported, so that no pool of threads is ever larger than asked for.
-            runtime_env={"env_vars": {"OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}},
-        ).remote(self._config, self._federation, threads, slot.place)
+        slot.actor = actor or self._starter.start(slot.place, slot.lives)
+        slot.prepared = slot.actor.prepare.remote(self._config, self._federation)
 
     def processes(self) -> list[int]:
         """Process numbers of the actors."""
@@ -176,6 +209,7 @@ class RayPool:
                         self._replace(call.slot, jobs, waiting, sent, attempts, sends, note, error)
                         continue
                     except RayTaskError as error:
+                        _check_prepared(call.slot)
                         raise code_error(jobs[call.index].label, error.cause, str(error)) from error
                     del sent[reference]
                     call.slot.jobs.remove(call.index)
@@ -208,7 +242,7 @@ class RayPool:
                     index = waiting.popleft()
                     job = jobs[index]
                     if slot.actor is None:
-                        self._start(slot)
+                        self._fill(slot)
                     begun = now()
                     with self.recorder.phase("send"):
                         options = slot.actor.run.options(name=job.name, num_returns=1 + job.outputs)

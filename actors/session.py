@@ -20,6 +20,15 @@ if TYPE_CHECKING:
 RESTARTS = 3
 """A driver that dies this often without finishing a round in between is given up."""
 CONNECT_SECONDS = 10.0
+QUICK_START = {
+    # A raylet's first try to reach its own object store comes too early as a rule, and by default it sleeps a second
+    # before the next. As many tries as make the same ten seconds.
+    "RAY_raylet_client_connect_timeout_milliseconds": "50",
+    "RAY_raylet_client_num_connect_attempts": "200",
+    # ray.init would wait for a worker process on every core, of which not all are used; actors start theirs anyway.
+    "RAY_prestart_worker_first_driver": "0",
+}
+"""Environment of a Ray that is started here (measured by benchmarks/startup.py)."""
 
 
 def start_ray(engine: Engine, *, verbose: bool = False) -> tuple[bool, str]:
@@ -41,6 +50,9 @@ def start_ray(engine: Engine, *, verbose: bool = False) -> tuple[bool, str]:
     if ":" in engine.address:
         _check_reachable(engine.address)
     options: dict[str, Any] = {"include_dashboard": engine.dashboard} if local else {}
+    if local:
+        for name, value in QUICK_START.items():
+            os.environ.setdefault(name, value)
     try:
         context = ray.init(
             address=engine.address,
@@ -116,8 +128,10 @@ def _follow(config: RunConfig, folder: Path, observer: Observer, stopping: Calla
         position, told = 0, False
         try:
             while True:
+                coming = driver.events.remote(position, 0.5)
+                ray.wait([outcome, coming])
                 finished, _ = ray.wait([outcome], timeout=0)
-                events = ray.get(driver.events.remote(position, 0.0 if finished else 0.5))
+                events = ray.get(driver.events.remote(position, 0.0) if finished else coming)
                 for name, arguments in events:
                     getattr(observer, name)(*arguments)
                     # Rounds that a new driver does again are no progress: one that always dies in the same round ends.

@@ -161,9 +161,13 @@ def drive(
         pool = make_pool(federation, useful)
         try:
             resolved = precision.resolve(config, pool, path, observer.note)
+            # Beside the rounds, as loading the plotting library takes longer than many a round; but not before the
+            # first visits have come back, as until then every core is at work on their start.
+            drawing = threading.Thread(target=_draw_partition, args=(folder, federation, observer))
+            watched = _AfterFirstVisits(observer, drawing.start)
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             worker = Worker(config, federation)
-            rounds = Rounds(resolved, federation, worker, pool, folder, observer, stopping, profile)
+            rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
             recorder.begins(len(rounds.intervals), pool.plan)
             observer.note(pool.plan)
             if federation.synthetic:
@@ -174,9 +178,6 @@ def drive(
                 observer.note(f"goes on after round {rounds.state.round}")
             else:
                 folder.truncate(0)
-            # Beside the first round: loading the plotting library takes longer than many a round.
-            drawing = threading.Thread(target=_draw_partition, args=(folder, federation, observer))
-            drawing.start()
             try:
                 rounds.run()
             except Stopped:
@@ -184,12 +185,30 @@ def drive(
                 recorder.ends("stopped")
                 return "stopped"
             finally:
-                drawing.join()
+                if drawing.ident is not None:  # it was started
+                    drawing.join()
             _finish(config, folder, federation, rounds.worker.model(0).buffer.numel())
             recorder.ends("finished")
             return "finished"
         finally:
             pool.close()
+
+
+class _AfterFirstVisits:
+    """An observer like the given one that also calls ``then``, once, when the first visits are done."""
+
+    def __init__(self, observer: Observer, then: Callable[[], None]) -> None:
+        self._observer = observer
+        self._then: Callable[[], None] | None = then
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._observer, name)
+
+    def clients_done(self, done: int, participants: int) -> None:
+        if self._then is not None:
+            then, self._then = self._then, None
+            then()
+        self._observer.clients_done(done, participants)
 
 
 def load_federation(config: RunConfig, parallel: Parallel) -> Federation:

@@ -154,9 +154,9 @@ def test_every_job_comes_back_once_with_its_own_state(pool: RayPool, tmp_path: P
 def test_of_every_job_it_is_known_which_slot_did_it_and_when(pool: RayPool, tmp_path: Path) -> None:
     before = now()
     done = list(pool.run(jobs(tmp_path / "log", 6, seconds=0.05), print))
-    assert {d.slot for d in done} == {0, 1}
+    assert {d.seat.slot for d in done} == {0, 1}
     for slot in (0, 1):
-        mine = sorted((d for d in done if d.slot == slot), key=lambda d: d.started)
+        mine = sorted((d for d in done if d.seat.slot == slot), key=lambda d: d.started)
         # One clock for all processes of a machine, and one job of a slot after another.
         assert all(before <= d.sent <= d.started for d in mine)
         assert all(first.started + first.seconds <= second.started for first, second in pairwise(mine))

@@ -4,9 +4,11 @@ import time
 from collections.abc import Callable
 
 import numpy as np
-import sklearn.datasets  # noqa: F401  - imported here so that the time below is without it
+import pytest
+import sklearn.datasets
 
-from workloads.images.digits import Digits
+from workloads.images import digits
+from workloads.images.digits import Digits, bundled
 
 Stream = Callable[[str], np.random.Generator]
 
@@ -31,3 +33,12 @@ def test_the_test_set_comes_from_its_stream(stream: Stream) -> None:
     assert np.array_equal(one.test_images, two.test_images)
     other = Digits().load(lambda purpose: np.random.default_rng(5))
     assert not np.array_equal(one.test_images, other.test_images)
+
+
+def test_the_bundled_file_is_read_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = sklearn.datasets.load_digits()
+    for _ in range(2):
+        found = bundled()
+        assert np.array_equal(found[:, :-1], expected.data) and np.array_equal(found[:, -1], expected.target)
+        # The second time as if the file were not where it is looked for.
+        monkeypatch.setattr(digits, "find_spec", lambda name: None)

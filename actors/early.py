@@ -1,0 +1,56 @@
+"""Client actors that start while the driver loads the data: importing torch takes longer than most data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ray
+
+from actors.pool import Placement, RayPool, Starter, place
+
+if TYPE_CHECKING:
+    from raysim.config import RunConfig
+    from workloads.data import Federation
+
+UNKNOWN = 8
+"""So many are started early at most where only the data will tell the number of clients; the rest once it is known."""
+
+
+def useful_actors(config: RunConfig) -> int:
+    """How many client actors could be busy at once, as far as the config tells before the data is loaded."""
+    if config.method.traits.pooled:
+        return 1
+    clients = getattr(config.workload, "clients", None)
+    if not isinstance(clients, int) or getattr(config.workload, "partition", "") == "sites":
+        return UNKNOWN
+    return max(1, round(config.schedule.sampling_rate * clients))
+
+
+class EarlyActors:
+    """Starts client actors at once, and hands them to the pool when the data is there.
+
+    Raises:
+        PlacementError: the cluster can never give the actors that were asked for.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        placement = self._place(useful_actors(config))
+        self._starter = Starter(config)
+        self._actors = [self._starter.start(number) for number in range(placement.actors)]
+
+    def _place(self, useful: int) -> Placement:
+        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
+        return place(self._config, nodes, useful)
+
+    def pool(self, federation: Federation, useful: int) -> RayPool:
+        """The pool of the run: what was started, less what is not needed, and more where it is."""
+        placement = self._place(useful)
+        actors, self._actors = self._actors[: placement.actors], self._actors[placement.actors :]
+        self.dismiss()
+        return RayPool(self._config, federation, placement, self._starter, actors)
+
+    def dismiss(self) -> None:
+        """End those that no pool has: what else wants their cores would wait for ever."""
+        while self._actors:
+            ray.kill(self._actors.pop())
