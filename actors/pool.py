@@ -28,6 +28,10 @@ ATTEMPTS = 4
 SMALL = 16 * 1024
 """Arrays under so many bytes travel inside the call; Ray does not store such objects either."""
 
+ROOM = 0.25
+"""Share of this node's object store that results may hold; the rest is for what is on its way, and for clients' states,
+which Ray moves to the disk only while nobody looks at them."""
+
 
 @dataclass
 class _Slot:
@@ -134,6 +138,15 @@ def _check_prepared(slot: _Slot) -> None:
         raise PlacementError(f"a client actor cannot start: {error}") from error
 
 
+def _object_store_bytes() -> float:
+    """Capacity of the object store of the node that this process is on."""
+    here = ray.get_runtime_context().get_node_id()
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    return max(
+        (node["Resources"].get("object_store_memory", 0.0) for node in nodes if node["NodeID"] == here), default=0
+    )
+
+
 class RayPool:
     """Client actors and the jobs among them.
 
@@ -163,6 +176,7 @@ class RayPool:
         for slot, actor in itertools.zip_longest(self._slots, started):
             self._fill(slot, actor)
         self.plan = placement.describe(federation.clients)
+        self.room = int(_object_store_bytes() * ROOM)
 
     @property
     def slots(self) -> int:

@@ -58,9 +58,9 @@ def add_on_workers(sums: Sequence[Any], run: Run, label: str) -> list[Any]:
     return list(sums)
 
 
-def sum_of(sums: Sequence[Vector | None], positions: Sequence[int] = ()) -> Vector | None:
-    """Their sum [d] along the tree; None if there is none. ``positions``: how many of the tree each stands for."""
+def sum_of(sums: Sequence[Vector | None]) -> Vector | None:
+    """Their sum [d] along the tree; None if there is none."""
     total = PairwiseSum()
-    for vector, count in zip(sums, positions or [1] * len(sums), strict=True):
-        total.add(vector, count)
+    for vector in sums:
+        total.add(vector)
     return total.total()

@@ -2,6 +2,7 @@
 
 A checkpoint is one directory, ``round-000012``. It is written under another name and renamed when every byte is on
 the disk, so a kill at any moment leaves the last good one. It is read against a template, once its checksums agree.
+States of clients that have not changed since the checkpoint before are hard links to its files (client_files.py).
 """
 
 from __future__ import annotations
@@ -11,25 +12,21 @@ import json
 import os
 import re
 import shutil
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
+from raysim.client_files import ClientFiles, number_of, stem
 from raysim.errors import CheckpointError
-from raysim.tree import JSON, Array, nbytes, pack, unpack
+from raysim.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
+from raysim.tree import JSON, unpack
 
 FORMAT = 2
-SHARD_BYTES = 256 << 20  # bounds the memory of a save: client states are gathered and written shard by shard
 _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
 _PARTIAL = ".partial"
 _MANIFEST = "manifest.json"
-_DTYPES = frozenset({np.dtype(bool), np.dtype("complex64"), *map(np.dtype, ("float16", "float32", "float64"))}).union(
-    np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
-)  # what safetensors writes from numpy
 
 
 @dataclass(frozen=True)
@@ -40,15 +37,19 @@ class Checkpoint:
     server: Any
     kept: dict[int, Any]
     facts: Mapping[str, JSON]
+    files: ClientFiles
+    """Where the clients' states are, for the next ``save``."""
 
 
 def save(
     folder: Path,
     round: int,
     server: object,
-    kept: Iterable[tuple[int, object]],
+    changed: Collection[int],
+    kept: Callable[[int], object],
     facts: Mapping[str, JSON],
     keep: int,
+    files: ClientFiles,
 ) -> Path:
     """Writes the checkpoint of ``round`` into ``folder`` and removes those beyond the newest ``keep``.
 
@@ -56,9 +57,12 @@ def save(
         folder: directory of all checkpoints of one run; made if absent. One process may write to it at a time.
         round: number of the last finished round.
         server: state tree of the server.
-        kept: (client, state tree) pairs; read once, lazily, so that only one shard of them is in memory.
+        changed: clients whose state is new since the checkpoint that ``files`` describes.
+        kept: a client's state tree; asked lazily, so that only one shard of them is in memory.
         facts: JSON the engine wants back, such as the digest of the config.
         keep: how many checkpoints stay, at least 1.
+        files: where the states are that have not changed (nowhere: a new ``ClientFiles``); describes the new
+            checkpoint afterwards, and is as it was after an error.
 
     Raises:
         CheckpointError: nothing more can be written (disk full, say), or a state holds what cannot be saved. What was
@@ -71,18 +75,23 @@ def save(
             shutil.rmtree(stale, ignore_errors=True)
         partial.mkdir()
     try:
-        files: dict[str, JSON] = {}
+        entries: dict[str, JSON] = {}
 
         def write(name: str, data: bytes) -> None:
             with _disk(folder, round):
                 _write(partial / name, data)
-            files[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+            entries[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
 
-        structure, arrays = _packed(server, "server")
-        _write_pair(write, "server", structure, arrays)
-        for number, shard in enumerate(_shards(kept)):
-            _write_pair(write, f"clients-{number:05d}", *shard)
-        manifest: dict[str, JSON] = {"format": FORMAT, "round": round, "facts": dict(facts), "files": dict(files)}
+        structure, arrays = packed(server, "server")
+        write_pair(write, "server", structure, arrays)
+        reused, clients = files.plan(changed)
+        with _disk(folder, round):
+            entries |= files.take_over(reused, partial)
+        new: dict[int, list[int]] = {}
+        for number, (nodes, arrays) in enumerate(shards((c, kept(c)) for c in clients), files.next_number):
+            write_pair(write, stem(number), nodes, arrays)
+            new[number] = [client for client, _ in nodes]
+        manifest: dict[str, JSON] = {"format": FORMAT, "round": round, "facts": dict(facts), "files": dict(entries)}
         write(_MANIFEST, json.dumps(manifest, indent=1).encode())
         with _disk(folder, round):
             _sync_directory(partial)
@@ -91,6 +100,9 @@ def save(
             _sync_directory(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # gone already after success
+    files.moved(target, reused)
+    for number, members in new.items():
+        files.add(number, members, {name: entries[name] for name in pair(stem(number))})
     _prune(folder, target, round, keep)
     return target
 
@@ -112,12 +124,20 @@ def read_manifest(path: Path) -> dict[str, Any]:
                 raise ValueError("it names files outside the checkpoint")
             return {"round": int(manifest["round"]), "facts": dict(manifest["facts"]), "files": files}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise _damaged(path, _MANIFEST, str(error)) from error
+        raise damaged(path, _MANIFEST, str(error)) from error
     raise CheckpointError(f"{path} has format {found!r}, this raysim reads {FORMAT}; use the version that wrote it.")
 
 
-def load(path: Path, server_template: object, kept_template: Callable[[int], object]) -> Checkpoint:
+def load(
+    path: Path,
+    server_template: object,
+    kept_template: Callable[[int], object],
+    hold: Callable[[Any], Any] = lambda state: state,
+) -> Checkpoint:
     """Reads a checkpoint and gives it the types of the templates; ``raysim.tree.unpack`` says what may be left open.
+
+    ``hold`` takes a client's state as soon as it is read and gives what stands for it in ``kept``: with one that stores
+    it elsewhere, no more than a file of them is in memory.
 
     Raises:
         CheckpointError: a file is damaged or missing (the message says which, and how to go on from the checkpoint
@@ -127,13 +147,20 @@ def load(path: Path, server_template: object, kept_template: Callable[[int], obj
     for name, (checksum, size) in manifest["files"].items():
         _verify(path, name, checksum, size)
     kept: dict[int, Any] = {}
+    files = ClientFiles()
+    files.moved(path, ())
+    numbers = [number_of(name) for name in manifest["files"] if re.fullmatch(r"clients-\d+\.json", name)]
     try:
-        node, arrays = _read_pair(path, "server")
+        node, arrays = read_pair(path, "server")
         server = unpack(node, arrays, server_template, "server")
-        for stem in sorted(Path(name).stem for name in manifest["files"] if re.fullmatch(r"clients-\d+\.json", name)):
-            nodes, arrays = _read_pair(path, stem)
-            for client, node in nodes:
-                kept[client] = unpack(node, arrays, kept_template(client), _client(client))
+        for number in sorted(numbers, reverse=True):  # the newest state of a client is the one that counts
+            nodes, arrays = read_pair(path, stem(number))
+            found = dict(nodes)
+            entries: dict[str, JSON] = {}
+            for name in pair(stem(number)):
+                entries[name] = dict(zip(("sha256", "bytes"), manifest["files"][name], strict=True))
+            for client in files.add(number, found, entries):
+                kept[client] = hold(unpack(found[client], arrays, kept_template(client), client_name(client)))
     except ValueError as error:
         raise CheckpointError(
             f"Checkpoint {path} does not fit this run: {error}. It was written with another method, model or version; "
@@ -141,57 +168,7 @@ def load(path: Path, server_template: object, kept_template: Callable[[int], obj
         ) from error
     except OSError as error:
         raise CheckpointError(f"Cannot read checkpoint {path}: {error}.") from error
-    return Checkpoint(round=manifest["round"], server=server, kept=kept, facts=manifest["facts"])
-
-
-def _client(client: int) -> str:
-    return f"clients[{client}]"
-
-
-def _packed(state: object, name: str) -> tuple[JSON, dict[str, Array]]:
-    try:
-        structure, arrays = pack(state, name)
-    except TypeError as error:
-        raise CheckpointError(f"This state cannot be saved: {error}.") from error
-    for leaf, array in arrays.items():
-        if array.dtype not in _DTYPES:
-            allowed = ", ".join(sorted(str(dtype) for dtype in _DTYPES))
-            raise CheckpointError(f"This state cannot be saved: {leaf} is {array.dtype}; allowed are {allowed}.")
-    return structure, arrays
-
-
-def _shards(kept: Iterable[tuple[int, object]]) -> Iterator[tuple[JSON, dict[str, Array]]]:
-    nodes: list[JSON] = []
-    arrays: dict[str, Array] = {}
-    size = 0
-    for client, state in kept:
-        structure, own = _packed(state, _client(client))
-        if nodes and size + nbytes(state) > SHARD_BYTES:
-            yield nodes, arrays
-            nodes, arrays, size = [], {}, 0
-        nodes.append([int(client), structure])
-        arrays.update(own)
-        size += nbytes(state)
-    if nodes:
-        yield nodes, arrays
-
-
-def _write_pair(write: Callable[[str, bytes], None], stem: str, structure: JSON, arrays: dict[str, Array]) -> None:
-    from safetensors.numpy import save as to_bytes
-
-    write(f"{stem}.json", json.dumps(structure).encode())
-    # safetensors reads the buffer as it lies: a transposed view would be saved in the wrong order.
-    write(f"{stem}.safetensors", to_bytes({name: np.asarray(array, order="C") for name, array in arrays.items()}))
-
-
-def _read_pair(path: Path, stem: str) -> tuple[Any, dict[str, Array]]:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as from_bytes
-
-    try:
-        return json.loads((path / f"{stem}.json").read_bytes()), from_bytes((path / f"{stem}.safetensors").read_bytes())
-    except (SafetensorError, ValueError) as error:
-        raise _damaged(path, stem, str(error)) from error
+    return Checkpoint(manifest["round"], server, dict(sorted(kept.items())), manifest["facts"], files)
 
 
 def _verify(path: Path, name: str, checksum: str, size: int) -> None:
@@ -199,18 +176,11 @@ def _verify(path: Path, name: str, checksum: str, size: int) -> None:
         with (path / name).open("rb") as file:
             found = os.fstat(file.fileno()).st_size
             if found != size:
-                raise _damaged(path, name, f"it has {found} bytes, {size} were written")
+                raise damaged(path, name, f"it has {found} bytes, {size} were written")
             if hashlib.file_digest(file, "sha256").hexdigest() != checksum:
-                raise _damaged(path, name, "its content has changed since it was written (SHA-256)")
+                raise damaged(path, name, "its content has changed since it was written (SHA-256)")
     except OSError as error:
-        raise _damaged(path, name, str(error)) from error
-
-
-def _damaged(path: Path, name: str, reason: str) -> CheckpointError:
-    return CheckpointError(
-        f"Checkpoint {path} is damaged in {name}: {reason}. "
-        "Remove this directory and resume again: the run then goes on from the checkpoint before it."
-    )
+        raise damaged(path, name, str(error)) from error
 
 
 @contextmanager

@@ -9,9 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from aggregators.means import PairwiseSum
 from raysim import tree
 from raysim.adding import add_on_workers, stays_on_workers, sum_of
 from raysim.errors import ClientError, RaysimError
+from raysim.landing import Landing
 from raysim.method import Message, Update, Updates
 from raysim.observer import Visited
 from raysim.packing import Packer
@@ -64,6 +66,7 @@ class Collector:
 
     Args:
         keeps: whether clients of this method keep a state.
+        state_bytes: how large one is.
         stopping: asked between tasks; true ends the round with :class:`Stopped`.
     """
 
@@ -76,9 +79,11 @@ class Collector:
         observer: Observer,
         stopping: Callable[[], bool],
         keeps: bool,
+        state_bytes: int,
         recorder: Recorder,
     ) -> None:
-        self._config, self._federation, self._pool, self._keeps = config, federation, pool, keeps
+        self._config, self._federation, self._pool = config, federation, pool
+        self._keeps, self._state_bytes = keeps, state_bytes
         self._folder, self._observer, self._stopping, self._recorder = folder, observer, stopping, recorder
 
     def collect(self, plan: RoundPlan, messages: Mapping[int, Message], kept: Mapping[int, Any]) -> Collected:
@@ -89,10 +94,12 @@ class Collector:
             RaysimError: every visit failed.
             Stopped: asked to stop.
         """
-        blocks = cut(plan.clients, self._pool.slots, self._config.engine.block_size)
-        packer = Packer(self._pool)
         shared = next(iter(messages.values())).parameters
-        sums_stay = self._config.method.traits.weighted_mean and stays_on_workers(len(blocks), shared.size)
+        weighted_mean = self._config.method.traits.weighted_mean
+        returned_bytes = self._state_bytes + (0 if weighted_mean and not plan.decomposes else shared.nbytes)
+        blocks = cut(plan.clients, self._pool.slots, self._config.engine.block_size, returned_bytes)
+        packer = Packer(self._pool)
+        sums_stay = weighted_mean and stays_on_workers(len(blocks), shared.size)
         if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size
             blocks = cut(plan.clients, self._pool.slots, len(blocks[0]))
         with self._recorder.phase("serialise"):
@@ -100,12 +107,21 @@ class Collector:
         results: list[TrainedBlock | None] = [None] * len(jobs)
         sums: list[Any] = [None] * len(jobs)
         states: dict[int, Any] = {}
+        landing, total, added = Landing(self._pool.room, self._folder.path), PairwiseSum(), 0
         done, busy = 0, 0.0
         self._observer.visits_started(plan.clients)
         with closing(self._finished(jobs)) as running:
             for finished in running:
-                block, trained = blocks[finished.index], finished.result
-                results[finished.index] = trained
+                block = blocks[finished.index]
+                with self._recorder.phase("receive"):
+                    trained = results[finished.index] = landing.take(finished.result)
+                # Every block begins at a multiple of its size: their sums are nodes of the one tree over the clients.
+                # Added up as they come, as far as the order of clients allows, so that few wait.
+                with self._recorder.phase("aggregate"):
+                    while added < len(results) and (following := results[added]) is not None:
+                        total.add(following.weighted_total, len(blocks[added]))
+                        results[added] = replace(following, weighted_total=None)
+                        added += 1
                 busy += finished.seconds
                 done += len(block)
                 failed = tuple(update.client for update in trained.updates if isinstance(update, Failure))
@@ -115,21 +131,20 @@ class Collector:
                 for update in trained.updates:
                     if isinstance(update, Failure):
                         self._failed(update, plan.number)
-                sums[finished.index] = finished.outputs[-1] if sums_stay else trained.weighted_total
+                if sums_stay:
+                    sums[finished.index] = finished.outputs[-1]
                 if self._keeps:
                     returned = zip(block, trained.updates, finished.outputs[: len(block)], strict=True)
                     states |= {client: state for client, update, state in returned if isinstance(update, Update)}
         with self._recorder.phase("rows"):
-            updates, seconds = self._in_client_order(plan, blocks, [result for result in results if result is not None])
+            whole = [result for result in results if result is not None]
+            updates, seconds = self._in_client_order(plan, blocks, whole)
             rows = self._rows(plan, shared.nbytes, updates, seconds)
-        if self._config.method.traits.weighted_mean:
-            if sums_stay:
-                sums = [*map(self._pool.fetch, add_on_workers(sums, self._finished, f"round {plan.number}"))]
-                positions = [1] * len(sums)
-            else:
-                positions = [len(block) for block in blocks]
-            # Every block begins at a multiple of its size: their sums are nodes of the one tree over the clients.
-            updates = replace(updates, weighted_total=sum_of(sums, positions))
+        if sums_stay:
+            left = add_on_workers(sums, self._finished, f"round {plan.number}")
+            updates = replace(updates, weighted_total=sum_of([*map(self._pool.fetch, left)]))
+        elif weighted_mean:
+            updates = replace(updates, weighted_total=total.total())
         return Collected(updates, states, rows, busy)
 
     def _rows(

@@ -24,6 +24,7 @@ class InlinePool:
         self.recorder = OFF
         self._worker = worker
         self._seat = Seat(0, socket.gethostname(), os.getpid(), str(worker.device))
+        self.room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
         self.plan = f"clients run one after another in this process on {worker.device}"
 
     def share(self, value: Any) -> Any:

@@ -17,18 +17,30 @@ SHARED = 16
 """Neighbours share remote calls once every slot has so many clients."""
 
 
-def cut(clients: Sequence[int], slots: int, size: int = 0) -> list[list[int]]:
+RESULT_BYTES = 32 << 20
+"""A call takes no further clients when what these return is larger than this: all calls in flight have to fit."""
+
+
+def cut(clients: Sequence[int], slots: int, size: int = 0, bytes_each: int = 0) -> list[list[int]]:
     """Blocks of neighbouring clients, in order; each is one remote call.
 
     Sizes are powers of two that never grow, so that each block begins at a multiple of its size, as
     :class:`PairwiseSum` asks; only the last may be shorter. A call costs as much as a small visit, so the first are
     large, up to a quarter of a slot's clients; towards the end they shrink, to a sixteenth, so that slots end together
-    (guided self-scheduling, Polychronopoulos and Kuck 1987). ``size``: all of this size instead.
+    (guided self-scheduling, Polychronopoulos and Kuck 1987).
+
+    Args:
+        slots: how many calls run at a time.
+        size: all of this size instead.
+        bytes_each: what one client adds to a call's result.
     """
     count = len(clients)
     if not size and count < SHARED * slots:
         size = 1
     least, largest = _power(count // (SHARED * slots)), _power(count // (4 * slots))
+    if bytes_each:
+        largest = min(largest, _power(RESULT_BYTES // bytes_each))
+        least = min(least, largest)
     blocks, start = [], 0
     while start < count:
         step = size or max(least, min(largest, _power((count - start) // (2 * slots))))
@@ -116,6 +128,11 @@ class Pool(Protocol):
     @property
     def plan(self) -> str:
         """One line that says where clients run."""
+        ...
+
+    @property
+    def room(self) -> int:
+        """Bytes of results that may be held at a time without crowding out what else is in the pool's memory."""
         ...
 
     def share(self, value: Any) -> Any:

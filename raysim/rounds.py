@@ -6,7 +6,8 @@ import math
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from aggregators.means import sample_weights
 from raysim import checkpoint, schedule, seeds, tree
+from raysim.client_files import ClientFiles
 from raysim.collecting import Collected, Collector, RoundPlan
 from raysim.decomposition import decompose_round
 from raysim.errors import ConfigError, RaysimError, code_error
@@ -42,7 +44,7 @@ class State:
     server: Any
     round: int = 0
     epochs: int = 0
-    kept: dict[int, Any] = field(default_factory=dict)
+    kept: MutableMapping[int, Any] = field(default_factory=dict)
     """Handle of each client's kept state, by client."""
 
 
@@ -85,8 +87,11 @@ class Rounds:
                 f"the clients of {federation.name} have different inputs or classes. Set it to 0."
             )
         model = worker.model(0)
-        keeps = worker.first_state(0) is not None
-        self.collector = Collector(config, federation, pool, folder, observer, stopping, keeps, recorder)
+        kept = worker.first_state(0)
+        size = tree.nbytes(kept)
+        self.collector = Collector(
+            config, federation, pool, folder, observer, stopping, kept is not None, size, recorder
+        )
         model.reset()
         self.shared_parameter_count = model.shared_parameter_count
         with warnings.catch_warnings(record=True) as caught:
@@ -97,6 +102,9 @@ class Rounds:
                 self._note(str(warning.message))
         self._template = self.state.server
         self._saved_round = 0
+        self._files = ClientFiles()
+        self._changed: set[int] = set()
+        """Clients whose state is new since the last checkpoint."""
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -158,13 +166,17 @@ class Rounds:
             )
         aggregated = time.perf_counter()
         before = self.state
-        self.state = State(server, number, before.epochs + plan.local_epochs, {**before.kept, **collected.kept})
+        kept = ChainMap(collected.kept, before.kept)  # not a copy: that would cost all clients that were ever sampled
+        self.state = State(server, number, before.epochs + plan.local_epochs, kept)
         try:
             self._record(plan, messages, collected, context, (started, trained, aggregated))
         except BaseException:
             # A round without its rows never happened: a checkpoint of it would leave a hole in the tables.
             self.state = before
             raise
+        before.kept.update(collected.kept)
+        self.state.kept = before.kept
+        self._changed.update(collected.kept)
 
     def _record(
         self,
@@ -229,10 +241,19 @@ class Rounds:
         """Write a checkpoint of the last whole round."""
         if self.state.round == self._saved_round:
             return
-        kept = ((client, self.pool.fetch(handle)) for client, handle in sorted(self.state.kept.items()))
-        keep = self.config.engine.keep_checkpoints
-        checkpoint.save(self.folder.checkpoints, self.state.round, self.state.server, kept, {}, keep)
-        self._saved_round = self.state.round
+        state = self.state
+        checkpoint.save(
+            self.folder.checkpoints,
+            state.round,
+            state.server,
+            self._changed,
+            lambda client: self.pool.fetch(state.kept[client]),
+            {},
+            self.config.engine.keep_checkpoints,
+            self._files,
+        )
+        self._saved_round = state.round
+        self._changed.clear()
 
     def _save_on_the_way_out(self) -> None:
         """On the way out of a failure: keep the last whole round, and never hide the first error behind a second."""
@@ -251,10 +272,9 @@ class Rounds:
                 templates[task] = self.worker.first_state(client)
             return templates[task]
 
-        found = checkpoint.load(path, self._template, template)
-        kept = {client: self.pool.share(value) for client, value in found.kept.items()}
-        self.state = State(found.server, found.round, sum(self.intervals[: found.round]), kept)
-        self._saved_round = found.round
+        found = checkpoint.load(path, self._template, template, hold=self.pool.share)
+        self.state = State(found.server, found.round, sum(self.intervals[: found.round]), found.kept)
+        self._saved_round, self._files, self._changed = found.round, found.files, set()
         self.folder.truncate(found.round)
 
 

@@ -84,7 +84,7 @@ def participants(
     count = max(1, round(sampling_rate * joined))
     if count >= joined:
         return np.arange(joined, dtype=np.int64)
-    # Without shuffling numpy uses Floyd's method, which is linear in `count`; for more than a fiftieth of the
+    # Without shuffling numpy uses Floyd's method, which is linear in `count`; for more than a twentieth of a large
     # population it permutes that instead, which is linear in `count` as well.
     return np.sort(generator.choice(joined, count, replace=False, shuffle=False)).astype(np.int64, copy=False)
 

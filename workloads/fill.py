@@ -52,19 +52,6 @@ class Fill:
         return result
 
 
-def no_fill(clients: int) -> Fill:
-    """No copies for anyone."""
-    nothing = np.zeros(0, dtype=np.int64)
-    return Fill(
-        nothing,
-        np.zeros(clients + 1, dtype=np.int64),
-        nothing.astype(np.int16),
-        nothing.astype(np.int16),
-        nothing.astype(np.bool_),
-        0,
-    )
-
-
 def draw_fill(train: Partition, samples_per_client: int, padding: int, generator: np.random.Generator) -> Fill:
     """Copies that bring every client's training part to `samples_per_client` samples (FedRAD, section 4.2.2).
 

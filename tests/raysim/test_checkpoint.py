@@ -6,7 +6,6 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raysim import checkpoint, tree
+from raysim import checkpoint, state_files, tree
+from raysim.client_files import ClientFiles
 from raysim.errors import CheckpointError
 
 
@@ -39,7 +39,7 @@ FACTS = {"config": "abc", "epochs": 12}
 
 
 def save(folder: Path, round: int = 3, keep: int = 2, server: Any = SERVER) -> Path:
-    return checkpoint.save(folder, round, server, KEPT.items(), FACTS, keep)
+    return checkpoint.save(folder, round, server, KEPT, KEPT.__getitem__, FACTS, keep, ClientFiles())
 
 
 def load(path: Path) -> checkpoint.Checkpoint:
@@ -96,22 +96,23 @@ trees = st.recursive(
 def test_any_tree_comes_back_bit_for_bit(
     tmp_path_factory: pytest.TempPathFactory, server: Any, kept: list[Any]
 ) -> None:
-    path = checkpoint.save(tmp_path_factory.mktemp("c"), 1, server, enumerate(kept), {}, 1)
+    path = checkpoint.save(
+        tmp_path_factory.mktemp("c"), 1, server, range(len(kept)), kept.__getitem__, {}, 1, ClientFiles()
+    )
     loaded = checkpoint.load(path, server, lambda client: kept[client])
     assert tree.equal(loaded.server, server)
     assert tree.equal(loaded.kept, dict(enumerate(kept)))
 
 
 def test_clients_are_read_lazily_and_written_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(checkpoint, "SHARD_BYTES", 3000)
+    monkeypatch.setattr(state_files, "SHARD_BYTES", 3000)
     written_before: list[int] = []
 
-    def clients() -> Iterator[tuple[int, object]]:
-        for client in range(10):
-            written_before.append(len(list(tmp_path.glob("*/clients-*.safetensors"))))
-            yield client, Kept(np.full(125, client, np.float64))  # 1000 bytes: three in a shard
+    def state(client: int) -> object:
+        written_before.append(len(list(tmp_path.glob("*/clients-*.safetensors"))))
+        return Kept(np.full(125, client, np.float64))  # 1000 bytes: three in a shard
 
-    path = checkpoint.save(tmp_path, 1, SERVER, clients(), {}, 1)
+    path = checkpoint.save(tmp_path, 1, SERVER, range(10), state, {}, 1, ClientFiles())
     assert written_before == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert len(list(path.glob("clients-*.json"))) == 4
     kept = checkpoint.load(path, SERVER_TEMPLATE, lambda client: Kept(np.zeros(125))).kept
@@ -185,12 +186,13 @@ def test_a_kill_at_any_byte_leaves_the_last_good_one(
 def test_a_failing_client_state_leaves_nothing_behind(tmp_path: Path) -> None:
     save(tmp_path, 1)
 
-    def clients() -> Iterator[tuple[int, object]]:
-        yield 0, Kept(np.zeros(2))
-        raise ConnectionError("actor lost")
+    def state(client: int) -> object:
+        if client:
+            raise ConnectionError("actor lost")
+        return Kept(np.zeros(2))
 
     with pytest.raises(ConnectionError, match="actor lost"):  # not mistaken for a full disk, although an OSError
-        checkpoint.save(tmp_path, 2, SERVER, clients(), FACTS, 1)
+        checkpoint.save(tmp_path, 2, SERVER, range(2), state, FACTS, 1, ClientFiles())
     assert [path.name for path in tmp_path.iterdir()] == ["round-000001"]
 
 
@@ -290,10 +292,11 @@ def test_a_real_limit_on_file_size(tmp_path: Path) -> None:
     save(tmp_path, 1)
     script = (
         "import resource, sys, numpy, pathlib\n"
-        "from raysim import checkpoint, errors\n"
+        "from raysim import checkpoint, client_files, errors\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
         "try:\n"
-        "    checkpoint.save(pathlib.Path(sys.argv[1]), 2, numpy.zeros(9000), [], {}, 1)\n"
+        "    files = client_files.ClientFiles()\n"
+        "    checkpoint.save(pathlib.Path(sys.argv[1]), 2, numpy.zeros(9000), [], dict, {}, 1, files)\n"
         "except errors.CheckpointError as error:\n"
         "    sys.exit(f'refused: {error}')\n"
     )
@@ -325,5 +328,5 @@ def test_pickle_is_never_loaded(tmp_path: Path, name: str) -> None:
     with pytest.raises(CheckpointError, match="is damaged in"):
         load(path)
     assert not (tmp_path / "sprung").exists()
-    for module in (checkpoint, tree):
+    for module in (checkpoint, state_files, tree):
         assert "import pickle" not in Path(str(module.__file__)).read_text()

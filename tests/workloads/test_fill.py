@@ -6,7 +6,7 @@ import torch
 
 from workloads.augment import crop_and_flip_with
 from workloads.errors import WorkloadError
-from workloads.fill import CHUNK, Fill, draw_fill, no_fill
+from workloads.fill import CHUNK, Fill, draw_fill
 from workloads.partition import Partition
 
 
@@ -68,9 +68,7 @@ def test_real_samples_are_not_thrown_away() -> None:
     assert draw_fill(two_clients(), 3, 1, np.random.default_rng(0)).size(1) == 0
 
 
-def test_no_fill_and_pooling() -> None:
-    images = np.zeros((8, 2, 2, 1), dtype=np.uint8)
-    assert no_fill(2).copies(images, 1).shape == (0, 2, 2, 1)
+def test_pooling() -> None:
     fill = draw_fill(two_clients(), 5, 1, np.random.default_rng(0))
     assert fill.pooled().size(0) == 6
     assert np.array_equal(fill.pooled().sources_of(0), fill.sources)

@@ -12,6 +12,7 @@ from workloads.data import ClientData, Task
 from workloads.fill import Fill
 from workloads.manifest import client_table
 from workloads.partition import Integers, Partition
+from workloads.views import Views
 
 if TYPE_CHECKING:
     import pandas
@@ -36,10 +37,10 @@ class ImageFederation:
     labels: Integers
     test_images: NDArray[np.uint8]
     test_labels: Integers
-    train: Partition
-    local_test: Partition
+    train: Partition | Views
+    local_test: Partition | Views
     local_test_is_global: bool
-    fill: Fill
+    fill: Fill | None
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
     augment_padding: int
@@ -57,7 +58,7 @@ class ImageFederation:
         return Task((channels, height, width), len(self.class_names))
 
     def samples(self, client: int) -> int:
-        return self.train.size(client) + self.fill.size(client)
+        return self.train.size(client) + (self.fill.size(client) if self.fill else 0)
 
     def test_samples(self, client: int) -> int:
         return self.local_test.size(client)
@@ -66,9 +67,11 @@ class ImageFederation:
         return str(self.client_names[client]) if len(self.client_names) else f"client {client}"
 
     def client(self, client: int, device: str) -> ClientData:
-        own, sources = self.train.of(client), self.fill.sources_of(client)
-        images = np.concatenate([self.images[own], self.fill.copies(self.images, client)])
-        labels = np.concatenate([self.labels[own], self.labels[sources]])
+        own = self.train.of(client)
+        images, labels = self.images[own], self.labels[own]
+        if self.fill:
+            images = np.concatenate([images, self.fill.copies(self.images, client)])
+            labels = np.concatenate([labels, self.labels[self.fill.sources_of(client)]])
         tested = self.local_test.of(client)
         if self.local_test_is_global:
             test_images, test_labels = self.test_images[tested], self.test_labels[tested]
@@ -90,16 +93,20 @@ class ImageFederation:
             client_names=np.array(["all clients"]),
             train=self.train.pooled(),
             local_test=self.local_test.pooled(),
-            fill=self.fill.pooled(),
+            fill=self.fill.pooled() if self.fill else None,
         )
 
     def manifest(self) -> pandas.DataFrame:
-        copies = np.diff(self.fill.offsets)
+        clients = range(self.clients)
+        own = [self.train.of(client) for client in clients]
+        copied = [self.fill.sources_of(client) if self.fill else own[client][:0] for client in clients]
+        copies = np.array([len(sources) for sources in copied], dtype=np.int64)
+        sizes = np.array([len(indices) for indices in own], dtype=np.int64)
         return client_table(
             self,
-            [self.client_name(client) for client in range(self.clients)],
-            np.concatenate([self.train.owners, np.repeat(np.arange(self.clients), copies)]),
-            self.labels[np.concatenate([self.train.indices, self.fill.sources])],
+            [self.client_name(client) for client in clients],
+            np.concatenate([np.repeat(clients, sizes), np.repeat(clients, copies)]),
+            self.labels[np.concatenate([*own, *copied])],
             copies,
         )
 

@@ -12,9 +12,10 @@ from numpy.typing import NDArray
 from workloads import partition
 from workloads.data import Stream
 from workloads.errors import WorkloadError
-from workloads.fill import draw_fill, no_fill
+from workloads.fill import draw_fill
 from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.partition import Partition
+from workloads.views import Views, views
 
 if TYPE_CHECKING:
     from workloads.images.archive import ImageSet
@@ -29,17 +30,19 @@ class ImageOptions(ABC):
     clients: int = field(
         default=10, metadata={"help": "number of clients (partition=sites: ignored, one a site)", "low": 1}
     )
-    partition: Literal["iid", "dirichlet", "shards", "quantity", "sites"] = field(
+    partition: Literal["iid", "dirichlet", "shards", "quantity", "sites", "views"] = field(
         default="dirichlet",
         metadata={
             "help": "split of the training images: iid; dirichlet (label skew); shards (a fixed number of classes a "
-            "client); quantity (skewed sizes); sites (the real sites of an npz file)"
+            "client); quantity (skewed sizes); sites (the real sites of an npz file); views (label skew, samples "
+            "drawn for each client by itself, so that any number of clients may exist; clients overlap)"
         },
     )
     alpha: float = field(
         default=0.5,
         metadata={
-            "help": "concentration of the Dirichlet distribution, for dirichlet and quantity; smaller is more skewed",
+            "help": "concentration of the Dirichlet distribution, for dirichlet, quantity and views; smaller is more "
+            "skewed",
             "low": 0.0,
             "low_open": True,
             "source": "Hsu et al. 2019, arXiv 1909.06335",
@@ -51,7 +54,13 @@ class ImageOptions(ABC):
     )
     min_samples: int = field(
         default=10,
-        metadata={"help": "least samples of a client, before its local test set is cut off (not for sites)", "low": 1},
+        metadata={
+            "help": "least samples of a client, before its local test set is cut off (not for sites and views)",
+            "low": 1,
+        },
+    )
+    view_samples: int = field(
+        default=50, metadata={"help": "samples of a client, its local test set among them, for views", "low": 1}
     )
     test_share: float = field(
         default=0.2,
@@ -90,18 +99,13 @@ class ImageOptions(ABC):
         if self.limit:
             images = images.first(self.limit)
         try:
-            whole, client_names = self._split(images, stream("partition"))
+            train, local_test, client_names = self._parts(images, stream)
         except WorkloadError as error:
             limited = f" (limit = {self.limit} keeps {len(images.labels)} training images)" if self.limit else ""
             raise WorkloadError(f"{images.name}: {error}{limited}") from error
-        shared_test = self.partition == "sites" and images.test_sites is not None
-        if shared_test:
-            train, local_test = whole, _tests_of_sites(images, client_names)
-        else:
-            train, local_test = partition.cut(whole, self.test_share, stream("local_test"))
         padding = max(1, images.images.shape[1] // 8)
-        fill = no_fill(train.clients)
-        if self.samples_per_client:
+        fill = None
+        if isinstance(train, Partition) and self.samples_per_client:
             fill = draw_fill(train, self.samples_per_client, padding, stream("fill"))
         mean, deviation = channel_statistics(images.images)
         return ImageFederation(
@@ -115,12 +119,31 @@ class ImageOptions(ABC):
             test_labels=images.test_labels,
             train=train,
             local_test=local_test,
-            local_test_is_global=shared_test,
+            local_test_is_global=self._shares_test(images),
             fill=fill,
             mean=mean,
             deviation=deviation,
             augment_padding=padding if self.augment == "crop_flip" else 0,
         )
+
+    def _shares_test(self, images: ImageSet) -> bool:
+        """Whether clients are tested on parts of the global test set."""
+        return self.partition == "sites" and images.test_sites is not None
+
+    def _parts(self, images: ImageSet, stream: Stream) -> tuple[Partition | Views, Partition | Views, NDArray[np.str_]]:
+        """(training parts, local tests, name of each client or an empty array)."""
+        if self.partition == "views":
+            if self.samples_per_client:
+                raise WorkloadError(
+                    f"samples_per_client = {self.samples_per_client} fills up the clients of a split, and views are "
+                    "none; set view_samples instead, and samples_per_client to 0"
+                )
+            options = (self.clients, self.alpha, self.view_samples, self.test_share)
+            return *views(images.labels, *options, stream("partition")), np.zeros(0, dtype=np.str_)
+        whole, client_names = self._split(images, stream("partition"))
+        if self._shares_test(images):
+            return whole, _tests_of_sites(images, client_names), client_names
+        return *partition.cut(whole, self.test_share, stream("local_test")), client_names
 
     def _split(self, images: ImageSet, generator: np.random.Generator) -> tuple[Partition, NDArray[np.str_]]:
         """(partition of the training images, name of each client or an empty array)."""

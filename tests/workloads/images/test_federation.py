@@ -89,6 +89,21 @@ def test_every_training_image_is_somewhere_once(stream: Stream, kind: Any, stric
     assert sorted(seen) == list(range(100))
 
 
+def test_views_of_a_population_larger_than_the_data(stream: Stream, strict: None) -> None:
+    federation = frozen(Numbered(clients=10**6, partition="views", view_samples=10, alpha=1e6).load(stream))
+    assert federation.clients == 10**6
+    assert len(pickle.dumps(federation)) < 20_000
+    client = federation.client(999_999, "cpu")
+    assert numbers(client.train, federation) == federation.train.of(999_999).tolist()
+    assert numbers(client.test, federation) == federation.local_test.of(999_999).tolist()
+    assert (client.samples, len(client.test)) == (8, 2) == (federation.samples(5), federation.test_samples(5))
+    assert federation.client_name(999_999) == "client 999999"
+    pooled = federation.pooled().client(0, "cpu")
+    assert sorted(numbers(pooled.train, federation) + numbers(pooled.test, federation)) == list(range(100))
+    with pytest.raises(WorkloadError, match=r"numbered: samples_per_client = 20 .* set view_samples instead"):
+        Numbered(partition="views", samples_per_client=20).load(stream)
+
+
 def test_global_test_is_a_slice(stream: Stream, strict: None) -> None:
     federation = frozen(Numbered().load(stream))
     assert numbers(federation.global_test(5, 9, "cpu"), federation) == [205, 206, 207, 208]
@@ -135,6 +150,15 @@ def test_manifest_counts_what_clients_hold(stream: Stream) -> None:
         assert row["filled"] == 70 - federation.train.size(int(str(number)))
     assert table["test_samples"].sum() + len(federation.train.indices) == 100
     assert table.attrs == {"workload": "numbered", "synthetic": False, "class_names": ["0", "1", "2", "3", "4"]}
+
+
+def test_manifest_counts_what_views_hold(stream: Stream) -> None:
+    federation = Numbered(clients=3, partition="views", view_samples=20).load(stream)
+    table = federation.manifest()
+    for client in range(3):
+        labels = np.bincount(federation.train.of(client) % 5, minlength=5)
+        assert table.loc[client, [f"class_{label}" for label in range(5)]].tolist() == labels.tolist()
+    assert table[["samples", "test_samples", "filled"]].to_numpy().tolist() == [[16, 4, 0]] * 3
 
 
 def test_pickle_holds_each_image_once(stream: Stream) -> None:

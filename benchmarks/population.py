@@ -1,0 +1,225 @@
+"""What grows with the number of clients: tables for docs/scale.md.
+
+    python -m benchmarks.population sizes      # 10³ to 10⁶ clients that exist, 100 of them a round
+    python -m benchmarks.population states     # clients' states larger than the object store
+    python -m benchmarks.population updates    # a round's updates larger than the object store
+
+Every run is a process of its own on a local Ray of its own (two actors, no dashboard). Memory is the peak of all its
+processes as the sum of their proportional set sizes; seconds a round are medians over rounds without evaluation and
+without the first. The data are views of scikit-learn's digits unless ``--set`` says otherwise:
+``--set method.name=fedbn model.name=mobilenet``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import pickle
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from benchmarks.memory import descendants, proportional_set_size
+
+BASE: dict[str, Any] = {
+    "workload.name": "digits",
+    "workload.partition": "views",
+    "model.name": "mlp",
+    "schedule.local_epochs": 1,
+    "engine.actors": 2,
+    "engine.dashboard": False,
+    "evaluation.every": 1000,
+}
+MEBIBYTE = 1 << 20
+
+
+class Watch:
+    """An observer that notes when the first round began."""
+
+    def __init__(self) -> None:
+        self.began = 0.0
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *arguments: None
+
+    def round_started(self, *arguments: Any) -> None:
+        self.began = self.began or time.perf_counter()
+
+
+def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
+    """One run in this process."""
+    import torch  # noqa: F401 - its start is not ours
+
+    from raysim.config import build
+    from raysim.simulation import load_federation, run
+    from workloads.parallel import Sequential
+
+    config = build([options])
+    started = time.perf_counter()
+    federation = load_federation(config, Sequential())
+    measured: dict[str, Any] = {"load": time.perf_counter() - started, "pickled": len(pickle.dumps(federation))}
+    measured["engine"] = _engine_seconds(config, federation, Path(options["output"] + "-engine"))
+    if config.engine.backend == "ray" and store:
+        import ray
+
+        ray.init(
+            num_cpus=2,
+            include_dashboard=False,
+            log_to_driver=False,
+            logging_level="ERROR",
+            object_store_memory=store,
+            object_spilling_directory=spill,
+        )
+    started, watch = time.perf_counter(), Watch()
+    result = run(config, observer=watch)
+    rounds = result.rounds
+    plain = rounds[rounds["accuracy"].isna()].iloc[1:]
+    measured["first"] = watch.began - started
+    for name in ("train", "aggregate", "round"):
+        measured[name] = float(plain[f"seconds_{name}"].median())
+    measured["digest"] = _digest(result.folder)
+    return measured
+
+
+def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
+    """From the loaded data to the plan of the first round, without Ray and after one model was built."""
+    from raysim.collecting import Stopped
+    from raysim.observer import Silent
+    from raysim.results import RunFolder
+    from raysim.rounds import Rounds
+    from raysim.simulation import inline_pool
+    from raysim.worker import Worker
+
+    Worker(config, federation).model(0)
+    folder = RunFolder.create(path, "", {})
+    started = time.perf_counter()
+    rounds = Rounds(
+        config,
+        federation,
+        Worker(config, federation),
+        inline_pool(config)(federation, 1),
+        folder,
+        Silent(),
+        lambda: True,
+    )
+    try:
+        rounds.run()  # plans, makes all jobs, and is stopped before the first of them
+    except Stopped:
+        return time.perf_counter() - started
+    raise RuntimeError("the run was not stopped")
+
+
+def _digest(folder: Path) -> str:
+    """Of everything that a run computed: losses of every visit, and the newest states."""
+    from raysim import checkpoint
+    from raysim.results import comparable, load_result
+
+    latest = checkpoint.latest(folder / "checkpoints")
+    assert latest is not None
+    found = hashlib.sha256(comparable(load_result(folder).clients).to_csv().encode())
+    for path in sorted(latest.glob("*.safetensors")):
+        found.update(path.read_bytes())
+    return found.hexdigest()[:12]
+
+
+def measure(options: dict[str, Any], store: int = 0) -> dict[str, Any]:
+    """A run in a process of its own, with its peak memory and the most that it had on the disk by spilling."""
+    with tempfile.TemporaryDirectory(dir=Path.cwd(), prefix=".population-") as folder:
+        spill = Path(folder) / "spill"
+        spill.mkdir()
+        options = BASE | options | {"output": f"{folder}/run"}
+        command = [sys.executable, "-m", "benchmarks.population", "--child", json.dumps(options)]
+        command += ["--store", str(store), "--spill", str(spill)]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
+        peak, spilled = 0, 0
+        output: list[str] = []
+        reader = threading.Thread(target=lambda: output.extend(running.stdout or ()))
+        reader.start()
+        while running.poll() is None:
+            peak = max(peak, sum(proportional_set_size(process) for process in descendants(running.pid)))
+            spilled = max(spilled, _bytes_in(spill))
+            time.sleep(0.5)
+        reader.join()
+        if running.returncode:
+            raise SystemExit(f"{options}: exit {running.returncode}")
+        found: dict[str, Any] = json.loads(output[-1])
+        return found | {"peak": peak * 1024, "spilled": spilled}
+
+
+def _bytes_in(folder: Path) -> int:
+    total = 0
+    for path in folder.rglob("*"):
+        try:
+            total += path.stat().st_size if path.is_file() else 0
+        except OSError:  # just removed
+            continue
+    return total
+
+
+def sizes(options: dict[str, Any], populations: list[int], sampled: int) -> None:
+    print(
+        "| clients | federation | load | engine | Ray start to first round | round | peak memory |\n"
+        + "|---:" * 7
+        + "|"
+    )
+    for clients in populations:
+        one = {"workload.clients": clients, "schedule.sampling_rate": sampled / clients, "schedule.rounds": 30}
+        found = measure(one | options)
+        print(
+            f"| {clients:,} | {found['pickled'] / 1024:.0f} KiB | {found['load']:.2f} s "
+            f"| {found['engine'] * 1000:.0f} ms | {found['first']:.1f} s | {found['round'] * 1000:.0f} ms "
+            f"| {found['peak'] / MEBIBYTE:.0f} MiB |",
+            flush=True,
+        )
+
+
+def overflow(options: dict[str, Any], stores: list[int]) -> None:
+    print("| object store | round | of it aggregation | peak memory | spilled | digest |\n" + "|---:" * 6 + "|")
+    for store in stores:
+        found = measure(options | ({} if store else {"engine.backend": "inline"}), store)
+        name = f"{store / MEBIBYTE:.0f} MiB" if store else "in this process"
+        print(
+            f"| {name} | {found['round']:.2f} s | {found['aggregate']:.2f} s | {found['peak'] / MEBIBYTE:.0f} MiB "
+            f"| {found['spilled'] / MEBIBYTE:.0f} MiB | {found['digest']} |",
+            flush=True,
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("what", nargs="?", choices=("sizes", "states", "updates"))
+    parser.add_argument("--populations", type=int, nargs="+", default=[10**3, 10**4, 10**5, 10**6])
+    parser.add_argument("--sampled", type=int, default=100, help="clients of a round, for sizes")
+    parser.add_argument("--stores", type=int, nargs="+", default=[80, 2048, 0], help="MiB; 0: without Ray")
+    parser.add_argument("--set", nargs="*", default=[], metavar="OPTION=VALUE", help="over the run's options")
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    parser.add_argument("--store", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--spill", default="", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child:
+        print(json.dumps(child(json.loads(asked.child), asked.store, asked.spill)))
+        return
+    extra = {name: yaml.safe_load(value) for name, _, value in (pair.partition("=") for pair in asked.set)}
+    if asked.what == "sizes":
+        sizes({"method.name": "fedavg"} | extra, asked.populations, asked.sampled)
+        return
+    # 77 thousand values, 0.3 MB: a thousand of them are four times the smaller store, as 9 MB are of one of 2 GiB.
+    options = {"workload.clients": 1000, "schedule.rounds": 5}
+    if "model.name" not in extra:
+        options["model.hidden"] = 1024
+    if asked.what == "states":
+        options |= {"method.name": "local", "engine.checkpoint_every": 3}
+    else:
+        options |= {"method.name": "fedld"}
+    overflow(options | extra, [store * MEBIBYTE for store in asked.stores])
+
+
+if __name__ == "__main__":
+    main()

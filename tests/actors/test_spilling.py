@@ -1,0 +1,70 @@
+"""States and updates that are larger than the object store: Ray moves states to the disk, updates wait in a file."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from raysim.config import RunConfig, build, to_yaml
+from raysim.simulation import run
+
+sys.path.insert(0, str(Path(__file__).parent))
+from conftest import fingerprint
+
+CLIENTS = 60
+SCRIPT = """
+import sys
+from pathlib import Path
+import ray, yaml
+from raysim.config import from_dict
+from raysim.observer import Silent
+from raysim.simulation import run
+
+class Watch(Silent):
+    def round_finished(self, row):
+        spilled = sum(path.stat().st_size for path in Path(sys.argv[1]).rglob("*") if path.is_file())
+        print("spilled", spilled, flush=True)
+
+ray.init(
+    num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=80 << 20,
+    object_spilling_directory=sys.argv[1],
+)
+for path in sys.argv[2:]:
+    run(from_dict(yaml.safe_load(Path(path).read_text())), observer=Watch())
+"""
+
+
+def config(method: str, folder: Path, **options: object) -> RunConfig:
+    """614 thousand values, 2.5 MB a client: 147 MB in all."""
+    base: dict[str, object] = {
+        "method.name": method,
+        "workload.name": "digits",
+        "workload.partition": "views",
+        "workload.clients": CLIENTS,
+        "workload.view_samples": 5,
+        "model.name": "mlp",
+        "model.hidden": 8192,
+        "schedule.rounds": 2,
+        "schedule.local_epochs": 1,
+        "evaluation.every": 2,
+        "engine.checkpoint_every": 1,
+        "output": str(folder),
+    }
+    return build([base | options])
+
+
+def test_a_small_object_store_changes_nothing(tmp_path: Path) -> None:
+    methods = ("local", "fedld")
+    paths = []
+    for method in methods:
+        paths.append(tmp_path / f"{method}.yaml")
+        paths[-1].write_text(to_yaml(config(method, tmp_path / f"{method}-ray")))
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path / "spill"), *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    spilled = [int(line.split()[1]) for line in done.stdout.splitlines() if line.startswith("spilled")]
+    assert max(spilled[:2]) > 10 << 20
+    for method in methods:
+        inline = run(config(method, tmp_path / f"{method}-inline", **{"engine.backend": "inline"}))
+        assert fingerprint(tmp_path / f"{method}-ray") == fingerprint(inline.folder)

@@ -1,0 +1,105 @@
+"""Clients as views of a data set: which samples a client has is drawn when it is asked for, and stored nowhere.
+
+A split hands every sample to one client, so it has an entry for each, and no more clients than samples. Views cost
+nothing for a client that exists, so that a population of millions fits a data set of any size; samples repeat among
+clients instead.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.errors import WorkloadError
+from workloads.partition import Integers, Partition
+
+
+@dataclass(frozen=True, eq=False)
+class Views:
+    """Client k owns `each` distinct samples, drawn from (key, k) alone: its class shares ~ Dirichlet(alpha), its
+    samples uniformly from their classes. Class c's samples are `pool[bounds[c]:bounds[c + 1]]`: int64 arrays of length
+    samples and classes + 1. Two views with one key but another `part` draw by the same shares."""
+
+    pool: Integers
+    bounds: Integers
+    clients: int
+    each: int
+    alpha: float
+    key: int
+    part: int
+
+    def size(self, client: int) -> int:
+        self._check(client)
+        return self.each
+
+    def of(self, client: int) -> Integers:
+        """The client's indices, ascending."""
+        self._check(client)
+        sizes = np.diff(self.bounds)
+        shares = np.random.default_rng((self.key, client)).dirichlet(np.full(len(sizes), self.alpha))
+        generator = np.random.default_rng((self.key, client, 1 + self.part))
+        counts = _fitting(generator.multinomial(self.each, shares), sizes)
+        chosen = [
+            self.pool[start + generator.choice(size, count, replace=False, shuffle=False)]
+            for start, size, count in zip(self.bounds, sizes, counts, strict=False)
+            if count
+        ]
+        return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, np.int64)
+
+    def pooled(self) -> Partition:
+        """All samples that clients draw from as one client; of a small population it may hold some that nobody has."""
+        return Partition(np.sort(self.pool), np.array([0, len(self.pool)]))
+
+    def _check(self, client: int) -> None:
+        if not 0 <= client < self.clients:
+            raise IndexError(f"client {client} of {self.clients} views")
+
+
+def views(
+    labels: Integers, clients: int, alpha: float, samples: int, test_share: float, generator: np.random.Generator
+) -> tuple[Views, Views]:
+    """(train, local test) of clients with `samples` samples each, a `test_share` (rounded) of which is for its test.
+
+    A `test_share` of every class, at random, is set aside for local tests, so that what one client is tested on no
+    other trains on. A client with two samples or more has at least one on both sides; a single one is for training.
+
+    Work and memory do not depend on `clients`.
+
+    Args:
+        labels: int64 [N] of the data set.
+
+    Raises:
+        WorkloadError: a client would need more samples than its side of the data set has.
+    """
+    tests = min(max(int(samples * test_share + 0.5), 1), samples - 1)
+    train_pool, test_pool = [], []
+    for label in np.unique(labels):
+        members = generator.permutation(np.flatnonzero(labels == label))
+        aside = min(max(int(len(members) * test_share + 0.5), 1), len(members) - 1)
+        test_pool.append(members[:aside])
+        train_pool.append(members[aside:])
+    key = int(generator.integers(2**63))
+    made = []
+    for part, (pools, each) in enumerate(((train_pool, samples - tests), (test_pool, tests))):
+        available = sum(len(members) for members in pools)
+        if each > available:
+            raise WorkloadError(
+                f"a view of {each} {('training', 'test')[part]} samples is larger than the {available} that there are; "
+                f"lower view_samples ({samples}), or take more images"
+            )
+        bounds = np.concatenate([[0], np.cumsum([len(members) for members in pools])]).astype(np.int64)
+        made.append(Views(np.concatenate(pools), bounds, clients, each, alpha, key, part))
+    return made[0], made[1]
+
+
+def _fitting(counts: Integers, sizes: Integers) -> Integers:
+    """The counts cut down to the classes' sizes; what is cut goes to the classes with most samples left."""
+    fitting: NDArray[np.int64] = np.minimum(counts, sizes)
+    surplus = int(counts.sum() - fitting.sum())
+    for label in np.argsort(fitting - sizes, kind="stable") if surplus else ():
+        more = min(surplus, int(sizes[label] - fitting[label]))
+        fitting[label] += more
+        surplus -= more
+    return fitting
