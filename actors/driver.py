@@ -69,9 +69,12 @@ class DriverActor:
         folder: its run folder, which exists.
     """
 
+    _name = "driver"  # Ray also asks for it where __init__ could not be called
+
     def __init__(self, config: Any, folder: str) -> None:
         self._config = config
         self._folder = Path(folder)
+        self._name = f"driver of {self._folder.name}"
         self._events = EventLog()
         self._stop = threading.Event()
 
@@ -97,7 +100,7 @@ class DriverActor:
 
     def __repr__(self) -> str:
         """What Ray's pages and logs call it."""
-        return f"driver of {self._folder.name}"
+        return self._name
 
     @ray.method(concurrency_group="watch")
     def events(self, position: int, timeout: float = 1.0) -> list[tuple[str, tuple[Any, ...]]]:
