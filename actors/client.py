@@ -29,16 +29,12 @@ class ClientActor:
         slot: its place in the pool.
     """
 
-<<<<<<< HEAD
+    _name = "client-actor"  # Ray also asks for it where __init__ could not be called
+
     def __init__(self, threads: int, slot: int) -> None:
         # Before torch is imported, so that no pool of threads is ever larger than asked for. Not by a runtime_env:
         # that would need a process of its own kind, where Ray may have a fresh one at hand.
         os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(threads)
-=======
-    _name = "client-actor"  # Ray also asks for it where __init__ could not be called
-
-    def __init__(self, config: Any, federation: Any, threads: int, slot: int) -> None:
->>>>>>> ddad7df (An actor that could not start has a name too)
         import threadpoolctl
         import torch
 
@@ -47,7 +43,7 @@ class ClientActor:
         threadpoolctl.threadpool_limits(threads)
         torch.set_num_threads(threads)
         node = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
-<<<<<<< HEAD
+        self._name = actor_name(slot)
         self._seat = Seat(slot, node, os.getpid(), "cpu")
 
     def prepare(self, config: Any, federation: Any) -> None:
@@ -62,10 +58,6 @@ class ClientActor:
         self._worker = Worker(config, federation, "cuda" if config.engine.gpus_per_client else "cpu")
         if config.engine.gpus_per_client:
             self._seat = replace(self._seat, device=f"cuda:{ray.get_gpu_ids()[0]}")
-=======
-        self._name = actor_name(slot)
-        self._seat = Seat(slot, node, os.getpid(), device)
->>>>>>> ddad7df (An actor that could not start has a name too)
 
     def run(self, task: Any, *inputs: Any) -> Any:
         """Do one task; its result with its start, the busy seconds and the seat, then the states it returns, apart."""

@@ -9,7 +9,8 @@ whenever the engine calls it. So the stages need nothing from the engine but the
 - *launching*: from the start of the process until the config is sent to the driver, which is right after Ray is up;
 - *driver up*: until the driver's process has it; *data*: until the driver has torch, the data, a model and the server's
   first state; *round 1*: until the first message is made; *first step*: until a client's ``train`` is called, with its
-  model and data at hand. Beside these, on the way: *actors up*, when the last client actor of round 1 has the config.
+  model and data at hand. Beside these, on the way: *actors up*, when the last client actor of round 1 has torch,
+  the config and the data.
 - *results*: from the last aggregation to the report; *exit*: from there to the end of the process.
 
 In the same turn, as what nobody can go below: ``ray.init`` and ``import torch`` alone, each in a process of its own.

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from raysim.tree import Array
 
 ALIGNMENT = 64
+SEGMENT = 1 << 30
+"""Bytes of the file that are mapped at a time: every mapping holds a file descriptor, of which there are few."""
 
 
 class Landing:
@@ -35,6 +37,9 @@ class Landing:
     def __init__(self, room: int, folder: Path) -> None:
         self._room, self._folder = room, folder
         self._file: Any = None
+        self._mapped: Any = None
+        self._start, self._position, self._stop = 0, 0, 0
+        """Of the segment that is mapped: where it begins, where the next array goes, and where it ends."""
 
     def take(self, result: Any) -> Any:
         """The result (a state tree), which may hold read-only arrays in place of its own.
@@ -57,26 +62,28 @@ class Landing:
             ) from error
 
     def _moved(self, result: Any) -> Any:
+        leaves = tree.leaves(result)
+        needed = sum(leaf.nbytes + ALIGNMENT for _, leaf in leaves if isinstance(leaf, np.ndarray))
+        if self._mapped is None or needed > self._stop - self._position:
+            self._map(max(SEGMENT, -(-needed // mmap.ALLOCATIONGRANULARITY) * mmap.ALLOCATIONGRANULARITY))
+        return tree.map_arrays(result, self._move)
+
+    def _map(self, length: int) -> None:
+        """Another segment of the file, which takes no room on the disk yet."""
         if self._file is None:
-            self._file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115 - lives as long as this object
-        file, page = self._file, mmap.ALLOCATIONGRANULARITY
-        start = -(-file.seek(0, os.SEEK_END) // page) * page
-        file.seek(start)
-        places: list[int] = []
+            self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - as long as this object
+        self._start = self._position = self._stop
+        self._stop += length
+        self._file.truncate(self._stop)
+        self._mapped = mmap.mmap(self._file.fileno(), length, access=mmap.ACCESS_READ, offset=self._start)
 
-        def write(array: Array) -> None:
-            # Written with system calls, not through the mapping, where a full disk would kill the process.
-            places.append(file.seek(-file.tell() % ALIGNMENT, os.SEEK_CUR) - start)
-            file.write(np.ascontiguousarray(array).reshape(-1).view(np.uint8))
-
-        tree.map_arrays(result, write)
-        file.write(bytes(1))  # nothing cannot be mapped
-        file.flush()
-        mapped = mmap.mmap(file.fileno(), file.tell() - start, access=mmap.ACCESS_READ, offset=start)
-        following = iter(places)
-
-        def read(array: Array) -> Array:
-            found: Array = np.frombuffer(mapped, array.dtype, array.size, next(following)).reshape(array.shape)
-            return found
-
-        return tree.map_arrays(result, read)
+    def _move(self, array: Array) -> Array:
+        # Written with system calls, not through the mapping, where a full disk would kill the process.
+        content = memoryview(np.ascontiguousarray(array).reshape(-1).view(np.uint8).data)
+        start = self._position
+        while len(content):
+            written = os.pwrite(self._file.fileno(), content, self._position)
+            content, self._position = content[written:], self._position + written
+        self._position += -self._position % ALIGNMENT
+        found = np.frombuffer(self._mapped, array.dtype, array.size, start - self._start)
+        return found.reshape(array.shape)

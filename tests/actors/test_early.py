@@ -63,7 +63,7 @@ def test_they_make_room_for_tasks_and_are_started_again() -> None:
     three = config(model__name="logistic", workload__clients=3)
     early = EarlyActors(three)
     before = list(early._actors)
-    assert RayParallel(make_room=early.dismiss)(abs, [1, -2], "numbers") == [1, 2]
+    assert RayParallel(make_room=early.dismiss)(lambda number: number + 1, [1, 2], "numbers") == [2, 3]
     pool = early.pool(load_federation(three, sequential), useful=3)
     try:
         assert pool.slots == 3 and all(dead(actor) for actor in before)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gc
+import mmap
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
+from raysim import landing as landing_module
 from raysim import tree
 from raysim.errors import ResultsError
 from raysim.landing import ALIGNMENT, Landing
@@ -25,12 +27,18 @@ CONTENT = st.one_of(
 
 
 @settings(deadline=None, max_examples=40)
-@given(results=st.lists(st.dictionaries(st.text(), CONTENT, max_size=4), max_size=5), room=st.integers(0, 200))
+@given(
+    results=st.lists(st.dictionaries(st.text(), CONTENT, max_size=4), max_size=5),
+    room=st.integers(0, 200),
+    pages=st.integers(1, 3),
+)
 def test_every_result_comes_back_with_its_bits(
-    tmp_path_factory: pytest.TempPathFactory, results: list[dict[str, object]], room: int
+    tmp_path_factory: pytest.TempPathFactory, results: list[dict[str, object]], room: int, pages: int
 ) -> None:
-    landing = Landing(room, tmp_path_factory.mktemp("run"))
-    taken = [landing.take(result) for result in results]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(landing_module, "SEGMENT", pages * mmap.ALLOCATIONGRANULARITY)
+        landing = Landing(room, tmp_path_factory.mktemp("run"))
+        taken = [landing.take(result) for result in results]
     for result, found in zip(results, taken, strict=True):
         assert tree.equal(found, result)
         for _, leaf in tree.leaves(found):
@@ -60,3 +68,20 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     landing = Landing(0, tmp_path / "absent")
     with pytest.raises(ResultsError, match=r"absent: the updates of this round do not fit .*--sampling_rate"):
         landing.take({"x": np.zeros(3)})
+
+
+def test_many_results_hold_few_file_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landing_module, "SEGMENT", 1 << 20)
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    landing = Landing(0, tmp_path)
+    results = [{"x": np.full(25_000, k, np.float32)} for k in range(40)]  # 4 MB
+    taken = [landing.take(result) for result in results]
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before + 6
+    assert tree.equal(taken, results)
+
+
+def test_a_result_larger_than_a_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(landing_module, "SEGMENT", mmap.ALLOCATIONGRANULARITY)
+    landing = Landing(0, tmp_path)
+    results = [{"x": np.arange(size, dtype=np.float64)} for size in (100, 5000, 3)]
+    assert tree.equal([landing.take(result) for result in results], results)

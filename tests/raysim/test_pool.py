@@ -27,3 +27,11 @@ def test_calls_are_large_at_first_and_small_at_the_end(count: int, slots: int, s
 def test_many_clients_make_few_calls() -> None:
     for count in (1_000, 100_000):
         assert len(cut(range(count), 2)) < 30
+
+
+def test_a_call_returns_no_more_than_fits() -> None:
+    assert {len(block) for block in cut(range(1000), 2, 0, 9 << 20)} == {
+        2
+    }  # three would fit, but sizes are powers of two
+    assert {len(block) for block in cut(range(1000), 2, 0, 100 << 20)} == {1}
+    assert cut(range(1000), 2, 0, 1) == cut(range(1000), 2)
