@@ -3,7 +3,7 @@
 python -m benchmarks.rounds                                              # everything
 python -m benchmarks.rounds --workloads W2 --systems bare raysim --repeats 1
 python -m benchmarks.rounds --variant "raysim bf16=--training.precision bf16"  # one more line, of raysim's options
-python -m benchmarks.rounds --workloads W2 --systems raysim --timed 200        # memory's growth over 200 rounds
+python -m benchmarks.rounds --workloads W2 --systems raysim --checked 200      # memory's growth over 200 rounds
 """
 
 from __future__ import annotations
@@ -35,8 +35,11 @@ def main() -> int:
     parser.add_argument("--variant", action="append", default=[], metavar="NAME=OPTIONS", help="raysim with options")
     parser.add_argument("--repeats", type=int, default=3, help="times that each system is started, in turns")
     parser.add_argument("--timed", type=int, help="rounds to time in each start; default: by workload")
-    parser.add_argument("--tolerance", type=float, default=0.05, help="of the accuracy, from the bare loop's")
-    parser.add_argument("--no-memory", action="store_true", help="leave out the further start that watches memory")
+    parser.add_argument("--tolerance", type=float, default=0.05, help="of the accuracy, about the bare loop's")
+    parser.add_argument(
+        "--checked", type=int, help="rounds of the last, untimed start, whose memory and accuracy count"
+    )
+    parser.add_argument("--no-check", action="store_true", help="leave that start out")
     parser.add_argument("--cache", type=Path, default=environments.CACHE, help="folder of environments and data")
     parser.add_argument("--output", type=Path, help="write all that was measured to this JSON file")
     options = parser.parse_args()
@@ -62,8 +65,10 @@ def main() -> int:
                     timed[system.name].append(one)
                     seconds = " ".join(f"{value:.3g}" for value in one.result.seconds)
                     log(f"{name} {repeat + 1}/{options.repeats} {system.name}: {seconds} s")
-            for system in systems if not options.no_memory else ():
+            for system in systems if not options.no_check else ():
+                rounds = options.checked or workload.checked
                 watched[system.name] = run(system, pythons[system.name], name, path, rounds, watch_memory=True)
+                log(f"{name} checked {system.name}")
         except RunError as error:
             print(error, file=sys.stderr)
             return 1

@@ -32,17 +32,19 @@ class Workload:
     """First rounds that are not counted."""
     timed: int
     """Rounds that are."""
+    checked: int
+    """Rounds of the start that is not timed: so many that the accuracy after them tells who trains."""
     noise: float
-    """Of the images: so much that the accuracy after these rounds tells who trains."""
+    """Of the images: how hard the classes are to tell."""
     about: str
 
 
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("W1", "cnn", 20, 500, 1, 2, 2.0, "McMahan CNN (two 5x5 convolutions of 32 and 64, 512 units)"),
-        Workload("W2", "mlp", 200, 50, 2, 10, 2.0, "MLP 3072-64-10"),
-        Workload("W3", "mobilenet", 10, 500, 1, 2, 0.3, "torchvision mobilenet_v2 at 32x32"),
+        Workload("W1", "cnn", 20, 500, 1, 2, 3, 2.0, "McMahan CNN (two 5x5 convolutions of 32 and 64, 512 units)"),
+        Workload("W2", "mlp", 200, 50, 2, 10, 12, 2.0, "MLP 3072-64-10"),
+        Workload("W3", "mobilenet", 10, 500, 1, 2, 8, 0.3, "torchvision mobilenet_v2 at 32x32"),
     )
 }
 

@@ -14,7 +14,7 @@ from benchmarks.rounds.running import Run
 from benchmarks.rounds.task import WORKLOADS, Result, Task, Workload, read_result, write_result
 from raysim.options import parse
 
-SMALL = Workload("small", "mlp", clients=3, samples=4, warm_up=1, timed=2, noise=1.0, about="a test's")
+SMALL = Workload("small", "mlp", clients=3, samples=4, warm_up=1, timed=2, checked=3, noise=1.0, about="a test's")
 
 
 @pytest.mark.parametrize("name", list(WORKLOADS))
@@ -78,3 +78,12 @@ def test_the_table_has_medians_without_the_warm_up_and_names_who_does_not_train(
     assert "| other | 7 (7, 7) | 2.00x | 4.0 |  |  | 0.300 DIFFERS |" in table.text
     assert not table.trains
     assert report.table(SMALL, {"bare": runs["bare"]}, {}, tolerance=0.05).trains
+
+
+def test_the_run_that_was_looked_at_decides_on_accuracy_but_not_on_seconds() -> None:
+    runs = {name: [a_run([9.0, 2.0, 2.0], 0.1)] for name in ("bare", "other")}
+    watched = {name: a_run([9.0, 5.0, 5.0], 0.9, [(101.0, 2**30)]) for name in runs}
+    table = report.table(SMALL, runs, watched, tolerance=0.05)
+    assert "| other | 2 (2, 2) | 1.00x | 4.0 | 1.00 | 0 | 0.900 |" in table.text
+    assert table.trains
+    assert not report.table(SMALL, runs, {}, tolerance=0.05).trains  # alike, but neither has learnt
