@@ -94,10 +94,11 @@ class Collector:
             RaysimError: every visit failed.
             Stopped: asked to stop.
         """
+        engine = self._config.engine
         shared = next(iter(messages.values())).parameters
         weighted_mean = self._config.method.traits.weighted_mean
         returned_bytes = self._state_bytes + (0 if weighted_mean and not plan.decomposes else shared.nbytes)
-        blocks = cut(plan.clients, self._pool.slots, self._config.engine.block_size, returned_bytes)
+        blocks = cut(plan.clients, self._pool.slots, engine.block_size, returned_bytes, max(1, engine.vectorise))
         packer = Packer(self._pool)
         sums_stay = weighted_mean and stays_on_workers(len(blocks), shared.size)
         if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size

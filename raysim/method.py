@@ -6,7 +6,8 @@ command-line options), its functions are both halves of the algorithm. The serve
 many clients. State goes in and comes out: nothing may live in ``self``, a module or a file, so that a visit can be
 repeated anywhere with the same bits.
 
-A method may add modules to the user's model, by an optional function ``extend`` (raysim/extension.py).
+A method may add modules to the user's model, by an optional function ``extend`` (raysim/extension.py). It may yield its
+local training instead of calling it, so that many clients can be trained together (raysim/together.py).
 
 The least there is to a method, federated averaging, is ``raysim/methods/fedavg.py``; a new one starts as a copy of it.
 """

@@ -76,12 +76,12 @@ class FlatModel:
         for part, is_parameter, is_shared in parts:
             for name, tensor in part:
                 stop = start + tensor.numel()
-                view = _laid_out(self.buffer[start:stop], tensor.shape)
+                view = laid_out(self.buffer[start:stop], tensor.shape)
                 with torch.no_grad():
                     view.copy_(tensor)
                     tensor.data = view
                 if is_parameter:
-                    tensor.grad = _laid_out(self.gradient[start:stop], tensor.shape)
+                    tensor.grad = laid_out(self.gradient[start:stop], tensor.shape)
                 self.entries.append(Entry(name, tuple(tensor.shape), start, stop, is_parameter, is_shared))
                 start = stop
         self._initial = self.buffer.clone()
@@ -170,16 +170,18 @@ def as_tensor(values: Vector) -> torch.Tensor:
         return torch.from_numpy(values)
 
 
-def _laid_out(flat: torch.Tensor, shape: torch.Size) -> torch.Tensor:
-    """A view of a piece of the buffer as a tensor; the kernels of convolutions in channels_last, as their inputs are.
+def laid_out(flat: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
+    """A view of a piece of the buffer, or of rows like it [..., k], as tensors of a shape [..., *shape]; the kernels of
+    convolutions in channels_last, as their inputs are.
 
     Measured on one core, a step of SGD with batches of 50 images of 3x32x32, against kernels in rows: 0.80 of the time
     for the CNN, 0.81 for MobileNetV2.
     """
+    leading = flat.shape[:-1]
     if len(shape) != 4:
-        return flat.view(shape)
+        return flat.view(*leading, *shape)
     outputs, inputs, height, width = shape
-    return flat.view(outputs, height, width, inputs).permute(0, 3, 1, 2)
+    return flat.view(*leading, outputs, height, width, inputs).movedim(-1, -3)
 
 
 def finite(values: torch.Tensor) -> bool:

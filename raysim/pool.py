@@ -21,7 +21,7 @@ RESULT_BYTES = 32 << 20
 """A call takes no further clients when what these return is larger than this: all calls in flight have to fit."""
 
 
-def cut(clients: Sequence[int], slots: int, size: int = 0, bytes_each: int = 0) -> list[list[int]]:
+def cut(clients: Sequence[int], slots: int, size: int = 0, bytes_each: int = 0, together: int = 1) -> list[list[int]]:
     """Blocks of neighbouring clients, in order; each is one remote call.
 
     Sizes are powers of two that never grow, so that each block begins at a multiple of its size, as
@@ -33,14 +33,16 @@ def cut(clients: Sequence[int], slots: int, size: int = 0, bytes_each: int = 0) 
         slots: how many calls run at a time.
         size: all of this size instead.
         bytes_each: what one client adds to a call's result.
+        together: clients that one call must hold, a power of two, because they are trained as one.
     """
     count = len(clients)
-    if not size and count < SHARED * slots:
-        size = 1
+    if size or count < SHARED * slots:
+        size = max(size, together)
     least, largest = _power(count // (SHARED * slots)), _power(count // (4 * slots))
     if bytes_each:
         largest = min(largest, _power(RESULT_BYTES // bytes_each))
         least = min(least, largest)
+    least, largest = max(least, together), max(largest, together)
     blocks, start = [], 0
     while start < count:
         step = size or max(least, min(largest, _power((count - start) // (2 * slots))))

@@ -87,6 +87,10 @@ class Rounds:
                 f"the clients of {federation.name} have different inputs or classes. Set it to 0."
             )
         model = worker.model(0)
+        if config.engine.vectorise:
+            from raysim import vectorised
+
+            vectorised.check(config, federation, model.module)
         kept = worker.first_state(0)
         size = tree.nbytes(kept)
         self.collector = Collector(

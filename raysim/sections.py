@@ -136,6 +136,14 @@ class Engine:
             "placement": True,
         },
     )
+    vectorise: int = field(
+        default=0,
+        metadata={
+            "help": "clients of a call that are trained as one batched program, a power of two; 0: one after another. "
+            "Meant for GPUs, where it is still unmeasured; slower on CPUs",
+            "low": 0,
+        },
+    )
     checkpoint_every: int = field(
         default=5, metadata={"help": "rounds between two checkpoints", "low": 1, "placement": True}
     )
@@ -177,13 +185,21 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             f"schedule.join_every: {schedule.join_every} has no effect without at least two groups in schedule.joins, "
             "3,2,3,2 say."
         )
-    size = engine.block_size
-    if size & (size - 1):
-        below = 1 << (size.bit_length() - 1)
+    if engine.vectorise and training.precision != "float32":
         raise ConfigError(
-            f"engine.block_size: {size} is no power of two, and only sums over such blocks are the same for any size. "
-            f"Allowed: 0, 1, 2, 4, 8, …; nearest: {below} and {2 * below}."
+            f"engine.vectorise: {engine.vectorise} with training.precision {training.precision}: clients are trained "
+            "together in float32 only. Set training.precision to float32 or engine.vectorise to 0."
         )
+    for name, size, why in (
+        ("block_size", engine.block_size, "only sums over such blocks are the same for any size"),
+        ("vectorise", engine.vectorise, "only such groups always fit into the calls that clients share"),
+    ):
+        if size & (size - 1):
+            below = 1 << (size.bit_length() - 1)
+            raise ConfigError(
+                f"engine.{name}: {size} is no power of two, and {why}. "
+                f"Allowed: 0, 1, 2, 4, 8, …; nearest: {below} and {2 * below}."
+            )
     gpus = engine.gpus_per_client
     if gpus != 0 and not _is_share(gpus):
         nearest = f"{round(gpus)}" if gpus > 1 else f"1/{round(1 / gpus)} = {1 / round(1 / gpus):.6g}"

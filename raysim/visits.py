@@ -17,7 +17,7 @@ from raysim import seeds, tree
 from raysim.clock import Mark, Marks
 from raysim.method import Message, Update, Vector
 from raysim.packing import Packed
-from raysim.parameters import finite
+from raysim.parameters import FlatModel, finite
 from raysim.training import Visit
 from raysim.worker import Worker
 from workloads.models.classifier import has_batch_norm
@@ -69,17 +69,14 @@ class TrainBlock:
         seconds = []
         total = PairwiseSum()
         marks = Marks(worker.config.engine.profile)
-        each = zip(self.visits, self.samples, self.packed.messages, self.packed.kept, strict=True)
-        for visit, samples, message, place in each:
-            before = None if place is None else inputs[place]
-            started = time.perf_counter()
-            update, state = _visit(worker, visit, message.unpack(inputs), before, self.keeps, marks)
+        each = zip(self.visits, self.samples, self._visited(worker, inputs, marks), strict=True)
+        for visit, samples, (update, state, spent) in each:
             if self.summed:
                 marks("sum", visit.client)
                 total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
             if isinstance(update, Update) and not self.each:
                 update = Update(NOTHING, update.metrics, update.extra)
-            seconds.append(time.perf_counter() - started)
+            seconds.append(spent)
             updates.append(update)
             states.append(state)
         outputs = states if self.keeps else []
@@ -87,6 +84,25 @@ class TrainBlock:
         if self.sum_stays:
             outputs, whole = [*outputs, whole], None
         return TrainedBlock(tuple(updates), whole, tuple(seconds), marks.found()), outputs
+
+    def _visited(
+        self, worker: Worker, inputs: Sequence[Any], marks: Marks
+    ) -> Iterator[tuple[Update | Failure, Any, float]]:
+        """Update or failure, state and seconds of every visit, in order."""
+        together = worker.config.engine.vectorise
+        for start in range(0, len(self.visits), together or 1):
+            group = slice(start, start + (together or 1))
+            visits = self.visits[group]
+            messages = [message.unpack(inputs) for message in self.packed.messages[group]]
+            kept = [None if place is None else inputs[place] for place in self.packed.kept[group]]
+            if together:
+                from raysim.vectorised import visit_together  # late: torch's transformations take a while to import
+
+                yield from visit_together(worker, visits, messages, kept, self.keeps, marks)
+            else:
+                started = time.perf_counter()
+                update, state = _visit(worker, visits[0], messages[0], kept[0], self.keeps, marks)
+                yield update, state, time.perf_counter() - started
 
 
 def _visit(
@@ -99,7 +115,7 @@ def _visit(
         samples = worker.data(visit.client).samples
         stage = "model"
         model = worker.built(visit.client)
-        too_few = _too_few_samples(model.module, samples)
+        too_few = too_few_samples(model.module, samples)
         if too_few:
             return Failure(visit.client, "data", too_few), kept
         if keeps and kept is None:
@@ -111,17 +127,23 @@ def _visit(
             update, state = worker.train(visit, message, kept)
         stage = "update"
         marks(stage, visit.client)
-        # The model and the state are looked at too: what a personal method keeps is not part of the update.
-        if not tree.finite((update.delta, update.extra, state)) or not finite(model.buffer):
-            where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]
-            reason = (
-                f"its update holds NaN or infinite values (first in {where[0] if where else 'what it returns'}); "
-                "nothing of it was aggregated. Lower training.learning_rate, or look at this client's data"
-            )
-            return Failure(visit.client, stage, reason), kept
-        return update, state
+        failure = unusable(visit, model, update, state)
+        return (failure, kept) if failure else (update, state)
     except Exception as error:
         return Failure(visit.client, stage, f"{type(error).__name__}: {error}", traceback.format_exc()), kept
+
+
+def unusable(visit: Visit, model: FlatModel, update: Update, state: Any) -> Failure | None:
+    """The failure that a non-finite update is; ``model`` is as the visit left it."""
+    # The model and the state are looked at too: what a personal method keeps is not part of the update.
+    if tree.finite((update.delta, update.extra, state)) and finite(model.buffer):
+        return None
+    where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]
+    reason = (
+        f"its update holds NaN or infinite values (first in {where[0] if where else 'what it returns'}); "
+        "nothing of it was aggregated. Lower training.learning_rate, or look at this client's data"
+    )
+    return Failure(visit.client, "update", reason)
 
 
 @contextmanager
@@ -137,7 +159,7 @@ def seeded_globals(visit: Visit) -> Iterator[None]:
         yield
 
 
-def _too_few_samples(module: torch.nn.Module, samples: int) -> str:
+def too_few_samples(module: torch.nn.Module, samples: int) -> str:
     """Why a client with so many training samples cannot train, and what to do; empty if it can."""
     if samples == 0:
         return "this client has no training sample; raise workload.min_samples or lower workload.clients"

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.together import LocalTraining, Steps, together
 
 if TYPE_CHECKING:
     from raysim.parameters import FlatModel
@@ -23,13 +24,10 @@ class FedAvg(GlobalModel):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
 
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
-    ) -> tuple[Update, None]:
-        from raysim.training import train_epochs  # late: it needs torch, and listing the options must not
-
+    @together
+    def train(self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit) -> Steps[None]:
         model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, visit)
+        trained = yield LocalTraining(data.train)
         return Update(model.change_from(message.parameters), trained.metrics()), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:

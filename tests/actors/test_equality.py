@@ -91,6 +91,18 @@ def test_any_number_of_actors_gives_the_same_bits(make_config: MakeConfig, metho
 
 
 @pytest.mark.usefixtures("ray_session")
+def test_clients_that_train_together_give_the_same_bits_on_any_number_of_actors(make_config: MakeConfig) -> None:
+    options = {"method__name": "fedprox", "engine__vectorise": 2, "schedule__rounds": 3, "model__name": "mlp"}
+    alone = fingerprint(
+        run(make_config("alone", engine__backend="inline", **options | {"engine__vectorise": 0})).folder
+    )
+    expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
+    assert expected != alone  # it is another program, whose last bits differ
+    for actors in (1, 3):
+        assert fingerprint(run(make_config(f"on-{actors}", engine__actors=actors, **options)).folder) == expected
+
+
+@pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize("method", METHODS)
 def test_a_client_actor_killed_in_a_visit_changes_nothing(make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 
 from raysim.pool import cut
@@ -30,8 +32,13 @@ def test_many_clients_make_few_calls() -> None:
 
 
 def test_a_call_returns_no_more_than_fits() -> None:
-    assert {len(block) for block in cut(range(1000), 2, 0, 9 << 20)} == {
-        2
-    }  # three would fit, but sizes are powers of two
+    # Three would fit, but sizes are powers of two.
+    assert {len(block) for block in cut(range(1000), 2, 0, 9 << 20)} == {2}
     assert {len(block) for block in cut(range(1000), 2, 0, 100 << 20)} == {1}
     assert cut(range(1000), 2, 0, 1) == cut(range(1000), 2)
+
+
+def test_clients_that_train_as_one_are_in_one_call() -> None:
+    for count, slots, size in itertools.product((1, 5, 100, 1000), (1, 2, 64), (0, 1, 32)):
+        blocks = cut(range(count), slots, size, 9 << 20, together=8)
+        assert all(block[0] % 8 == 0 for block in blocks) and [*itertools.chain(*blocks)] == list(range(count))
