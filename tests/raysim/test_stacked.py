@@ -85,23 +85,40 @@ def check_equal(
     torch.testing.assert_close(stacked, alone, rtol=1e-4, atol=tolerance)
 
 
-@pytest.mark.parametrize("options", [Mlp(), Cnn(), MobileNet(width=0.25, dropout=0.0)], ids=["mlp", "cnn", "mobilenet"])
+@pytest.mark.parametrize("options", [Mlp(), Cnn()], ids=["mlp", "cnn"])
 def test_every_client_is_trained_as_if_alone(options: ModelOptions) -> None:
     model = flat_model(options)
-    for part in model.module.modules():
-        if isinstance(part, torch.nn.BatchNorm2d):
-            # Its default of 1e-5 multiplies rounding errors by hundreds in a network that has not been trained.
-            part.eps = 0.1
     # Batches of 12 and 13; of 12; of 12 and 9.
     training = Training(learning_rate=0.1, batch_size=12)
     alone, results, stacked, found = both(model, (25, 12, 21), training, epochs=1)
     check_equal(alone, results, stacked, found)
     assert [trained.steps for trained in found] == [2, 1, 2]
-    # The clients are not alike, and they moved by much more than the tolerance, running statistics included.
-    for columns in (slice(model.parameters.numel()), slice(model.parameters.numel(), None)):
-        if stacked[:, columns].numel():
-            assert (stacked[0, columns] - stacked[1, columns]).abs().max() > 1e-2
-            assert (stacked[:, columns] - model.buffer[columns]).abs().amax(1).min() > 1e-2
+    # The clients are not alike, and they moved by much more than the tolerance.
+    assert (stacked[0] - stacked[1]).abs().max() > 5e-3
+    assert (stacked - model.buffer).abs().amax(1).min() > 5e-3
+
+
+def test_a_deep_network_is_trained_as_if_alone_as_far_as_that_means_anything() -> None:
+    """In an untrained MobileNetV2 two steps amplify a rounding error of the weights ten thousandfold (kinks of ReLU6,
+    batches of nine under BatchNorm). So the forms may be as far apart as two sequential runs whose first weights differ
+    by rounding, and no further; one wrong layer or statistic is further."""
+    model = flat_model(MobileNet(width=0.25, dropout=0.0))
+    for part in model.module.modules():
+        if isinstance(part, torch.nn.BatchNorm2d):
+            part.eps = 0.1  # its default multiplies rounding errors by hundreds once more
+    training = Training(learning_rate=0.02, batch_size=12)
+    noise = 1e-6 * torch.randn(model.buffer.numel(), generator=torch.Generator().manual_seed(0))
+
+    def rounded(values: torch.Tensor, client: int) -> None:
+        values.mul_(1 + noise)
+
+    alone, results, stacked, found = both(model, (25, 12, 21), training, epochs=1)
+    other, other_results = both(model, (25, 12, 21), training, epochs=1, first=rounded)[:2]
+    assert [trained.steps for trained in found] == [2, 1, 2]
+    apart = [(values - alone).norm(dim=1) / (alone - model.buffer).norm(dim=1) for values in (stacked, other)]
+    assert apart[1].max() < 0.1 and bool((apart[0] < 2 * apart[1]).all()), apart
+    for trained, expected, near in zip(found, results, other_results, strict=True):
+        assert abs(trained.loss - expected.loss) <= 1e-5 + 2 * abs(near.loss - expected.loss)
 
 
 def add_pull(gradient: torch.Tensor, shared: torch.Tensor, start: torch.Tensor) -> None:
