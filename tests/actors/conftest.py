@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import json
 import os
-import re
 import signal
 import threading
 import time
@@ -13,33 +11,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from safetensors.numpy import load_file
 
-from raysim import checkpoint
 from raysim.config import RunConfig, build
 from raysim.observer import Silent
-from raysim.results import comparable, load_result
-
-
-def fingerprint(folder: Path) -> dict[str, Any]:
-    """All that a run computed, without timings: tables as text, and the checksums of its last checkpoint's contents."""
-    result = load_result(folder)
-    latest = checkpoint.latest(folder / "checkpoints")
-    assert latest is not None
-    # Each client's newest state: how states lie in files depends on when there was a checkpoint.
-    states: dict[str, Any] = {}
-    for path in sorted(latest.glob("clients-*.json")):
-        arrays = load_file(path.with_suffix(".safetensors"))
-        for client, structure in json.loads(path.read_text()):
-            name = f"clients[{client}]"
-            own = {leaf: array.tobytes() for leaf, array in arrays.items() if re.split(r"(?<=\])", leaf)[0] == name}
-            states[name] = (structure, own)
-    return {
-        "rounds": comparable(result.rounds).to_csv(),
-        "clients": comparable(result.clients).to_csv(),
-        "server": (latest / "server.safetensors").read_bytes(),
-        "states": states,
-    }
 
 
 def processes(title: str) -> list[int]:

@@ -12,9 +12,10 @@ import pytest
 from raysim.config import RunConfig
 from raysim.observer import Silent
 from raysim.simulation import execute, prepare, run
+from tests.fingerprint import fingerprint
 
 sys.path.insert(0, str(Path(__file__).parent))
-from conftest import Killer, fingerprint
+from conftest import Killer
 
 MakeConfig = Callable[..., RunConfig]
 METHODS: dict[str, dict[str, Any]] = {

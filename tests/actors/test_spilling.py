@@ -8,9 +8,7 @@ from pathlib import Path
 
 from raysim.config import RunConfig, build, to_yaml
 from raysim.simulation import run
-
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import fingerprint
+from tests.fingerprint import fingerprint
 
 CLIENTS = 60
 SCRIPT = """

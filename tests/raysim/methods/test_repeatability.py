@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from raysim import checkpoint
 from raysim.config import RunConfig
 from raysim.observer import Silent
-from raysim.results import comparable, load_result
+from raysim.results import load_result
 from raysim.simulation import execute, prepare, run
+from tests.fingerprint import fingerprint
 
 BATCH_NORM = {"model__name": "mobilenet", "model__width": 0.1}
 METHODS: dict[str, dict[str, Any]] = {
@@ -23,17 +22,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "fedld": {"method__granularity": "layer", "method__conflict": "drop", **BATCH_NORM},
     "fedpac": {},
 }
-
-
-def fingerprint(folder: Path) -> dict[str, Any]:
-    result = load_result(folder)
-    latest = checkpoint.latest(folder / "checkpoints")
-    assert latest is not None
-    return {
-        "rounds": comparable(result.rounds).to_csv(),
-        "clients": comparable(result.clients).to_csv(),
-        "states": {path.name: path.read_bytes() for path in sorted(latest.glob("*.safetensors"))},
-    }
 
 
 class StopAfter(Silent):
