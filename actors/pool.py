@@ -206,10 +206,11 @@ class RayPool:
         waiting = deque(sorted(range(len(jobs)), key=lambda index: (-jobs[index].cost, index)))
         attempts = [0] * len(jobs)
         sends = [1] * len(jobs)
+        unfinished = sum(job.cost for job in jobs)
         sent: _Sent = {}
         try:
             while (waiting or sent) and not stopping():
-                self._send(jobs, waiting, sent)
+                self._send(jobs, waiting, sent, unfinished)
                 with self.recorder.phase(WAIT):
                     ready, _ = ray.wait(list(sent), num_returns=1, timeout=1.0)
                 for reference in ready:
@@ -227,8 +228,9 @@ class RayPool:
                         raise code_error(jobs[call.index].label, error.cause, str(error)) from error
                     del sent[reference]
                     call.slot.jobs.remove(call.index)
+                    unfinished -= jobs[call.index].cost
                     # Sent before the result is looked at: aggregation on the driver never leaves an actor idle.
-                    self._send(jobs, waiting, sent)
+                    self._send(jobs, waiting, sent, unfinished)
                     sent_again = sends[call.index]
                     done = Done(call.index, result, call.outputs, seconds, started, call.time, seat, sent_again)
                     self.recorder.job(jobs[call.index], done)
@@ -237,22 +239,19 @@ class RayPool:
             # Left early (a stop, an error): nothing of the dropped round may go on running.
             self._drop()
 
-    def _send(self, jobs: Sequence[Job], waiting: deque[int], sent: _Sent) -> None:
+    def _send(self, jobs: Sequence[Job], waiting: deque[int], sent: _Sent, unfinished: float) -> None:
         """One job to every idle actor, then one ahead to each while more than a slot's share is waiting.
 
         No job is sent ahead behind one that already fills its actor's fair share of what is left: it would wait there
-        while other actors run out of work.
+        while other actors run out of work. ``unfinished`` is the cost of all that waits or is held.
         """
-        costs = [job.cost for job in jobs]
-        held = [sum(costs[index] for index in slot.jobs) for slot in self._slots]
-        share = (sum(held) + sum(costs[index] for index in waiting)) / len(self._slots)
+        share = unfinished / len(self._slots) * (1 + 1e-9)
         for depth in (1, 2):
-            for place, slot in enumerate(self._slots):
+            for slot in self._slots:
                 enough = len(waiting) > (0 if depth == 1 else len(self._slots))
                 if enough and len(slot.jobs) < depth:
-                    if depth == 2 and held[place] + costs[waiting[0]] > share * (1 + 1e-9):
+                    if depth == 2 and sum(jobs[index].cost for index in (*slot.jobs, waiting[0])) > share:
                         continue
-                    held[place] += costs[waiting[0]]
                     index = waiting.popleft()
                     job = jobs[index]
                     if slot.actor is None:

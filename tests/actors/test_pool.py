@@ -136,11 +136,11 @@ def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> Non
     pool._slots = [_Slot(0, Actor()), _Slot(1, Actor())]
     jobs = [Job(None, (), cost=cost) for cost in (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)]
     waiting = deque(range(len(jobs)))
-    pool._send(jobs, waiting, {})
+    pool._send(jobs, waiting, {}, sum(job.cost for job in jobs))
     assert [slot.jobs for slot in pool._slots] == [[0], [1, 2]]
     # Jobs of one size are sent ahead to all.
     pool._slots = [_Slot(0, Actor()), _Slot(1, Actor())]
-    pool._send([Job(None, (), cost=5.0)] * 20, deque(range(20)), {})
+    pool._send([Job(None, (), cost=5.0)] * 20, deque(range(20)), {}, 100.0)
     assert [slot.jobs for slot in pool._slots] == [[0, 2], [1, 3]]
 
 
