@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 import ray
 
-from actors.pool import Placement, RayPool, Starter, place
+from actors.placement import Placement, Starter, place
+from actors.pool import RayPool
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig

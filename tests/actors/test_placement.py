@@ -1,0 +1,52 @@
+"""How many client actors fit on a cluster, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from actors.placement import place
+from raysim.config import RunConfig, build
+from raysim.errors import PlacementError
+
+THIRD = 1 / 3
+
+
+def config(**engine: Any) -> RunConfig:
+    return build([{"model.name": "logistic"} | {f"engine.{name}": value for name, value in engine.items()}])
+
+
+@pytest.mark.parametrize(
+    ("engine", "nodes", "useful", "expected"),
+    [
+        ({}, [{"CPU": 4.0}], 10, 4),
+        ({}, [{"CPU": 4.0}], 3, 3),  # no more than can be busy
+        ({"cpus_per_client": 0.5}, [{"CPU": 4.0}], 10, 8),
+        ({"cpus_per_client": 3}, [{"CPU": 4.0}, {"CPU": 5.0}], 10, 2),  # an actor does not span nodes
+        ({"gpus_per_client": THIRD}, [{"CPU": 16.0, "GPU": 2.0}], 10, 6),
+        ({"gpus_per_client": 0.333}, [{"CPU": 16.0, "GPU": 1.0}], 10, 3),
+        ({"gpus_per_client": 0.5}, [{"CPU": 3.0, "GPU": 2.0}, {"CPU": 16.0}], 10, 3),
+        ({"cpus_per_client": 0, "actors": 20}, [{"CPU": 1.0}], 3, 20),  # nothing asked for always fits
+        ({"cpus_per_client": 0}, [{"CPU": 2.0}], 3, 2),  # but without being asked not more processes than cores
+    ],
+)
+def test_how_many_actors_fit(engine: dict[str, Any], nodes: list[dict[str, float]], useful: int, expected: int) -> None:
+    assert place(config(**engine), nodes, useful).actors == expected
+
+
+@pytest.mark.parametrize(
+    ("engine", "nodes", "message"),
+    [
+        ({"gpus_per_client": 0.5}, [{"CPU": 4.0}], r"asks for 0.5 GPU, but .* has 0, .* --engine.gpus_per_client \(0 "),
+        ({"cpus_per_client": 3}, [{"CPU": 2.0}, {"CPU": 2.0}], "asks for 3 CPU, but .* largest node has 2"),
+        ({"gpus_per_client": 2}, [{"CPU": 9.0, "GPU": 1.0}] * 2, "asks for 2 GPU, but .* largest node has 1"),
+        ({"actors": 5}, [{"CPU": 2.0}, {"CPU": 2.0}], "actors 5 cannot be met, only 4 fit: .* 4 CPU on 2 node"),
+        ({"gpus_per_client": 1}, [{"GPU": 1.0}, {"CPU": 8.0}], "only 0 fit"),
+    ],
+)
+def test_what_can_never_be_given_is_an_error(
+    engine: dict[str, Any], nodes: list[dict[str, float]], message: str
+) -> None:
+    with pytest.raises(PlacementError, match=message):
+        place(config(**engine), nodes, 10)
