@@ -39,6 +39,9 @@ class ClientActor:
         import torch
 
         import raysim.visits  # noqa: F401  what a first task needs, while there is time
+        from raysim.allocator import keep_freed_memory
+
+        keep_freed_memory()
 
         threadpoolctl.threadpool_limits(threads)
         torch.set_num_threads(threads)
