@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 
 
 class Optimizer(Protocol):
+    def clear(self) -> None:
+        """Forget the gradients, before a backward pass adds new ones."""
+        ...
+
     def step(self) -> None:
         """One step along the gradients that the parameters hold now."""
         ...
@@ -32,6 +36,9 @@ class Sgd:
         self._parameters = list(parameters)
         self._rate, self._momentum, self._decay = learning_rate, momentum, weight_decay
         self._velocities: list[torch.Tensor | None] = [None] * len(self._parameters)
+
+    def clear(self) -> None:
+        _zero(self._parameters)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -50,6 +57,27 @@ class Sgd:
         )
 
 
+class Descent:
+    """θ ← θ − r g, with gradients that each backward pass makes anew (:meth:`FlatModel.loose_gradients`).
+
+    It has the bits of :class:`Sgd` without momentum and weight decay.
+    """
+
+    def __init__(self, parameters: Iterable[torch.nn.Parameter], learning_rate: float) -> None:
+        self._parameters = list(parameters)
+        self._rate = learning_rate
+
+    def clear(self) -> None:
+        for parameter in self._parameters:
+            parameter.grad = None
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for parameter in self._parameters:
+            if parameter.grad is not None:
+                parameter.add_(parameter.grad, alpha=-self._rate)
+
+
 class AdamW:
     """torch.optim.AdamW with its defaults β = (0.9, 0.999), ε = 1e-8 (Loshchilov and Hutter 2019)."""
 
@@ -59,6 +87,9 @@ class AdamW:
         self._means = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._steps = [torch.tensor(0.0) for _ in self._parameters]
+
+    def clear(self) -> None:
+        _zero(self._parameters)
 
     @torch.no_grad()
     def step(self) -> None:
@@ -86,6 +117,16 @@ def make(parameters: Iterable[torch.nn.Parameter], training: Training, learning_
     if training.optimizer == "adamw":
         return AdamW(parameters, learning_rate, training.weight_decay)
     return Sgd(parameters, learning_rate, training.momentum, training.weight_decay)
+
+
+def is_descent(training: Training) -> bool:
+    """Whether the configured optimiser is plain gradient descent."""
+    return training.optimizer == "sgd" and training.momentum == 0 and training.weight_decay == 0
+
+
+def _zero(parameters: Iterable[torch.nn.Parameter]) -> None:
+    for parameter in parameters:
+        _gradient(parameter).zero_()
 
 
 def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:

@@ -16,7 +16,8 @@ set back to their initial values before every visit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,7 @@ class FlatModel:
         self.buffer = torch.empty(sum(sizes), dtype=torch.float32, device=device)
         self.gradient = torch.zeros(self._parameter_stop, dtype=torch.float32, device=device)
         self.entries: list[Entry] = []
+        self._gradients: list[tuple[str, torch.nn.Parameter, torch.Tensor]] = []
         start = 0
         for part, is_parameter, is_shared in parts:
             for name, tensor in part:
@@ -81,7 +83,9 @@ class FlatModel:
                     view.copy_(tensor)
                     tensor.data = view
                 if is_parameter:
+                    assert isinstance(tensor, torch.nn.Parameter)
                     tensor.grad = laid_out(self.gradient[start:stop], tensor.shape)
+                    self._gradients.append((name, tensor, tensor.grad))
                 self.entries.append(Entry(name, tuple(tensor.shape), start, stop, is_parameter, is_shared))
                 start = stop
         self._initial = self.buffer.clone()
@@ -112,6 +116,21 @@ class FlatModel:
         self.gradient.zero_()
         for tensor, initial in self._integer_buffers:
             tensor.copy_(initial)
+
+    @contextmanager
+    def loose_gradients(self, belongs: Callable[[str], bool]) -> Iterator[list[torch.nn.Parameter]]:
+        """The module's own parameters of the chosen names, with gradients of None that a backward pass replaces.
+
+        It then neither zeroes nor adds to :attr:`gradient`: two passes over memory that plain gradient descent can do
+        without (a step of the CNN 0.98 of the time, in bfloat16 0.96). Afterwards gradients are views again.
+        """
+        for _, parameter, _ in self._gradients:
+            parameter.grad = None
+        try:
+            yield [parameter for name, parameter, _ in self._gradients if belongs(name)]
+        finally:
+            for _, parameter, gradient in self._gradients:
+                parameter.grad = gradient
 
     def load_shared(self, values: Vector) -> None:
         """Copy a vector [d] into the shared entries."""

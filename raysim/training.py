@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -89,29 +90,31 @@ def train_epochs(
     module = model.module
     module.train()
     rate = visit.learning_rate if learning_rate is None else learning_rate
-    chosen = optimizers.make(model.select(trains), visit.training, rate)
     generator = visit.generator(stream)
+    descends = add_gradient is None and optimizers.is_descent(visit.training)
     steps = 0
     epoch_loss = float("nan")
-    for _ in range(visit.local_epochs if epochs is None else epochs):
-        # Summed on the device: reading the loss back every step would stall a GPU.
-        total = torch.zeros((), dtype=torch.float64, device=model.device)
-        seen = 0
-        if before_epoch is not None:
-            before_epoch()
-        for batch in epoch_batches(samples, visit, generator):
-            model.gradient.zero_()
-            with autocast(visit.training.precision, model.device):
-                value = loss(module, batch)
-            value.backward()  # type: ignore[no-untyped-call]
-            if add_gradient is not None:
-                add_gradient(model)
-            chosen.step()
-            size = len(batch)
-            total += value.detach().double() * size
-            seen += size
-            steps += 1
-        epoch_loss = float(total) / seen
+    with model.loose_gradients(trains) if descends else nullcontext(model.select(trains)) as parameters:
+        chosen = optimizers.Descent(parameters, rate) if descends else optimizers.make(parameters, visit.training, rate)
+        for _ in range(visit.local_epochs if epochs is None else epochs):
+            # Summed on the device: reading the loss back every step would stall a GPU.
+            total = torch.zeros((), dtype=torch.float64, device=model.device)
+            seen = 0
+            if before_epoch is not None:
+                before_epoch()
+            for batch in epoch_batches(samples, visit, generator):
+                chosen.clear()
+                with autocast(visit.training.precision, model.device):
+                    value = loss(module, batch)
+                value.backward()  # type: ignore[no-untyped-call]
+                if add_gradient is not None:
+                    add_gradient(model)
+                chosen.step()
+                size = len(batch)
+                total += value.detach().double() * size
+                seen += size
+                steps += 1
+            epoch_loss = float(total) / seen
     return Trained(steps, epoch_loss)
 
 

@@ -125,3 +125,37 @@ def test_streams_differ_by_client_round_and_purpose(visit: Visit) -> None:
         draw(visit, "global"),
     ]
     assert all(other != first for other in others)
+
+
+def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradients_back(visit: Visit) -> None:
+    # A penalty of zero takes the other way: into the flat gradient, and one step of torch's SGD over the flat vector.
+    def network() -> FlatModel:
+        torch.manual_seed(3)
+        module = torch.nn.Sequential(
+            torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.Linear(144, 1)
+        )
+        return FlatModel(module, all_names(module))
+
+    class Images(Points):
+        def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+            for seed, y in self.points:
+                images = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(int(seed)))
+                yield Batch(images.to(memory_format=torch.channels_last), torch.tensor([float(y)]))
+
+    images = Images([(1, 3), (2, 1), (3, -2)])
+    plain, flat, part = network(), network(), network()
+    train_epochs(plain, images, visit, squared_error)
+    train_epochs(flat, images, visit, squared_error, add_gradient=lambda model: None)
+    assert torch.equal(plain.buffer, flat.buffer)
+    assert all(parameter.grad is not None for parameter in plain.module.parameters())
+    plain.gradient.fill_(7)
+    assert all(bool((parameter.grad == 7).all()) for parameter in plain.module.parameters())  # views again
+    # Of the chosen names only: the head moves, the convolution stays.
+    before = part.buffer.clone()
+    train_epochs(part, images, visit, squared_error, trains=lambda name: name.startswith("3."))
+    moved = {
+        entry.name
+        for entry in part.entries
+        if not torch.equal(*(b[entry.start : entry.stop] for b in (before, part.buffer)))
+    }
+    assert moved == {"3.weight", "3.bias"}
