@@ -1,0 +1,158 @@
+"""How a round's time grows with clients, samples, parameters, actors and nodes: the tables of docs/scale.md.
+
+    python -m benchmarks.scaling                     # everything, 3 turns
+    python -m benchmarks.scaling clients nodes --turns 1
+
+Every line is a run of its own in a process of its own, lines take turns, and a line's time is the median over its
+turns of the median over its rounds, without evaluation and without the first two. Under a table stand the straight
+line through its points (least squares of relative errors) and how far the worst point is from it. Training is on
+synthetic images of CIFAR's shape (actors, nodes) or on views of scikit-learn's digits.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+COMMON: dict[str, Any] = {
+    "method.name": "fedavg",
+    "schedule.local_epochs": 1,
+    "schedule.rounds": 12,
+    "training.batch_size": 50,
+    "evaluation.every": 1000,
+    "engine.actors": 2,
+    "engine.dashboard": False,
+}
+VIEWS: dict[str, Any] = {
+    "workload.name": "digits",
+    "workload.partition": "views",
+    "workload.test_share": 0.01,
+    "model.name": "mlp",
+}
+IMAGES: dict[str, Any] = {
+    "workload.name": "synthetic",
+    "workload.train_size": 4000,
+    "workload.partition": "iid",
+    "workload.clients": 40,
+    "model.name": "cnn",
+    "schedule.rounds": 5,
+}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One run of a table."""
+
+    size: float
+    """What the table is over."""
+    options: dict[str, Any]
+    nodes: tuple[int, ...] = ()
+    """Cores of each node of a cluster beside a head without any; empty: Ray on this machine."""
+
+
+TABLES: dict[str, tuple[str, list[Line]]] = {
+    "clients": (
+        "clients of a round, 100 samples each",
+        [Line(n, VIEWS | {"workload.clients": n, "workload.view_samples": 101}) for n in (50, 100, 200, 400, 800)],
+    ),
+    "samples": (
+        "samples a client, 40 clients",
+        [
+            Line(n, VIEWS | {"workload.clients": 40, "workload.view_samples": n * 100 // 99 + 1})
+            for n in (100, 200, 400, 800, 1600)
+        ],
+    ),
+    "parameters": (
+        "parameters of the model (75 a hidden unit), 40 clients of 100 samples",
+        [
+            Line(75 * n + 10, VIEWS | {"workload.clients": 40, "workload.view_samples": 101, "model.hidden": n})
+            for n in (2_000, 8_000, 32_000, 128_000)
+        ],
+    ),
+    "actors": (
+        "actors of one core, 40 clients of 80 images, CNN",
+        [Line(n, IMAGES | {"engine.actors": n}) for n in (1, 2)],
+    ),
+    "nodes": (
+        "nodes of one core each beside a head without any, as above",
+        [Line(n, IMAGES | {"engine.actors": n, "engine.address": "auto"}, (1,) * n) for n in (1, 2)],
+    ),
+}
+
+
+def child(options: dict[str, Any], nodes: Sequence[int]) -> list[float]:
+    """Seconds of every timed round of one run in this process."""
+    from raysim.config import build
+    from raysim.observer import Silent
+    from raysim.simulation import run
+
+    with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
+        if nodes:
+            import ray
+            from ray.cluster_utils import Cluster
+
+            cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
+            stack.callback(cluster.shutdown)
+            for cores in nodes:
+                cluster.add_node(num_cpus=cores)
+            ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+            stack.callback(ray.shutdown)
+        result = run(build([COMMON | options | {"output": f"{folder}/run"}]), observer=Silent())
+        seconds: list[float] = result.rounds["seconds_train"].add(result.rounds["seconds_aggregate"]).tolist()
+        return seconds[2:]
+
+
+def measure(line: Line) -> float:
+    """Median seconds of a round, from a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.scaling", "--child", json.dumps([line.options, line.nodes])]
+    done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
+    return statistics.median(json.loads(done.stdout.splitlines()[-1]))
+
+
+def straight_line(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float, float]:
+    """Offset and slope of the line with the least squares of relative errors, and the largest relative error."""
+    x, y = np.asarray(sizes, float), np.asarray(seconds, float)
+    (offset, slope), *_ = np.linalg.lstsq(np.stack([1 / y, x / y], axis=1), np.ones_like(y), rcond=None)
+    return float(offset), float(slope), float(np.abs((offset + slope * x) / y - 1).max())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("tables", nargs="*", metavar="TABLE", help=f"of {', '.join(TABLES)}; default: all")
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--child", help=argparse.SUPPRESS)
+    asked = parser.parse_args()
+    if asked.child:
+        print(json.dumps(child(*json.loads(asked.child))))
+        return
+    unknown = set(asked.tables) - set(TABLES)
+    if unknown:
+        parser.error(f"no table {', '.join(sorted(unknown))}; there are {', '.join(TABLES)}")
+    for name in asked.tables or TABLES:
+        about, lines = TABLES[name]
+        turns = [[measure(line) for line in lines] for _ in range(asked.turns)]
+        seconds = [statistics.median(times) for times in zip(*turns, strict=True)]
+        print(f"\n{about}\n\n| {name} | seconds a round | of the line above |\n|---:|---:|---:|")
+        before: float | None = None
+        for line, taken in zip(lines, seconds, strict=True):
+            print(f"| {line.size:,g} | {taken:.3f} | {'' if before is None else f'{taken / before:.2f}x'} |")
+            before = taken
+        if len(lines) > 2:
+            offset, slope, worst = straight_line([line.size for line in lines], seconds)
+            print(
+                f"\n{offset * 1e3:.0f} ms + {slope * 1e6:.3g} µs each; the worst point is {worst:.0%} off", flush=True
+            )
+
+
+if __name__ == "__main__":
+    main()
