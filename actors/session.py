@@ -20,15 +20,17 @@ if TYPE_CHECKING:
 RESTARTS = 3
 """A driver that dies this often without finishing a round in between is given up."""
 CONNECT_SECONDS = 10.0
-QUICK_START = {
+ENVIRONMENT = {
     # A raylet's first try to reach its own object store comes too early as a rule, and by default it sleeps a second
     # before the next. As many tries as make the same ten seconds.
     "RAY_raylet_client_connect_timeout_milliseconds": "50",
     "RAY_raylet_client_num_connect_attempts": "200",
     # ray.init would wait for a worker process on every core, of which not all are used; actors start theirs anyway.
     "RAY_prestart_worker_first_driver": "0",
+    # Of so many tasks it keeps the history, about 2 KB each; by default of 100,000.
+    "RAY_task_events_max_num_task_in_gcs": "10000",
 }
-"""Environment of a Ray that is started here (measured by benchmarks/startup.py)."""
+"""Environment of a Ray that is started here (its start is measured by benchmarks/startup.py)."""
 
 
 def start_ray(engine: Engine, *, verbose: bool = False) -> tuple[bool, str]:
@@ -51,7 +53,7 @@ def start_ray(engine: Engine, *, verbose: bool = False) -> tuple[bool, str]:
         _check_reachable(engine.address)
     options: dict[str, Any] = {"include_dashboard": engine.dashboard} if local else {}
     if local:
-        for name, value in QUICK_START.items():
+        for name, value in ENVIRONMENT.items():
             os.environ.setdefault(name, value)
     try:
         context = ray.init(

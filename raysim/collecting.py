@@ -17,7 +17,7 @@ from raysim.landing import Landing
 from raysim.method import Message, Update, Updates
 from raysim.observer import Visited
 from raysim.packing import Packer
-from raysim.pool import Done, Job, cut
+from raysim.pool import Done, Job, cut, job_name
 from raysim.training import Visit
 from raysim.visits import Failure, TrainBlock, TrainedBlock
 
@@ -211,7 +211,7 @@ class Collector:
         task = TrainBlock(visits, packed, samples, self._keeps, summed, sum_stays, not summed or plan.decomposes)
         outputs = (len(block) if self._keeps else 0) + sum_stays
         cost = float(sum(samples) * plan.local_epochs)
-        label, name = f"round {plan.number}, clients {block}", f"train[round {plan.number}]"
+        label, name = f"round {plan.number}, clients {block}", job_name("train", plan.number)
         return Job(task, packed.inputs, outputs, cost, label, name)
 
     def _finished(self, jobs: Sequence[Job]) -> Generator[Done, None, None]:

@@ -12,7 +12,7 @@ from aggregators.loss_decomposition import decompose
 from aggregators.means import sample_weights
 from raysim.method import Message, Updates
 from raysim.packing import Packed, Packer
-from raysim.pool import Job, cut
+from raysim.pool import Job, cut, job_name
 from workloads.metrics import evaluate
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def decompose_round(
     Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.
     """
     clients, size = updates.clients, config.evaluation.batch_size
-    packer, name = Packer(pool), f"decompose[round {state.round}]"
+    packer, name = Packer(pool), job_name("decompose", state.round)
     jobs = []
     for client, update in zip(clients, updates.each, strict=True):
         packed = packer.pack([client], [sent[client]], state.kept)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.packing import Packed, PackedMessage, Packer
-from raysim.pool import Job, cut
+from raysim.pool import Job, cut, job_name
 from workloads.metrics import Evaluation, evaluate, fairness
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def evaluate_round(
     over clients of the accuracy on these.
     """
     method, options = config.method, config.evaluation
-    name = f"evaluate[round {state.round}]"
+    name = job_name("evaluate", state.round)
     packer = Packer(pool)
     jobs: list[Job] = []
     size = federation.global_test_size

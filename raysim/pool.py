@@ -56,6 +56,19 @@ def _power(number: int) -> int:
     return 1 << max(0, number.bit_length() - 1)
 
 
+def job_name(work: str, round: int) -> str:
+    """``train[round 12]``; from round 100 on ``train[rounds 120-129]``, from 1,000 on ``train[rounds 1200-1299]`` …
+
+    Ray keeps each name that it has ever seen as a time series, 25 to 50 KB of a node's agent for good, so a long run
+    must not have one a round: there are at most 90 more for each further power of ten.
+    """
+    several = 10 ** max(0, len(str(round)) - 2)
+    if several == 1:
+        return f"{work}[round {round}]"
+    first = round // several * several
+    return f"{work}[rounds {first}-{first + several - 1}]"
+
+
 class Task(Protocol):
     """One remote call, as plain data that runs on any worker and always gives the same bits.
 
@@ -79,7 +92,7 @@ class Job:
     label: str = ""
     """What it is for a person who reads of its failure: ``round 12, clients [7]``."""
     name: str = "task"
-    """What a cluster's pages call it: ``train[round 12]``, one a round, since each name is a time series."""
+    """What a cluster's pages call it (:func:`job_name`)."""
 
 
 @dataclass(frozen=True)

@@ -82,11 +82,13 @@ def peak(run: Run) -> int:
 
 
 def growth(run: Run, warm_up: int) -> float:
-    """Bytes a round, the least-squares slope over the rounds after the warm-up; 0 with fewer than two looks."""
+    """Bytes a round: the least-squares slope after the warm-up and the first quarter of the rounds, in which workers
+    still meet new clients and keep their data; 0 with fewer than two looks."""
     import numpy as np
 
     starts = run.result.starts
-    looks = [(when, size) for when, size in run.memory if starts[warm_up] <= when < starts[-1]]
+    begin = starts[max(warm_up, len(starts) // 4)]
+    looks = [(when, size) for when, size in run.memory if begin <= when < starts[-1]]
     if len(looks) < 2:
         return 0.0
     rounds = np.interp([when for when, _ in looks], starts, range(len(starts)))

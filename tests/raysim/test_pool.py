@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from raysim.pool import cut
+from raysim.pool import cut, job_name
 
 
 @pytest.mark.parametrize(
@@ -42,3 +42,11 @@ def test_clients_that_train_as_one_are_in_one_call() -> None:
     for count, slots, size in itertools.product((1, 5, 100, 1000), (1, 2, 64), (0, 1, 32)):
         blocks = cut(range(count), slots, size, 9 << 20, together=8)
         assert all(block[0] % 8 == 0 for block in blocks) and [*itertools.chain(*blocks)] == list(range(count))
+
+
+def test_names_of_jobs_are_few_however_long_a_run_is() -> None:
+    assert job_name("train", 1) == "train[round 1]"
+    assert job_name("train", 99) == "train[round 99]"
+    assert job_name("evaluate", 127) == "evaluate[rounds 120-129]"
+    assert job_name("train", 12_345) == "train[rounds 12000-12999]"
+    assert len({job_name("train", round) for round in range(1, 10_001)}) == 99 + 90 + 90 + 1
