@@ -70,6 +70,7 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
         import ray
 
         ray.init(
+            "local",
             num_cpus=2,
             include_dashboard=False,
             log_to_driver=False,

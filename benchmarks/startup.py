@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 RAY = (
     "import time; a = time.time(); import ray; b = time.time(); "
-    "ray.init(include_dashboard={dashboard}, log_to_driver=False, logging_level='ERROR'); "
+    "ray.init('local', include_dashboard={dashboard}, log_to_driver=False, logging_level='ERROR'); "
     "c = time.time(); ray.shutdown(); print(b - a, c - b, time.time() - c)"
 )
 TORCH = "import time; a = time.time(); import torch; print(time.time() - a)"

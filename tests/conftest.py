@@ -19,6 +19,6 @@ def ray_session() -> Iterator[None]:
     """A local Ray with three CPU slots (logical: more than one core is not needed) and no dashboard."""
     import ray
 
-    ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
     yield
     ray.shutdown()

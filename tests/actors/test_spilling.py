@@ -25,6 +25,7 @@ class Watch(Silent):
         print("spilled", spilled, flush=True)
 
 ray.init(
+    "local",
     num_cpus=2, include_dashboard=False, log_to_driver=False, object_store_memory=80 << 20,
     object_spilling_directory=sys.argv[1],
 )
