@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 import time
 from collections.abc import Sequence
@@ -10,6 +11,7 @@ from typing import Any
 
 import ray
 
+from raysim.errors import ResultsError
 from raysim.observer import Several, Visited
 from raysim.outcome import Outcome, guarded
 
@@ -87,6 +89,12 @@ class DriverActor:
         from actors.early import EarlyActors
         from actors.parallel import RayParallel
 
+        if not self._folder.is_dir():
+            raise ResultsError(
+                f"{self._folder}: there is no such folder on {socket.gethostname()}, the cluster's head, which drives "
+                "the run. Next: choose an --output on a file system that the head shares with this machine, or send "
+                "the run there: `ray job submit -- python -m raysim.launch …` (docs/cluster.md)"
+            )
         early = EarlyActors(self._config)  # before anything that takes long
         try:
             from actors.metrics import Metrics

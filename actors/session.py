@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
-import socket
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from actors import reaching
+from actors.shipping import modules
 from raysim.errors import PlacementError
 from raysim.outcome import Outcome
 
@@ -19,8 +20,7 @@ if TYPE_CHECKING:
 
 RESTARTS = 3
 """A driver that dies this often without finishing a round in between is given up."""
-CONNECT_SECONDS = 10.0
-ENVIRONMENT = {
+OWN_RAY = {
     # A raylet's first try to reach its own object store comes too early as a rule, and by default it sleeps a second
     # before the next. As many tries as make the same ten seconds.
     "RAY_raylet_client_connect_timeout_milliseconds": "50",
@@ -29,12 +29,18 @@ ENVIRONMENT = {
     "RAY_prestart_worker_first_driver": "0",
     # Of so many tasks it keeps the history, about 2 KB each; by default of 100,000.
     "RAY_task_events_max_num_task_in_gcs": "10000",
+    # Despite its name it is heeded on Linux too: all ports of this Ray are then open on 127.0.0.1 only.
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
-"""Environment of a Ray that is started here (its start is measured by benchmarks/startup.py)."""
+"""Environment of a Ray that is started here (its start was measured by benchmarks/startup.py)."""
+HEAD = "node:__internal_head__"
+"""A resource that every cluster's head has, and only that."""
 
 
-def start_ray(engine: Engine, *, verbose: bool = False) -> tuple[bool, str]:
+def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()) -> tuple[bool, str]:
     """Start Ray on this machine, or join the cluster at ``engine.address``.
+
+    ``code`` are folders and files of Python modules that are sent to the nodes, if the cluster is joined from outside.
 
     Returns:
         Whether it was started here, and the dashboard's host and port ("" if there is none).
@@ -44,17 +50,22 @@ def start_ray(engine: Engine, *, verbose: bool = False) -> tuple[bool, str]:
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is ever sent that was not asked for
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    local = engine.address == "local"
+    options: dict[str, Any] = {}
+    if local:
+        options["include_dashboard"] = engine.dashboard
+        for name, value in OWN_RAY.items():
+            os.environ.setdefault(name, value)
+    elif code:
+        options["runtime_env"] = {"py_modules": list(code)}
+    reaching.use_token(local)
     import ray
 
     if ray.is_initialized():
         return False, ""
-    local = engine.address == "local"
-    if ":" in engine.address:
-        _check_reachable(engine.address)
-    options: dict[str, Any] = {"include_dashboard": engine.dashboard} if local else {}
-    if local:
-        for name, value in ENVIRONMENT.items():
-            os.environ.setdefault(name, value)
+    address = engine.address if engine.address != "auto" else os.environ.get("RAY_ADDRESS", "auto")
+    if ":" in address:
+        reaching.check(address)
     try:
         context = ray.init(
             address=engine.address,
@@ -64,26 +75,16 @@ def start_ray(engine: Engine, *, verbose: bool = False) -> tuple[bool, str]:
         )
     except Exception as error:
         what = "Ray could not start on this machine" if local else f"no Ray cluster answers at {engine.address}"
-        hint = (
-            "look for another Ray that is half running (`ray stop`), for free memory and disk under /tmp/ray, or run "
-            "without Ray: --engine.backend inline"
-            if local
-            else "start one (`ray start --head`), or leave --engine.address out to use this machine"
-        )
+        hint = "start one (`ray start --head`), or leave --engine.address out to use this machine"
+        if local:
+            hint = (
+                "look for another Ray that is half running (`ray stop`), for free memory and disk under /tmp/ray, or "
+                "run without Ray: --engine.backend inline"
+            )
+        elif isinstance(error, ray.exceptions.AuthenticationError):
+            hint = reaching.TOKEN_HINT
         raise PlacementError(f"{what}: {type(error).__name__}: {error}. Next: {hint}") from error
     return local, str(context.dashboard_url or "")
-
-
-def _check_reachable(address: str) -> None:
-    """Ray itself tries for five minutes and more before it gives up."""
-    host, _, port = address.removeprefix("ray://").rpartition(":")
-    try:
-        socket.create_connection((host, int(port)), CONNECT_SECONDS).close()
-    except (OSError, OverflowError) as error:
-        raise PlacementError(
-            f"no Ray cluster answers at {address}: {error}. Next: start one (`ray start --head`), or leave "
-            "--engine.address out to use this machine"
-        ) from error
 
 
 def run_on_ray(
@@ -96,12 +97,18 @@ def run_on_ray(
 ) -> Outcome:
     """Drive a run on Ray; a driver that dies is started again and goes on from its last checkpoint."""
     try:
-        started_here, dashboard = start_ray(config.engine, verbose=verbose)
+        code = modules(config) if config.engine.address.startswith(reaching.CLIENT) else ()
+        started_here, dashboard = start_ray(config.engine, verbose=verbose, code=code)
     except PlacementError as error:
         return Outcome("failed", str(error))
     import ray
 
     try:
+        if started_here and "RAY_ADDRESS" in os.environ:  # as in every job of a cluster
+            observer.note(
+                "this run is on a Ray of its own, on this machine alone; the cluster that RAY_ADDRESS names is used "
+                "with --engine.address auto"
+            )
         if dashboard:
             observer.note(f"Ray dashboard: http://{dashboard}")
         return _follow(config, folder, observer, stopping)
@@ -118,7 +125,9 @@ def _follow(config: RunConfig, folder: Path, observer: Observer, stopping: Calla
     from actors.driver import DriverActor
 
     options: dict[str, Any] = {"num_cpus": 0, "namespace": f"raysim-{uuid.uuid4().hex[:12]}"}
-    if not config.engine.address.startswith("ray://"):  # then this process, and the run folder, are on a node
+    if config.engine.address.startswith(reaching.CLIENT):  # a worker may be taken away, the head stays
+        options["resources"] = {HEAD: 0.001}
+    else:  # this process, and the run folder, are on a node
         here = ray.get_runtime_context().get_node_id()
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
     started, lives, furthest = 0, 0, 0
