@@ -49,8 +49,8 @@ class ClientActor:
         self._name = actor_name(slot)
         self._seat = Seat(slot, node, os.getpid(), "cpu")
 
-    def prepare(self, config: Any, federation: Any) -> None:
-        """Make the worker.
+    def prepare(self, config: Any, federation: Any) -> str:
+        """Make the worker; Ray's name of the node it is on.
 
         Args:
             config: the run's settings.
@@ -61,6 +61,8 @@ class ClientActor:
         self._worker = Worker(config, federation, "cuda" if config.engine.gpus_per_client else "cpu")
         if config.engine.gpus_per_client:
             self._seat = replace(self._seat, device=f"cuda:{ray.get_gpu_ids()[0]}")
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
 
     def run(self, task: Any, *inputs: Any) -> Any:
         """Do one task; its result with its start, the busy seconds and the seat, then the states it returns, apart."""

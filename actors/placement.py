@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import ray
+
 from actors.client import ClientActor, actor_name
 from raysim.errors import PlacementError
 
@@ -27,6 +29,18 @@ class Placement:
         held = f"{1 / self.gpus:g} to a GPU" if 0 < self.gpus < 1 else f"{self.gpus:g} GPU each" if self.gpus else ""
         each = held or f"{self.cpus:g} CPU each"
         return f"{self.actors} client actors, {each}, serve {clients} clients"
+
+    @property
+    def needs(self) -> str:
+        """What one actor takes."""
+        held = " and ".join(f"{held:g} {kind}" for held, kind in ((self.cpus, "CPU"), (self.gpus, "GPU")) if held)
+        return held or "a process"
+
+
+def alive_nodes() -> dict[str, dict[str, float]]:
+    """What each node of the cluster has in all, by Ray's name of the node."""
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    return {node["NodeID"]: node["Resources"] for node in nodes if node["Alive"]}
 
 
 def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) -> Placement:

@@ -142,13 +142,20 @@ class Pool(Protocol):
         ...
 
     def fetch(self, handle: Any) -> Any:
-        """The value behind a handle."""
+        """The value behind a handle; LostError if it was lost with the node that held it."""
+        ...
+
+    def adapt(self) -> bool:
+        """Before a round: use workers that have become possible since the last; whether the plan is another now."""
         ...
 
     def run(
         self, jobs: Sequence[Job], note: Callable[[str], None], stopping: Callable[[], bool] = lambda: False
     ) -> Generator[Done, None, None]:
         """Run all jobs and yield them as they finish, each once; faults that were mended are told to ``note``.
+
+        Raises:
+            LostError: what a job starts from was lost.
 
         Once ``stopping`` says so, or when the generator is closed early, what is still running is dropped.
         """

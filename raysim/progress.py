@@ -101,6 +101,10 @@ class Progress:
 
             self._live.console.print(Text(plain), soft_wrap=True)
 
+    def placed(self, plan: str) -> None:
+        """Print where clients run, like a note."""
+        self.note(plan)
+
     def fault(self, text: str) -> None:
         """Print what was lost and mended, like a note."""
         self.note(text)

@@ -153,6 +153,15 @@ class Engine:
     on_client_error: Literal["fail", "skip"] = field(
         default="fail", metadata={"help": "end the run at a client's error, or leave that client out of the round"}
     )
+    visit_deadline: float = field(
+        default=0.0,
+        metadata={
+            "help": "seconds after which a remote call that is not back is done again by another actor; 0: 20 times as "
+            "long as the slowest call like it, and at least 300",
+            "low": 0.0,
+            "placement": True,
+        },
+    )
     profile: bool = field(
         default=False,
         metadata={

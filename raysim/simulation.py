@@ -10,12 +10,13 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raysim import checkpoint, results
+from raysim import results
 from raysim.config import RunConfig, differences, from_dict, to_dict, to_yaml
 from raysim.errors import PlacementError, RaysimError, ResultsError
 from raysim.observer import Several, Silent
 from raysim.outcome import Outcome, guarded
 from raysim.status import Recorder
+from raysim.writing import write_atomically
 from workloads.parallel import Sequential
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
                 f"{path / 'config.yaml'} and your changes"
             )
         if stored.engine.on_client_error != config.engine.on_client_error:
-            results.write_atomically(path / "config.yaml", to_yaml(config).encode())
+            write_atomically(path / "config.yaml", to_yaml(config).encode())
         return path.resolve()
     method, workload = _names(config)
     path = Path(config.output) if config.output else results.new_run_path(Path("runs"), method, workload, config.seed)
@@ -146,6 +147,7 @@ def drive(
     from raysim import precision
     from raysim.collecting import Stopped
     from raysim.profile import OFF, Profile
+    from raysim.recovery import run_through
     from raysim.rounds import Rounds
     from raysim.trace import Trace
     from raysim.worker import Worker, fixed_threads
@@ -168,18 +170,15 @@ def drive(
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             worker = Worker(config, federation)
             rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
-            recorder.begins(len(rounds.intervals), pool.plan)
-            observer.note(pool.plan)
+            recorder.begins(len(rounds.intervals))
+            observer.placed(pool.plan)
             if federation.synthetic:
                 observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real data")
-            latest = checkpoint.latest(folder.checkpoints)
-            if latest is not None:
-                rounds.restore(latest)
+            rounds.go_back()
+            if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
-            else:
-                folder.truncate(0)
             try:
-                rounds.run()
+                run_through(rounds, folder, observer)
             except Stopped:
                 folder.log(f"stopped after round {rounds.state.round}")
                 recorder.ends("stopped")

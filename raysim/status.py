@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -79,10 +80,15 @@ class Recorder(Silent):
         self._changed.set()
         self._writer.join()
 
-    def begins(self, rounds: int, plan: str) -> None:
+    def begins(self, rounds: int) -> None:
         """The data is there; so many rounds are to be in the end."""
         with self._lock:
-            self._status |= {"state": "running", "rounds": rounds, "plan": plan, "preparing": None}
+            self._status |= {"state": "running", "rounds": rounds, "preparing": None}
+        self._changed.set()
+
+    def placed(self, plan: str) -> None:
+        with self._lock:
+            self._status["plan"] = plan
         self._changed.set()
 
     def ends(self, state: State) -> None:
@@ -169,7 +175,8 @@ class Recorder(Silent):
             partial.write_text(text, encoding="utf-8")
             partial.replace(self._path)
         except OSError:
-            pass
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
 def read(folder: Path) -> dict[str, Any]:

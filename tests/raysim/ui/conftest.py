@@ -29,7 +29,8 @@ def folder(tmp_path: Path) -> Path:
             )
     made.log(EVIL)
     with Recorder(path) as recorder:
-        recorder.begins(2, EVIL)
+        recorder.begins(2)
+        recorder.placed(EVIL)
         recorder.fault(EVIL)
         recorder.ends("finished")
     return path

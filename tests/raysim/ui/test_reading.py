@@ -32,7 +32,7 @@ def test_the_parts_come_once_and_again_only_when_something_changed(folder: Path)
 
 def test_states(folder: Path) -> None:
     with Recorder(folder) as recorder:
-        recorder.begins(2, "")
+        recorder.begins(2)
     assert Reading(folder).refresh()["run"]["state"] == "died"
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
