@@ -10,12 +10,14 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raysim import results
+from raysim import results, status
 from raysim.config import RunConfig, differences, from_dict, to_dict, to_yaml
 from raysim.errors import PlacementError, RaysimError, ResultsError
 from raysim.observer import Several, Silent
 from raysim.outcome import Outcome, guarded
+from raysim.schedule import planned_intervals
 from raysim.status import Recorder
+from raysim.watching import SYNTHETIC
 from raysim.writing import write_atomically
 from workloads.parallel import Sequential
 
@@ -98,17 +100,24 @@ def execute(
     resumed: bool = False,
     verbose: bool = False,
     stopping: Callable[[], bool] = lambda: False,
+    announced: Callable[[], bool] = lambda: False,
 ) -> Outcome:
-    """Drive the run where the config says; how it ended. A new folder without a round is taken back."""
+    """Drive the run where the config says; how it ended.
+
+    A new folder without a round is taken back if the run fails, unless somebody was told (``announced``) that the run
+    is in it, and would look there for what became of it.
+    """
     if config.engine.backend == "ray":
         from actors.session import run_on_ray  # late: an in-process run needs no Ray
 
         outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping)
     else:
         outcome = guarded(lambda: drive(config, folder, inline_pool(config), observer, stopping))
-    if outcome.status == "failed" and not resumed and not (folder / "rounds.csv").exists():
+    if outcome.status == "failed" and not (resumed or announced() or (folder / "rounds.csv").exists()):
         # Nothing was computed: a repeat with the mistake mended must find the name free.
         shutil.rmtree(folder, ignore_errors=True)
+    else:
+        status.settle(folder, outcome.status, outcome.message)
     return outcome
 
 
@@ -155,7 +164,7 @@ def drive(
     folder = results.RunFolder.open(path)
     with ExitStack() as stack:
         stack.enter_context(folder.exclusive())
-        recorder = stack.enter_context(Recorder(path))
+        recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
         observer = Several(observer, recorder)
         federation = load_federation(config, parallel or Sequential(observer.preparing))
         useful = max(1, round(config.schedule.sampling_rate * federation.clients))
@@ -170,10 +179,10 @@ def drive(
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             worker = Worker(config, federation)
             rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
-            recorder.begins(len(rounds.intervals))
+            recorder.begins()
             observer.placed(pool.plan)
             if federation.synthetic:
-                observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real data")
+                observer.note(SYNTHETIC)
             rounds.go_back()
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
