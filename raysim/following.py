@@ -26,6 +26,7 @@ class Follower:
         self._told = 0.0
         self._preparing: Any = None
         self._current: Any = None
+        self._done = 0
 
     def refresh(self) -> dict[str, Any]:
         """Show what is new; the run's status."""
@@ -37,6 +38,7 @@ class Follower:
         self._plan = self._plan or " "
         for row in rows[-EARLIER:] if again else rows:
             self._progress.round_finished(_as_written(row))
+            self._done = int(row["round"])
         self._present(live)
         return live
 
@@ -58,7 +60,8 @@ class Follower:
             label, total = (preparing or self._preparing)["label"], (preparing or self._preparing)["total"]
             self._progress.preparing(label, preparing["done"] if preparing else total, total)
             self._preparing = preparing
-        if current and (live["round"], current) != self._current:
+        # The status is the older of the two: its round may be in the table by now.
+        if current and live["round"] > self._done and (live["round"], current) != self._current:
             self._progress.round_started(live["round"], current["local_epochs"], current["participants"])
             self._progress.clients_done(current["done"], current["participants"])
             self._current = (live["round"], current)

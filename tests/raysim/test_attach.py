@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import time
 from pathlib import Path
@@ -11,11 +12,24 @@ import pytest
 from raysim import sitting, status
 from raysim.attach import main
 from raysim.errors import ResultsError
+from raysim.following import Follower
+from raysim.progress import Progress
 from raysim.results import RunFolder
 from raysim.status import Recorder, settle
 from raysim.watching import Watched
 
 YAML = "method: {name: fedavg}\nworkload: {name: synthetic}\nmodel: {name: cnn}\nseed: 3\n"
+
+
+class Seen(Progress):
+    """A display that remembers which rounds it was told of as going on."""
+
+    def __init__(self, title: str, rounds: int, epochs: int) -> None:
+        super().__init__(title, rounds, epochs, io.StringIO())
+        self.started: list[int] = []
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        self.started.append(round)
 
 
 @pytest.fixture(autouse=True)
@@ -157,3 +171,19 @@ def test_an_outcome_is_written_where_the_driver_could_not(tmp_path: Path) -> Non
     settle(tmp_path, "stopped", "")
     found = status.read(tmp_path)
     assert (found["state"], found["current"], found["counts"]["faults"]) == ("stopped", None, 1)
+
+
+def test_a_round_that_is_in_the_table_by_now_is_not_shown_as_going_on(runs: Path) -> None:
+    """The status is read before the table, which may be a round ahead."""
+    made(runs / "one", rounds=2)
+    with Recorder(runs / "one", (1, 1, 1)) as recorder:
+        recorder.begins("")
+        recorder.round_started(2, 1, 2)
+    display = Seen("", 3, 3)
+    follower = Follower(Watched(runs / "one"), display)
+    follower.refresh()
+    assert display.started == []
+    with Recorder(runs / "one", (1, 1, 1)) as recorder:
+        recorder.round_started(3, 1, 2)
+    follower.refresh()
+    assert display.started == [3]
