@@ -91,7 +91,7 @@ class Starter:
     def start(self, place: int, life: int = 1) -> Any:
         """A new actor for a place of the pool; ``life`` counts those that it has had."""
         # A new name for each life: for a while Ray still holds the dead actor's.
-        return ClientActor.options(  # type: ignore[attr-defined]
+        return ClientActor.options(
             name=actor_name(place) + (f" (life {life})" if life > 1 else ""),
             namespace=self._namespace,
             num_cpus=self._engine.cpus_per_client,

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from raysim import results, status
 from raysim.config import RunConfig, differences, from_dict, to_dict, to_yaml
-from raysim.errors import PlacementError, RaysimError, ResultsError
+from raysim.errors import RaysimError, ResultsError
 from raysim.observer import Several, Silent
 from raysim.outcome import Outcome, guarded
 from raysim.schedule import planned_intervals
@@ -125,17 +125,11 @@ def inline_pool(config: RunConfig) -> Callable[[Federation, int], Pool]:
     """Makes the pool of an in-process run."""
 
     def make(federation: Federation, useful: int) -> Pool:
-        import torch
-
+        from raysim.device import device_of
         from raysim.inline import InlinePool
         from raysim.worker import Worker
 
-        gpus = config.engine.gpus_per_client
-        if gpus and not torch.cuda.is_available():
-            raise PlacementError(
-                f"--engine.gpus_per_client {gpus:g}: torch finds no GPU here. Set it to 0 to train on the CPU"
-            )
-        return InlinePool(Worker(config, federation, "cuda" if gpus else "cpu"))
+        return InlinePool(Worker(config, federation, device_of(config.engine)))
 
     return make
 
