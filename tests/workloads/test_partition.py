@@ -79,7 +79,7 @@ def test_log_normal_sizes() -> None:
     logarithms = np.log(partition.lognormal(2_000_000, 2_000, 1.0, 1, generator()).sizes)
     assert abs(np.median(logarithms) - (np.log(1_000) - 0.5)) < 0.1  # the mean is exp(σ²/2) medians
     assert abs(logarithms.std() - 1.0) < 0.05
-    assert np.ptp(partition.lognormal(1_000, 10, 0.0, 1, generator()).sizes) <= 1
+    assert np.ptp(partition.lognormal(1_000, 10, 0.0, 1, generator()).sizes) <= 2  # rounded
 
 
 def test_cut_is_random() -> None:

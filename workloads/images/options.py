@@ -51,8 +51,8 @@ class ImageOptions(ABC):
     sigma: float = field(
         default=1.0,
         metadata={
-            "help": "standard deviation of the logarithm of the clients' sizes, for lognormal (2 in FedProx's synthetic "
-            "data)",
+            "help": "standard deviation of the logarithm of the clients' sizes, for lognormal",
+            "source": "FedProx's synthetic data have 2",
             "low": 0.0,
             "high": 5.0,
         },
