@@ -17,8 +17,7 @@ def actor_name(slot: int) -> str:
     return f"client-actor-{slot:02}"
 
 
-@ray.remote
-class ClientActor:
+class Client:
     """Serves visits of any client, one at a time.
 
     It starts in two steps, because importing torch takes seconds and can be done beside loading the data: the
@@ -49,8 +48,8 @@ class ClientActor:
         self._name = actor_name(slot)
         self._seat = Seat(slot, node, os.getpid(), "cpu")
 
-    def prepare(self, config: Any, federation: Any) -> None:
-        """Make the worker.
+    def prepare(self, config: Any, federation: Any) -> str:
+        """Make the worker; Ray's name of the node it is on.
 
         Args:
             config: the run's settings.
@@ -58,9 +57,19 @@ class ClientActor:
         """
         from raysim.worker import Worker
 
-        self._worker = Worker(config, federation, "cuda" if config.engine.gpus_per_client else "cpu")
+        self._worker = Worker(config, federation, self._device(config))
         if config.engine.gpus_per_client:
             self._seat = replace(self._seat, device=f"cuda:{ray.get_gpu_ids()[0]}")
+        node: str = ray.get_runtime_context().get_node_id()
+        return node
+
+    def _device(self, config: Any) -> str:
+        """What torch computes on: the first GPU that Ray lets this process see, or the CPU."""
+        from raysim.device import cap_memory, device_of
+
+        device = device_of(config.engine)
+        cap_memory(config.engine)
+        return device
 
     def run(self, task: Any, *inputs: Any) -> Any:
         """Do one task; its result with its start, the busy seconds and the seat, then the states it returns, apart."""
@@ -83,3 +92,7 @@ class ClientActor:
     def process(self) -> int:
         """Its process number, for faults that are made on purpose."""
         return os.getpid()
+
+
+ClientActor = ray.remote(Client)
+"""The process. The class by itself is for tests, where a GPU is only counted and not there."""

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import ray
 
-from actors.placement import Placement, Starter, place
+from actors.placement import Placement, Starter, alive_nodes, place
 from actors.pool import RayPool
 
 if TYPE_CHECKING:
@@ -41,15 +41,14 @@ class EarlyActors:
         self._actors = [self._starter.start(number) for number in range(placement.actors)]
 
     def _place(self, useful: int) -> Placement:
-        nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]  # type: ignore[no-untyped-call]
-        return place(self._config, nodes, useful)
+        return place(self._config, list(alive_nodes().values()), useful)
 
     def pool(self, federation: Federation, useful: int) -> RayPool:
         """The pool of the run: what was started, less what is not needed, and more where it is."""
         placement = self._place(useful)
         actors, self._actors = self._actors[: placement.actors], self._actors[placement.actors :]
         self.dismiss()
-        return RayPool(self._config, federation, placement, self._starter, actors)
+        return RayPool(self._config, federation, placement, useful, self._starter, actors)
 
     def dismiss(self) -> None:
         """End those that no pool has: what else wants their cores would wait for ever."""

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import ray
+
 from actors.client import ClientActor, actor_name
 from raysim.errors import PlacementError
 
@@ -27,6 +29,18 @@ class Placement:
         held = f"{1 / self.gpus:g} to a GPU" if 0 < self.gpus < 1 else f"{self.gpus:g} GPU each" if self.gpus else ""
         each = held or f"{self.cpus:g} CPU each"
         return f"{self.actors} client actors, {each}, serve {clients} clients"
+
+    @property
+    def needs(self) -> str:
+        """What one actor takes."""
+        held = " and ".join(f"{held:g} {kind}" for held, kind in ((self.cpus, "CPU"), (self.gpus, "GPU")) if held)
+        return held or "a process"
+
+
+def alive_nodes() -> dict[str, dict[str, float]]:
+    """What each node of the cluster has in all, by Ray's name of the node."""
+    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    return {node["NodeID"]: node["Resources"] for node in nodes if node["Alive"]}
 
 
 def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) -> Placement:
@@ -77,7 +91,7 @@ class Starter:
     def start(self, place: int, life: int = 1) -> Any:
         """A new actor for a place of the pool; ``life`` counts those that it has had."""
         # A new name for each life: for a while Ray still holds the dead actor's.
-        return ClientActor.options(  # type: ignore[attr-defined]
+        return ClientActor.options(
             name=actor_name(place) + (f" (life {life})" if life > 1 else ""),
             namespace=self._namespace,
             num_cpus=self._engine.cpus_per_client,

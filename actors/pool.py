@@ -1,20 +1,21 @@
-"""The Ray pool: sends jobs to client actors, and sends again what a dead actor had."""
+"""The Ray pool: sends jobs to client actors, and sends again what a dead, lost or frozen actor had."""
 
 from __future__ import annotations
 
-import itertools
-from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import ray
-from ray.exceptions import OutOfMemoryError, RayActorError, RayError, RayTaskError
+from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryError, RayActorError, RayTaskError
 
-from actors.client import actor_name
-from actors.placement import Placement, Starter
+from actors.deadline import Deadline
+from actors.patience import Patience
+from actors.placement import Placement, Starter, alive_nodes, place
+from actors.slots import Slot, Slots
+from actors.work import Work
 from raysim.clock import now
-from raysim.errors import PlacementError, RaysimError, code_error
+from raysim.errors import LostError, PlacementError, RaysimError, code_error
 from raysim.pool import Done, Job
 from raysim.profile import OFF, WAIT
 
@@ -26,54 +27,13 @@ ATTEMPTS = 4
 """A job whose actor died this often is given up: it is then the job that kills them (memory, most likely)."""
 SMALL = 16 * 1024
 """Arrays under so many bytes travel inside the call; Ray does not store such objects either."""
-
+LOOK = 1.0
+"""Seconds between two looks at what does not announce itself: nodes that joined, actors that are late."""
 ROOM = 0.25
 """Share of this node's object store that results may hold; the rest is for what is on its way, and for clients' states,
 which Ray moves to the disk only while nobody looks at them."""
 
-
-@dataclass
-class _Slot:
-    """One actor (None: to be started when work comes) and the jobs sent to it that have not come back."""
-
-    place: int
-    actor: Any = None
-    jobs: list[int] = field(default_factory=list)
-    lives: int = 0
-    """How many actors it has had."""
-    prepared: Any = None
-    """Reference of its `prepare`, which comes before its first job."""
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A job that was sent, which slot works on it, references of the states it returns, and when it was sent."""
-
-    index: int
-    slot: _Slot
-    outputs: tuple[Any, ...]
-    time: float
-
-
-_Sent = dict[Any, _Call]
-"""Reference of a result → its call."""
-
-
-def _check_prepared(slot: _Slot) -> None:
-    """An actor whose data or model cannot be had fails in every job: a new one would fail in the same way."""
-    try:
-        ray.get(slot.prepared)
-    except RayError as error:
-        raise PlacementError(f"a client actor cannot start: {error}") from error
-
-
-def _object_store_bytes() -> float:
-    """Capacity of the object store of the node that this process is on."""
-    here = ray.get_runtime_context().get_node_id()
-    nodes = ray.nodes()  # type: ignore[no-untyped-call]
-    return max(
-        (node["Resources"].get("object_store_memory", 0.0) for node in nodes if node["NodeID"] == here), default=0
-    )
+Note = Callable[[str], None]
 
 
 class RayPool:
@@ -85,8 +45,9 @@ class RayPool:
         config: the run's settings.
         federation: the data.
         placement: how many actors, and what each holds.
+        useful: how many could be busy at once, if nodes join; by default no more than there are.
         starter: has started them and starts those that replace them.
-        started: actors that are up already, at most so many; the others are started here.
+        started: actors that are there already, at most so many; the others are started here.
     """
 
     def __init__(
@@ -94,32 +55,28 @@ class RayPool:
         config: RunConfig,
         federation: Federation,
         placement: Placement,
+        useful: int = 0,
         starter: Starter | None = None,
         started: Sequence[Any] = (),
     ) -> None:
         self.recorder = OFF
-        self._config = config
-        self._federation = ray.put(federation)
-        self._starter = starter or Starter(config)
-        self._slots = [_Slot(place) for place in range(placement.actors)]
-        for slot, actor in itertools.zip_longest(self._slots, started):
-            self._fill(slot, actor)
+        self._config, self._clients = config, federation.clients
+        self._useful = useful or placement.actors
+        self._slots = Slots(config, federation, starter or Starter(config), placement.actors, started)
+        self._deadline = Deadline(config.engine.visit_deadline)
+        self._patience = Patience(self._slots, placement.needs)
+        self._looked = self._placed = now()
         self.plan = placement.describe(federation.clients)
-        self.room = int(_object_store_bytes() * ROOM)
+        here = ray.get_runtime_context().get_node_id()
+        self.room = int(alive_nodes().get(here, {}).get("object_store_memory", 0.0) * ROOM)
 
     @property
     def slots(self) -> int:
         return len(self._slots)
 
-    def _fill(self, slot: _Slot, actor: Any = None) -> None:
-        """Give the slot an actor, by default a new one, with the data."""
-        slot.lives += 1
-        slot.actor = actor or self._starter.start(slot.place, slot.lives)
-        slot.prepared = slot.actor.prepare.remote(self._config, self._federation)
-
     def processes(self) -> list[int]:
         """Process numbers of the actors."""
-        found: list[int] = ray.get([slot.actor.process.remote() for slot in self._slots])
+        found: list[int] = ray.get([slot.actor.process.remote() for slot in self._slots if slot.actor is not None])
         return found
 
     def share(self, value: Any) -> Any:
@@ -127,114 +84,137 @@ class RayPool:
         return value if isinstance(size, int) and size < SMALL else ray.put(value)
 
     def fetch(self, handle: Any) -> Any:
-        return ray.get(handle) if isinstance(handle, ray.ObjectRef) else handle
+        try:
+            return ray.get(handle) if isinstance(handle, ray.ObjectRef) else handle
+        except ObjectLostError as error:
+            raise LostError(f"a state was lost with the node that held it ({_kind(error)})") from error
+
+    def adapt(self) -> bool:
+        if now() < self._placed + LOOK:
+            return False
+        self._placed, nodes = now(), alive_nodes()
+        try:
+            placement = place(self._config, list(nodes.values()), self._useful)
+        except PlacementError:  # for the moment: what there is waits for nodes to come back
+            return False
+        if placement.actors == len(self._slots):
+            return False
+        self._slots.resize(placement.actors, nodes)
+        before, self.plan = self.plan, replace(placement, actors=len(self._slots)).describe(self._clients)
+        return self.plan != before
 
     def run(
-        self, jobs: Sequence[Job], note: Callable[[str], None], stopping: Callable[[], bool] = lambda: False
+        self, jobs: Sequence[Job], note: Note, stopping: Callable[[], bool] = lambda: False
     ) -> Generator[Done, None, None]:
-        waiting = deque(sorted(range(len(jobs)), key=lambda index: (-jobs[index].cost, index)))
-        attempts = [0] * len(jobs)
-        sends = [1] * len(jobs)
-        unfinished = sum(job.cost for job in jobs)
-        sent: _Sent = {}
+        work = Work(jobs)
+        self._slots.fill()
         try:
-            while (waiting or sent) and not stopping():
-                self._send(jobs, waiting, sent, unfinished)
+            while work.left and not stopping():
+                self._send(work)
                 with self.recorder.phase(WAIT):
-                    ready, _ = ray.wait(list(sent), num_returns=1, timeout=1.0)
+                    ready, _ = ray.wait([*work.sent, *self._slots.coming], num_returns=1, timeout=LOOK)
                 for reference in ready:
-                    if reference not in sent:  # taken back together with a dead actor's other jobs
-                        continue
-                    call = sent[reference]
-                    try:
-                        with self.recorder.phase("receive"):
-                            result, started, seconds, seat = ray.get(reference)
-                    except (RayActorError, OutOfMemoryError) as error:
-                        self._replace(call.slot, jobs, waiting, sent, attempts, sends, note, error)
-                        continue
-                    except RayTaskError as error:
-                        _check_prepared(call.slot)
-                        raise code_error(jobs[call.index].label, error.cause, str(error)) from error
-                    del sent[reference]
-                    call.slot.jobs.remove(call.index)
-                    unfinished -= jobs[call.index].cost
-                    # Sent before the result is looked at: aggregation on the driver never leaves an actor idle.
-                    self._send(jobs, waiting, sent, unfinished)
-                    sent_again = sends[call.index]
-                    done = Done(call.index, result, call.outputs, seconds, started, call.time, seat, sent_again)
-                    self.recorder.job(jobs[call.index], done)
-                    yield done
+                    if reference in self._slots.coming:
+                        self._slots.settle(reference)
+                    else:
+                        done = self._receive(reference, work, note)
+                        if done is not None:
+                            yield done
+                self._look(work, note)
         finally:
             # Left early (a stop, an error): nothing of the dropped round may go on running.
-            self._drop()
+            self._slots.drop_busy()
 
-    def _send(self, jobs: Sequence[Job], waiting: deque[int], sent: _Sent, unfinished: float) -> None:
+    def close(self) -> None:
+        self._slots.close()
+
+    def _send(self, work: Work) -> None:
         """One job to every idle actor, then one ahead to each while more than a slot's share is waiting.
 
         No job is sent ahead behind one that already fills its actor's fair share of what is left: it would wait there
-        while other actors run out of work. ``unfinished`` is the cost of all that waits or is held.
+        while other actors run out of work.
         """
-        share = unfinished / len(self._slots) * (1 + 1e-9)
+        waiting = work.waiting
+        share = work.unfinished / len(self._slots) * (1 + 1e-9)
         for depth in (1, 2):
             for slot in self._slots:
                 enough = len(waiting) > (0 if depth == 1 else len(self._slots))
-                if enough and len(slot.jobs) < depth:
-                    if depth == 2 and sum(jobs[index].cost for index in (*slot.jobs, waiting[0])) > share:
+                if enough and len(slot.jobs) < depth and slot.up:
+                    if depth == 2 and sum(work.jobs[index].cost for index in (*slot.jobs, waiting[0])) > share:
                         continue
-                    index = waiting.popleft()
-                    job = jobs[index]
-                    if slot.actor is None:
-                        self._fill(slot)
-                    begun = now()
                     with self.recorder.phase("send"):
-                        options = slot.actor.run.options(name=job.name, num_returns=1 + job.outputs)
-                        reply = options.remote(job.task, *job.inputs)
-                    reference, outputs = (reply[0], tuple(reply[1:])) if job.outputs else (reply, ())
-                    sent[reference] = _Call(index, slot, outputs, begun)
-                    slot.jobs.append(index)
+                        work.send(waiting.popleft(), slot)
 
-    def _replace(
-        self,
-        slot: _Slot,
-        jobs: Sequence[Job],
-        waiting: deque[int],
-        sent: _Sent,
-        attempts: list[int],
-        sends: list[int],
-        note: Callable[[str], None],
-        error: Exception,
-    ) -> None:
-        """A new actor in the place of a dead one; its jobs wait again, at the front."""
-        for reference in [r for r, call in sent.items() if call.slot is slot]:
-            del sent[reference]
-        if getattr(error, "actor_init_failed", False):  # a new one would fail in the same way
-            raise PlacementError(f"a client actor cannot start: {error}") from error
-        held = slot.jobs
-        self._kill(slot)
-        running = held[0]
-        attempts[running] += 1
-        if attempts[running] >= ATTEMPTS:
+    def _receive(self, reference: Any, work: Work, note: Note) -> Done | None:
+        """The finished job behind a reference; None if it has to be done again."""
+        call = work.sent[reference]
+        job = work.jobs[call.index]
+        try:
+            with self.recorder.phase("receive"):
+                result, started, seconds, seat = ray.get(reference)
+        except (RayActorError, OutOfMemoryError) as error:
+            self._died(call.slot, work, note, error)
+            return None
+        except RayTaskError as error:
+            if isinstance(error.cause, ObjectLostError):
+                kind = _kind(error.cause)
+                raise LostError(
+                    f"{job.label}: what it starts from was lost with the node that held it ({kind})"
+                ) from error
+            raise code_error(job.label, error.cause, str(error)) from error
+        except ObjectLostError as error:  # it was done, but its node went before the result was here
+            note(f"the result of {job.label} was lost with its node ({_kind(error)}); it is done again")
+            work.again(reference)
+            return None
+        work.finished(reference)
+        self._deadline.learn(job, seconds)
+        # Sent before the result is looked at: aggregation on the driver never leaves an actor idle.
+        self._send(work)
+        done = Done(call.index, result, call.outputs, seconds, started, call.time, seat, work.sends[call.index])
+        self.recorder.job(job, done)
+        return done
+
+    def _died(self, slot: Slot, work: Work, note: Note, error: Exception) -> None:
+        """A new actor in the place of a dead one; its jobs wait again."""
+        with_node = slot.node not in alive_nodes()
+        held = work.take_back(slot)
+        self._slots.replace(slot)
+        job = work.jobs[held[0]]
+        # No job takes a node with it, or the connection.
+        if not with_node and not isinstance(error, ActorUnavailableError):
+            work.deaths[held[0]] += 1
+            if work.deaths[held[0]] >= ATTEMPTS:
+                raise RaysimError(
+                    f"{job.label}: its actor died {ATTEMPTS} times, most likely for want of memory ({error}). "
+                    "Lower --training.batch_size or --engine.actors, or raise --engine.cpus_per_client"
+                ) from error
+        how = "died with its node" if with_node else "died"
+        note(f"{slot.name} {how} during {job.label}; a new one does its work again")
+
+    def _look(self, work: Work, note: Note) -> None:
+        """Once a second: replace actors that are late, and say it if nothing goes on at all."""
+        time = now()
+        if time < self._looked + LOOK:
+            return
+        self._looked = time
+        if work.left:
+            self._patience.look(note)
+        for slot in self._slots:
+            if slot.jobs and time - slot.begun > (limit := self._deadline.of(work.jobs[slot.jobs[0]])):
+                self._late(slot, work, note, limit)
+
+    def _late(self, slot: Slot, work: Work, note: Note, limit: float) -> None:
+        held = work.take_back(slot)
+        self._slots.replace(slot)
+        job = work.jobs[held[0]]
+        work.deaths[held[0]] += 1
+        if work.deaths[held[0]] >= ATTEMPTS:
             raise RaysimError(
-                f"{jobs[running].label}: its actor died {ATTEMPTS} times, most likely for want of memory ({error}). "
-                "Lower --training.batch_size or --engine.actors, or raise --engine.cpus_per_client"
-            ) from error
-        note(f"{actor_name(slot.place)} died during {jobs[running].label}; a new one does its work again")
-        for index in reversed(held):
-            sends[index] += 1
-            waiting.appendleft(index)
+                f"{job.label}: {ATTEMPTS} times its actor did not answer within {limit:g} s. If it takes so long, "
+                "raise --engine.visit_deadline"
+            )
+        note(f"{slot.name} did not answer within {limit:g} s during {job.label}; it is ended, a new one does its work")
 
-    @staticmethod
-    def _kill(slot: _Slot) -> None:
-        if slot.actor is not None:
-            ray.kill(slot.actor)
-        slot.actor, slot.jobs = None, []
 
-    def _drop(self) -> None:
-        """Forget what is in flight: busy actors go, because a running call cannot be taken back."""
-        for slot in self._slots:
-            if slot.jobs:
-                self._kill(slot)
-
-    def close(self) -> None:
-        for slot in self._slots:
-            self._kill(slot)
+def _kind(error: ObjectLostError) -> str:
+    return type(error).__name__

@@ -19,9 +19,10 @@ from pathlib import Path
 from typing import Any
 
 from raysim.client_files import ClientFiles, number_of, stem
-from raysim.errors import CheckpointError
+from raysim.errors import CheckpointError, DiskFullError
 from raysim.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
 from raysim.tree import JSON, unpack
+from raysim.writing import FULL
 
 FORMAT = 2
 _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
@@ -65,8 +66,8 @@ def save(
             checkpoint afterwards, and is as it was after an error.
 
     Raises:
-        CheckpointError: nothing more can be written (disk full, say), or a state holds what cannot be saved. What was
-            begun is removed, earlier checkpoints are untouched.
+        DiskFullError: there is no room. What was begun is removed, earlier checkpoints are untouched; so too after:
+        CheckpointError: nothing can be written for another reason, or a state holds what cannot be saved.
     """
     partial = folder / f"round-{round:06d}{_PARTIAL}"
     with _disk(folder, round):
@@ -191,7 +192,8 @@ def _disk(folder: Path, round: int) -> Iterator[None]:
     except OSError as error:
         existing = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
         free = shutil.disk_usage(existing).free / (1 << 20)
-        raise CheckpointError(
+        kind = DiskFullError if error.errno in FULL else CheckpointError
+        raise kind(
             f"Cannot save the checkpoint of round {round} in {folder}: {error.strerror or error}; {free:.1f} MiB are "
             "free there. Earlier checkpoints are untouched: free some space (or lift the quota), then use --resume."
         ) from error

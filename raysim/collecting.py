@@ -98,11 +98,12 @@ class Collector:
         shared = next(iter(messages.values())).parameters
         weighted_mean = self._config.method.traits.weighted_mean
         returned_bytes = self._state_bytes + (0 if weighted_mean and not plan.decomposes else shared.nbytes)
-        blocks = cut(plan.clients, self._pool.slots, engine.block_size, returned_bytes, max(1, engine.vectorise))
+        together, lengths = max(1, engine.vectorise), [self._length(client) for client in plan.clients]
+        blocks = cut(plan.clients, self._pool.slots, engine.block_size, returned_bytes, together, lengths)
         packer = Packer(self._pool)
         sums_stay = weighted_mean and stays_on_workers(len(blocks), shared.size)
         if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size
-            blocks = cut(plan.clients, self._pool.slots, len(blocks[0]))
+            blocks = cut(plan.clients, self._pool.slots, max(map(len, blocks)))
         with self._recorder.phase("serialise"):
             jobs = [self._job(plan, block, messages, kept, packer, sums_stay) for block in blocks]
         results: list[TrainedBlock | None] = [None] * len(jobs)
@@ -210,9 +211,13 @@ class Collector:
         summed = config.method.traits.weighted_mean
         task = TrainBlock(visits, packed, samples, self._keeps, summed, sum_stays, not summed or plan.decomposes)
         outputs = (len(block) if self._keeps else 0) + sum_stays
-        cost = float(sum(samples) * plan.local_epochs)
+        cost = float(sum(map(self._length, block)) * plan.local_epochs)
         label, name = f"round {plan.number}, clients {block}", job_name("train", plan.number)
         return Job(task, packed.inputs, outputs, cost, label, name)
+
+    def _length(self, client: int) -> int:
+        """How long a local epoch of the client is, relative to others'."""
+        return 1 if self._config.training.steps_per_epoch else max(1, self._federation.samples(client))
 
     def _finished(self, jobs: Sequence[Job]) -> Generator[Done, None, None]:
         with closing(self._pool.run(jobs, self._mended, self._stopping)) as running:

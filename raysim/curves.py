@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.results import write_atomically
+from raysim.writing import write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -24,8 +24,19 @@ class ResultsError(RaysimError):
     """A run folder cannot be written or is not one."""
 
 
+class DiskFullError(CheckpointError, ResultsError):
+    """No room is left, or the quota is used up: what was there before is whole, and a later try may succeed."""
+
+
 class PlacementError(RaysimError):
     """The cluster can never give the actors that were asked for, or Ray cannot start."""
+
+
+class LostError(RaysimError):
+    """A state or a sum that the run needs was in the memory of a node that is gone.
+
+    Not an end: the run goes back to its last checkpoint (raysim/recovery.py).
+    """
 
 
 class ClientError(RaysimError):

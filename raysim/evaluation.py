@@ -19,7 +19,7 @@ from workloads.metrics import Evaluation, evaluate, fairness
 if TYPE_CHECKING:
     from raysim.config import RunConfig
     from raysim.pool import Pool
-    from raysim.rounds import State
+    from raysim.saving import State
     from raysim.worker import Worker
     from workloads.data import Federation
 

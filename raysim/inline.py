@@ -33,6 +33,9 @@ class InlinePool:
     def fetch(self, handle: Any) -> Any:
         return handle
 
+    def adapt(self) -> bool:
+        return False
+
     def run(
         self, jobs: Sequence[Job], note: Callable[[str], None], stopping: Callable[[], bool] = lambda: False
     ) -> Generator[Done, None, None]:

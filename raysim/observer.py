@@ -28,7 +28,11 @@ class Observer(Protocol):
     """Is told what happens, in order; nothing it does can change a result."""
 
     def note(self, text: str) -> None:
-        """The placement plan, a warning."""
+        """A warning, or what is good to know."""
+        ...
+
+    def placed(self, plan: str) -> None:
+        """Where clients run: before the first round, and whenever nodes have joined or left."""
         ...
 
     def fault(self, text: str) -> None:
@@ -62,6 +66,9 @@ class Silent:
     def note(self, text: str) -> None:
         pass
 
+    def placed(self, plan: str) -> None:
+        self.note(plan)
+
     def fault(self, text: str) -> None:
         self.note(text)
 
@@ -93,6 +100,10 @@ class Several:
     def note(self, text: str) -> None:
         for observer in self._observers:
             observer.note(text)
+
+    def placed(self, plan: str) -> None:
+        for observer in self._observers:
+            observer.placed(plan)
 
     def fault(self, text: str) -> None:
         for observer in self._observers:

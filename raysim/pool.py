@@ -21,19 +21,28 @@ RESULT_BYTES = 32 << 20
 """A call takes no further clients when what these return is larger than this: all calls in flight have to fit."""
 
 
-def cut(clients: Sequence[int], slots: int, size: int = 0, bytes_each: int = 0, together: int = 1) -> list[list[int]]:
+def cut(
+    clients: Sequence[int],
+    slots: int,
+    size: int = 0,
+    bytes_each: int = 0,
+    together: int = 1,
+    costs: Sequence[float] = (),
+) -> list[list[int]]:
     """Blocks of neighbouring clients, in order; each is one remote call.
 
-    Sizes are powers of two that never grow, so that each block begins at a multiple of its size, as
-    :class:`PairwiseSum` asks; only the last may be shorter. A call costs as much as a small visit, so the first are
-    large, up to a quarter of a slot's clients; towards the end they shrink, to a sixteenth, so that slots end together
-    (guided self-scheduling, Polychronopoulos and Kuck 1987).
+    Sizes are powers of two and each block begins at a multiple of its size, as :class:`PairwiseSum` asks; only the last
+    may be shorter. A call costs as much as a small visit, so the first are large, up to a quarter of a slot's clients;
+    towards the end they shrink, to a sixteenth, so that slots end together (guided self-scheduling, Polychronopoulos
+    and Kuck 1987). Where clients differ much, a block may still be the one that all wait for: it is halved while it
+    takes more than half of a slot's share of the work.
 
     Args:
         slots: how many calls run at a time.
         size: all of this size instead.
         bytes_each: what one client adds to a call's result.
         together: clients that one call must hold, a power of two, because they are trained as one.
+        costs: relative length of each client's visit; none: all alike.
     """
     count = len(clients)
     if size or count < SHARED * slots:
@@ -43,12 +52,25 @@ def cut(clients: Sequence[int], slots: int, size: int = 0, bytes_each: int = 0, 
         largest = min(largest, _power(RESULT_BYTES // bytes_each))
         least = min(least, largest)
     least, largest = max(least, together), max(largest, together)
-    blocks, start = [], 0
+    spans, start = [], 0
     while start < count:
         step = size or max(least, min(largest, _power((count - start) // (2 * slots))))
-        blocks.append(list(clients[start : start + step]))
+        spans.append((start, min(start + step, count)))
         start += step
-    return blocks
+    if costs and not size:
+        longest = sum(costs) / (2 * slots)
+        spans = [part for span in spans for part in _halved(span, costs, longest, together)]
+    return [list(clients[start:end]) for start, end in spans]
+
+
+def _halved(span: tuple[int, int], costs: Sequence[float], longest: float, least: int) -> list[tuple[int, int]]:
+    """The span, or its parts of at least ``least`` clients of which none costs more than ``longest`` if avoidable."""
+    start, end = span
+    half = 1 << ((end - start - 1).bit_length() - 1) if end - start > 1 else 0
+    if half < least or sum(costs[start:end]) <= longest:
+        return [span]
+    parts = ((start, start + half), (start + half, end))
+    return [smaller for part in parts for smaller in _halved(part, costs, longest, least)]
 
 
 def _power(number: int) -> int:
@@ -155,13 +177,20 @@ class Pool(Protocol):
         ...
 
     def fetch(self, handle: Any) -> Any:
-        """The value behind a handle."""
+        """The value behind a handle; LostError if it was lost with the node that held it."""
+        ...
+
+    def adapt(self) -> bool:
+        """Before a round: use workers that have become possible since the last; whether the plan is another now."""
         ...
 
     def run(
         self, jobs: Sequence[Job], note: Callable[[str], None], stopping: Callable[[], bool] = lambda: False
     ) -> Generator[Done, None, None]:
         """Run all jobs and yield them as they finish, each once; faults that were mended are told to ``note``.
+
+        Raises:
+            LostError: what a job starts from was lost.
 
         Once ``stopping`` says so, or when the generator is closed early, what is still running is dropped.
         """

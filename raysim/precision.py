@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from raysim.pool import Job
-from raysim.results import write_atomically
+from raysim.writing import write_atomically
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -26,6 +26,12 @@ if TYPE_CHECKING:
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
+def title_of(config: Mapping[str, Any]) -> str:
+    """What runs, in one line, from a run's config as plain data."""
+    names = [str(config[kind]["name"]) for kind in ("method", "workload", "model")]
+    return "{} on {} with {}, seed {}".format(*names, config["seed"])
+
+
 def plain_text(text: str) -> str:
     """The text without a terminal's colour codes."""
     return _ESCAPE.sub("", text)
@@ -40,6 +46,7 @@ class Progress:
         total_epochs: local epochs of all rounds together.
         stream: where to write; standard error by default.
         interactive: live display or plain lines; by default live if the stream is a terminal.
+        elapsed: seconds since the run began, for one that is joined later.
 
     Rounds are counted from 1. A resumed run simply starts with a later one.
     """
@@ -51,6 +58,7 @@ class Progress:
         total_epochs: int,
         stream: TextIO | None = None,
         interactive: bool | None = None,
+        elapsed: float = 0.0,
     ) -> None:
         self._title = title
         self._rounds = rounds
@@ -60,7 +68,7 @@ class Progress:
             interactive = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._interactive = interactive
         self._live: Live | None = None
-        self._start = time.monotonic()
+        self._start = time.monotonic() - elapsed
         self._rounds_done = 0
         self._round: int | None = None
         self._local_epochs = 0
@@ -70,7 +78,7 @@ class Progress:
         self._known: dict[str, float] = {}
         self._seconds_per_epoch: list[float] = []
         self._seconds_left = math.nan
-        self._left_since = self._start
+        self._left_since = time.monotonic()
 
     def __enter__(self) -> Progress:
         if not self._interactive:
@@ -100,6 +108,10 @@ class Progress:
             from rich.text import Text  # Text, because brackets in a note are not markup
 
             self._live.console.print(Text(plain), soft_wrap=True)
+
+    def placed(self, plan: str) -> None:
+        """Print where clients run, like a note."""
+        self.note(plan)
 
     def fault(self, text: str) -> None:
         """Print what was lost and mended, like a note."""

@@ -20,7 +20,8 @@ from raysim import profile_table
 from raysim.curves import comparison_picture, run_picture
 from raysim.curves import curve as curve
 from raysim.errors import RaysimError
-from raysim.results import RunResult, load_result, write_atomically
+from raysim.results import RunResult, load_result
+from raysim.writing import write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame

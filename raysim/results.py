@@ -5,15 +5,13 @@ The tables grow as CSV, one line a row, so that a kill costs at most the line it
 
 from __future__ import annotations
 
-import csv
 import fcntl
 import io
 import json
 import math
-import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,17 +20,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.environment import environment as environment  # part of what a run's folder records
-from raysim.errors import ResultsError
+from raysim.errors import DiskFullError, ResultsError
+from raysim.table import Row, Table
+from raysim.writing import append_whole, write_atomically, writing
 
 if TYPE_CHECKING:
-    from pandas import DataFrame, Series
+    from pandas import DataFrame
 
 TIMING_COLUMNS = ("clients_per_second", "slot_utilisation", "started")  # and whatever starts with "seconds_"
 _DERIVED = ("summary.json", "rounds.parquet", "clients.parquet")
 
 LOCK_SECONDS = 10.0
-
-Row = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
@@ -52,9 +50,9 @@ class RunFolder:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.checkpoints = path / "checkpoints"
-        self._rounds = _Table(path / "rounds.csv")
-        self._clients = _Table(path / "clients.csv")
-        self._profile = _Table(path / "profile.csv")
+        self._rounds = Table(path / "rounds.csv")
+        self._clients = Table(path / "clients.csv")
+        self._profile = Table(path / "profile.csv")
 
     @classmethod
     def create(cls, path: Path, config_yaml: str, environment: Mapping[str, Any]) -> RunFolder:
@@ -117,7 +115,7 @@ class RunFolder:
             yield
 
     def append_round(self, row: Row) -> None:
-        """One row more in rounds.csv; on its way to the disk when this returns."""
+        """One row more in rounds.csv; on its way to the disk when this returns, unless that is full."""
         self._rounds.append([row])
 
     def append_clients(self, rows: Iterable[Row]) -> None:
@@ -127,6 +125,15 @@ class RunFolder:
     def append_profile(self, rows: Iterable[Row]) -> None:
         """Rows more in profile.csv, which only a run with ``engine.profile`` has."""
         self._profile.append(list(rows))
+
+    def flush(self) -> None:
+        """Writes the rows for which there was no room.
+
+        Raises:
+            DiskFullError: there still is none.
+        """
+        for table in (self._rounds, self._clients, self._profile):
+            table.flush()
 
     def truncate(self, last_round: int) -> None:
         """Drops what a resumed run will write again: rows after ``last_round``, half-written lines, and the summary and
@@ -154,100 +161,10 @@ class RunFolder:
         write_atomically(self.path / "summary.json", _json(summary))
 
     def log(self, text: str) -> None:
-        """Appends to run.log, with the time (UTC)."""
-        with writing(self.path), (self.path / "run.log").open("a", encoding="utf-8") as file:
-            file.write(f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n")
-
-
-class _Table:
-    """A CSV file in which every row is one line, so that a torn row is seen by its missing line end."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._columns: list[str] | None = None
-
-    def append(self, rows: list[Row]) -> None:
-        if not rows:
-            return
-        if self._columns is None:
-            self._columns = self._header()
-        new = [name for name in dict.fromkeys(name for row in rows for name in row) if name not in self._columns]
-        with writing(self.path):
-            if new:
-                self._widen(new)
-            with self.path.open("a", encoding="utf-8", newline="") as file:
-                file.write(_text([row.get(name) for name in self._columns] for row in rows))
-
-    def truncate(self, last_round: int) -> None:
-        self._columns = None
-        columns = self._header()
-        if not columns:
-            self.path.unlink(missing_ok=True)
-            return
-        position = columns.index("round")
-        kept = [line for line in self._lines() if int(next(csv.reader([line]))[position]) <= last_round]
-        self._rewrite(_line(columns), kept)
-
-    def frame(self) -> DataFrame:
-        import pandas
-
-        columns = self._header()
-        if not columns:
-            return pandas.DataFrame()
-        text = io.StringIO(_line(columns) + "".join(self._lines()))
-        frame = pandas.read_csv(text, dtype=str, keep_default_na=False)
-        return pandas.DataFrame({name: frame[name] if name == "name" else _typed(frame[name]) for name in columns})
-
-    def _header(self) -> list[str]:
-        if not self.path.exists():
-            return []
-        with self.path.open(encoding="utf-8", newline="") as file:
-            first = file.readline()
-        return next(csv.reader([first])) if first.endswith("\n") else []
-
-    def _lines(self) -> Iterator[str]:
-        """Whole lines after the header."""
-        with self.path.open(encoding="utf-8", newline="\n") as file:
-            next(file)
-            yield from (line for line in file if line.endswith("\n"))
-
-    def _widen(self, new: list[str]) -> None:
-        old = self._columns or []
-        lines = [line[:-1] + "," * len(new) + "\n" for line in self._lines()] if old else []
-        self._columns = old + new
-        self._rewrite(_line(self._columns), lines)
-
-    def _rewrite(self, header: str, lines: Iterable[str]) -> None:
-        write_atomically(self.path, (header + "".join(lines)).encode())
-
-
-def _typed(cells: Series[str]) -> Any:
-    """Integers, else floats, else text. By numpy rather than ``read_csv``, whose floats may be off by the last bit."""
-    missing = cells == ""
-    filled = cells.mask(missing, "nan").to_numpy(dtype=str)
-    for kind in (np.int64, np.float64):
-        try:
-            return filled.astype(kind)
-        except (ValueError, OverflowError):
-            continue
-    return cells.mask(missing)
-
-
-def _line(values: Iterable[Any]) -> str:
-    return _text([values])
-
-
-def _text(rows: Iterable[Iterable[Any]]) -> str:
-    """One line a row."""
-    buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
-    return buffer.getvalue()
-
-
-def _cell(value: Any) -> Any:
-    if isinstance(value, str):
-        return " ".join(value.splitlines())
-    return value.item() if isinstance(value, np.generic) else value  # Python's own type, whose repr keeps every bit
+        """Appends to run.log, with the time (UTC). A log that has no room is no reason to lose a run."""
+        line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n"
+        with suppress(DiskFullError), writing(self.path):
+            append_whole(self.path / "run.log", line.encode())
 
 
 def new_run_path(root: Path, method: str, workload: str, seed: int) -> Path:
@@ -297,29 +214,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value
-
-
-def write_atomically(path: Path, data: bytes) -> None:
-    """The whole file or, after a kill or on a full disk, the one that was there before."""
-    partial = path.with_name(path.name + ".partial")
-    with writing(path):
-        try:
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            partial.replace(path)
-        finally:
-            partial.unlink(missing_ok=True)
-
-
-@contextmanager
-def writing(path: Path) -> Iterator[None]:
-    """Turns what the system says about a file into a ResultsError that says what to do."""
-    try:
-        yield
-    except OSError as error:
-        raise ResultsError(
-            f"Cannot write {path}: {error.strerror or error}. Free space there or choose a folder that can be written; "
-            "a run that was going on continues from its last checkpoint with --resume."
-        ) from error

@@ -7,45 +7,31 @@ import time
 import traceback
 import warnings
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aggregators.means import sample_weights
-from raysim import checkpoint, schedule, seeds, tree
-from raysim.client_files import ClientFiles
+from raysim import schedule, seeds, tree
 from raysim.collecting import Collected, Collector, RoundPlan
 from raysim.decomposition import decompose_round
-from raysim.errors import ConfigError, RaysimError, code_error
+from raysim.errors import ConfigError, DiskFullError, RaysimError, code_error
 from raysim.evaluation import evaluate_round
 from raysim.method import Context, Message
 from raysim.profile import OFF
+from raysim.saving import Saves, State
 from raysim.worker import distinct_tasks
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from raysim.config import RunConfig
     from raysim.observer import Observer
     from raysim.pool import Pool
     from raysim.profile import Recorder
     from raysim.results import RunFolder
     from raysim.worker import Worker
-    from workloads.data import Federation, Task
-
-
-@dataclass
-class State:
-    """All that a run is between two rounds."""
-
-    server: Any
-    round: int = 0
-    epochs: int = 0
-    kept: MutableMapping[int, Any] = field(default_factory=dict)
-    """Handle of each client's kept state, by client."""
+    from workloads.data import Federation
 
 
 class Rounds:
@@ -104,11 +90,7 @@ class Rounds:
         for warning in caught:
             if issubclass(warning.category, UserWarning):
                 self._note(str(warning.message))
-        self._template = self.state.server
-        self._saved_round = 0
-        self._files = ClientFiles()
-        self._changed: set[int] = set()
-        """Clients whose state is new since the last checkpoint."""
+        self._saves = Saves(folder, config.engine.keep_checkpoints, pool, self.state.server, self._mended)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -116,16 +98,21 @@ class Rounds:
         """All rounds that are left; on the way out of any failure the last whole round is saved."""
         try:
             while self.state.round < len(self.intervals):
+                if self.pool.adapt():
+                    self.folder.log(self.pool.plan)
+                    self.observer.placed(self.pool.plan)
                 with self.recorder.round(self.state.round + 1, self.pool.slots):
                     self._round(self.state.round + 1)
                     last = self.state.round == len(self.intervals)
-                    if last or self.state.round % self.config.engine.checkpoint_every == 0:
+                    if last or self.state.round % self.config.engine.checkpoint_every == 0 or self._saves.overdue:
                         with self.recorder.phase("checkpoint"):
-                            self.save()
+                            (self._saves.save if last else self._saves.try_to_save)(self.state)
+            self._saves.save(self.state)
+        except DiskFullError:
+            raise  # it would be full a second time
         except BaseException:
             self._save_on_the_way_out()
             raise
-        self.save()
 
     def _plan(self, number: int) -> RoundPlan:
         config = self.config
@@ -180,7 +167,7 @@ class Rounds:
             raise
         before.kept.update(collected.kept)
         self.state.kept = before.kept
-        self._changed.update(collected.kept)
+        self._saves.changed(collected.kept)
 
     def _record(
         self,
@@ -241,45 +228,18 @@ class Rounds:
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
-    def save(self) -> None:
-        """Write a checkpoint of the last whole round."""
-        if self.state.round == self._saved_round:
-            return
-        state = self.state
-        checkpoint.save(
-            self.folder.checkpoints,
-            state.round,
-            state.server,
-            self._changed,
-            lambda client: self.pool.fetch(state.kept[client]),
-            {},
-            self.config.engine.keep_checkpoints,
-            self._files,
-        )
-        self._saved_round = state.round
-        self._changed.clear()
-
     def _save_on_the_way_out(self) -> None:
         """On the way out of a failure: keep the last whole round, and never hide the first error behind a second."""
         try:
-            self.save()
+            self._saves.save(self.state)
         except Exception as error:
             self.observer.note(f"the last whole round could not be saved: {error}")
 
-    def restore(self, path: Path) -> None:
-        """Go back to a checkpoint; the tables lose what came after it."""
-        templates: dict[Task, Any] = {}
-
-        def template(client: int) -> Any:
-            task = self.federation.task(client)
-            if task not in templates:
-                templates[task] = self.worker.first_state(client)
-            return templates[task]
-
-        found = checkpoint.load(path, self._template, template, hold=self.pool.share)
-        self.state = State(found.server, found.round, sum(self.intervals[: found.round]), found.kept)
-        self._saved_round, self._files, self._changed = found.round, found.files, set()
-        self.folder.truncate(found.round)
+    def go_back(self) -> None:
+        """To the last checkpoint, or to the start if there is none; the tables lose what came after it."""
+        state = self._saves.latest(self.worker, self.federation) or self._saves.none()
+        state.epochs = sum(self.intervals[: state.round])
+        self.state = state
 
 
 @contextmanager

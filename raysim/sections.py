@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass, field
 from typing import Literal
@@ -127,6 +128,10 @@ class Engine:
         default=0.0,
         metadata={"help": "GPUs of a client actor: 0, 1/k for a whole k, or whole", "low": 0.0, "placement": True},
     )
+    gpu_memory_cap: bool = field(
+        default=True,
+        metadata={"help": "actors that share a GPU have no more than their share of its memory", "placement": True},
+    )
     threads: int = field(default=1, metadata={"help": "torch threads of a visit; sums depend on it", "low": 1})
     block_size: int = field(
         default=0,
@@ -152,6 +157,15 @@ class Engine:
     )
     on_client_error: Literal["fail", "skip"] = field(
         default="fail", metadata={"help": "end the run at a client's error, or leave that client out of the round"}
+    )
+    visit_deadline: float = field(
+        default=0.0,
+        metadata={
+            "help": "seconds after which a remote call that is not back is done again by another actor; 0: 20 times as "
+            "long as the slowest call like it, and at least 300",
+            "low": 0.0,
+            "placement": True,
+        },
     )
     profile: bool = field(
         default=False,
@@ -202,10 +216,9 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             )
     gpus = engine.gpus_per_client
     if gpus != 0 and not _is_share(gpus):
-        nearest = f"{round(gpus)}" if gpus > 1 else f"1/{round(1 / gpus)} = {1 / round(1 / gpus):.6g}"
         raise ConfigError(
             f"engine.gpus_per_client: {gpus} is neither 0, 1/k for a whole k, nor a whole number, so that a part of a "
-            f"GPU could never be used. Nearest: {nearest}."
+            f"GPU could never be used. Nearest: {' and '.join(_neighbours(gpus))}."
         )
     if not re.fullmatch(r"local|auto|(ray://)?[^\s:/]+:\d{1,5}", engine.address):
         raise ConfigError(
@@ -218,3 +231,11 @@ def _is_share(gpus: float) -> bool:
         return float(gpus).is_integer()
     # Decimal fractions are cut: 0.333 is meant to be 1/3. 0.33 is not accepted, it would waste a hundredth of a GPU.
     return abs(gpus * round(1 / gpus) - 1) <= 2e-3
+
+
+def _neighbours(gpus: float) -> list[str]:
+    """The allowed numbers of GPUs below and above one that is not."""
+    if gpus > 1:
+        return [f"{math.floor(gpus)}", f"{math.ceil(gpus)}"]
+    actors = math.floor(1 / gpus)
+    return [f"1/{k} = {1 / k:.6g}" if k > 1 else "1" for k in (actors + 1, actors)]

@@ -10,12 +10,15 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raysim import checkpoint, results
+from raysim import results, status
 from raysim.config import RunConfig, differences, from_dict, to_dict, to_yaml
-from raysim.errors import PlacementError, RaysimError, ResultsError
+from raysim.errors import RaysimError, ResultsError
 from raysim.observer import Several, Silent
 from raysim.outcome import Outcome, guarded
+from raysim.schedule import planned_intervals
 from raysim.status import Recorder
+from raysim.watching import SYNTHETIC
+from raysim.writing import write_atomically
 from workloads.parallel import Sequential
 
 if TYPE_CHECKING:
@@ -73,7 +76,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
                 f"{path / 'config.yaml'} and your changes"
             )
         if stored.engine.on_client_error != config.engine.on_client_error:
-            results.write_atomically(path / "config.yaml", to_yaml(config).encode())
+            write_atomically(path / "config.yaml", to_yaml(config).encode())
         return path.resolve()
     method, workload = _names(config)
     path = Path(config.output) if config.output else results.new_run_path(Path("runs"), method, workload, config.seed)
@@ -97,17 +100,24 @@ def execute(
     resumed: bool = False,
     verbose: bool = False,
     stopping: Callable[[], bool] = lambda: False,
+    announced: Callable[[], bool] = lambda: False,
 ) -> Outcome:
-    """Drive the run where the config says; how it ended. A new folder without a round is taken back."""
+    """Drive the run where the config says; how it ended.
+
+    A new folder without a round is taken back if the run fails, unless somebody was told (``announced``) that the run
+    is in it, and would look there for what became of it.
+    """
     if config.engine.backend == "ray":
         from actors.session import run_on_ray  # late: an in-process run needs no Ray
 
         outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping)
     else:
         outcome = guarded(lambda: drive(config, folder, inline_pool(config), observer, stopping))
-    if outcome.status == "failed" and not resumed and not (folder / "rounds.csv").exists():
+    if outcome.status == "failed" and not (resumed or announced() or (folder / "rounds.csv").exists()):
         # Nothing was computed: a repeat with the mistake mended must find the name free.
         shutil.rmtree(folder, ignore_errors=True)
+    else:
+        status.settle(folder, outcome.status, outcome.message)
     return outcome
 
 
@@ -115,17 +125,11 @@ def inline_pool(config: RunConfig) -> Callable[[Federation, int], Pool]:
     """Makes the pool of an in-process run."""
 
     def make(federation: Federation, useful: int) -> Pool:
-        import torch
-
+        from raysim.device import device_of
         from raysim.inline import InlinePool
         from raysim.worker import Worker
 
-        gpus = config.engine.gpus_per_client
-        if gpus and not torch.cuda.is_available():
-            raise PlacementError(
-                f"--engine.gpus_per_client {gpus:g}: torch finds no GPU here. Set it to 0 to train on the CPU"
-            )
-        return InlinePool(Worker(config, federation, "cuda" if gpus else "cpu"))
+        return InlinePool(Worker(config, federation, device_of(config.engine)))
 
     return make
 
@@ -146,6 +150,7 @@ def drive(
     from raysim import precision
     from raysim.collecting import Stopped
     from raysim.profile import OFF, Profile
+    from raysim.recovery import run_through
     from raysim.rounds import Rounds
     from raysim.trace import Trace
     from raysim.worker import Worker, fixed_threads
@@ -153,7 +158,7 @@ def drive(
     folder = results.RunFolder.open(path)
     with ExitStack() as stack:
         stack.enter_context(folder.exclusive())
-        recorder = stack.enter_context(Recorder(path))
+        recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
         observer = Several(observer, recorder)
         federation = load_federation(config, parallel or Sequential(observer.preparing))
         useful = max(1, round(config.schedule.sampling_rate * federation.clients))
@@ -168,18 +173,15 @@ def drive(
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             worker = Worker(config, federation)
             rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
-            recorder.begins(len(rounds.intervals), pool.plan)
-            observer.note(pool.plan)
+            recorder.begins()
+            observer.placed(pool.plan)
             if federation.synthetic:
-                observer.note("the data is synthetic: made up for tests, its accuracy says nothing about real data")
-            latest = checkpoint.latest(folder.checkpoints)
-            if latest is not None:
-                rounds.restore(latest)
+                observer.note(SYNTHETIC)
+            rounds.go_back()
+            if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
-            else:
-                folder.truncate(0)
             try:
-                rounds.run()
+                run_through(rounds, folder, observer)
             except Stopped:
                 folder.log(f"stopped after round {rounds.state.round}")
                 recorder.ends("stopped")

@@ -113,7 +113,7 @@ def _load(workload: Any, seed: int) -> GraphFederation:
 
 def _write(federation: GraphFederation, workload: Any, output: Path) -> None:
     from raysim import spectra_picture
-    from raysim.results import write_atomically
+    from raysim.writing import write_atomically
 
     names = [federation.client_name(client) for client in range(federation.clients)]
     spectra = [part.graphs.eigenvalues for part in federation.parts]

@@ -11,6 +11,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -28,6 +29,7 @@ PAUSE = 0.4
 """Seconds between two writes."""
 
 State = Literal["preparing", "running", "finished", "stopped", "failed"]
+LIVE = ("preparing", "running")
 
 
 class Recorder(Silent):
@@ -35,11 +37,12 @@ class Recorder(Silent):
 
     Args:
         folder: the run's. What an earlier sitting wrote about faults is carried on.
+        intervals: local epochs of every round that is to be in the end.
 
     A file that cannot be written is left as it is: it is no reason to lose a run.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, intervals: Sequence[int] = ()) -> None:
         self._path = folder / NAME
         before = read(folder)
         self._status: dict[str, Any] = {
@@ -47,7 +50,8 @@ class Recorder(Silent):
             "message": "",
             "started": time.time(),
             "round": 0,
-            "rounds": 0,
+            "rounds": len(intervals),
+            "epochs": sum(intervals),
             "counts": {"done": 0, "failed": 0, "requeued": 0, "faults": 0, **before.get("counts", {})},
             "faults": before.get("faults", []),
             "plan": "",
@@ -59,7 +63,7 @@ class Recorder(Silent):
         self._out: set[int] = set()
         self._lock, self._changed, self._closed = threading.Lock(), threading.Event(), threading.Event()
         self._writer = threading.Thread(target=self._keep_writing, name="status", daemon=True)
-        if before.get("state") in ("preparing", "running"):  # it had no time to say how it ended
+        if before.get("state") in LIVE:  # it had no time to say how it ended
             self._status["round"] = before.get("round", 0)
             self.fault("the process that drove this run died; it goes on from the last checkpoint")
 
@@ -79,10 +83,15 @@ class Recorder(Silent):
         self._changed.set()
         self._writer.join()
 
-    def begins(self, rounds: int, plan: str) -> None:
-        """The data is there; so many rounds are to be in the end."""
+    def begins(self) -> None:
+        """The data is there, and so are the places where clients will run."""
         with self._lock:
-            self._status |= {"state": "running", "rounds": rounds, "plan": plan, "preparing": None}
+            self._status |= {"state": "running", "preparing": None}
+        self._changed.set()
+
+    def placed(self, plan: str) -> None:
+        with self._lock:
+            self._status["plan"] = plan
         self._changed.set()
 
     def ends(self, state: State) -> None:
@@ -169,7 +178,8 @@ class Recorder(Silent):
             partial.write_text(text, encoding="utf-8")
             partial.replace(self._path)
         except OSError:
-            pass
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
 
 
 def read(folder: Path) -> dict[str, Any]:
@@ -179,3 +189,14 @@ def read(folder: Path) -> dict[str, Any]:
     except (OSError, ValueError):
         return {}
     return found if isinstance(found, dict) else {}
+
+
+def settle(folder: Path, state: str, message: str) -> None:
+    """Say how a run ended, where its driver had no time to, or never came to be."""
+    found = read(folder)
+    if (found.get("state"), found.get("message")) == (state, message):
+        return
+    now = time.time()
+    text = json.dumps({"started": now} | found | {"state": state, "message": message, "current": None, "updated": now})
+    with suppress(OSError):
+        (folder / NAME).write_text(text, encoding="utf-8")

@@ -11,7 +11,7 @@ import numpy as np
 
 from raysim.curves import LIGHT
 from raysim.errors import ConfigError
-from raysim.results import write_atomically
+from raysim.writing import write_atomically
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]
 """(row, column, measure) -> the values of its finished seeds."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.profile import gaps
-from raysim.results import write_atomically, writing
+from raysim.writing import write_atomically, writing
 
 if TYPE_CHECKING:
     from raysim.profile import Span, Work

@@ -74,6 +74,15 @@ def quantity(samples: int, clients: int, alpha: float, min_samples: int, generat
     return from_owners(_level(owners, clients, min_samples, generator), clients)
 
 
+def lognormal(samples: int, clients: int, sigma: float, min_samples: int, generator: np.random.Generator) -> Partition:
+    """Quantity skew: the sizes are in proportion to exp(sigma z) with z ~ N(0, 1), the samples drawn at random."""
+    _check_enough(samples, clients, min_samples)
+    sizes = generator.lognormal(0.0, sigma, clients)
+    owners = np.empty(samples, dtype=np.int64)
+    _deal(owners, generator.permutation(samples), sizes / sizes.sum())
+    return from_owners(_level(owners, clients, min_samples, generator), clients)
+
+
 def dirichlet(
     labels: Integers, clients: int, alpha: float, min_samples: int, generator: np.random.Generator
 ) -> Partition:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import fcntl
-import json
 import time
 from pathlib import Path
 from typing import Any
 
-from raysim import status
-from raysim.errors import ResultsError
 from raysim.ui.clients import Clients
 from raysim.ui.tables import Tail, thinned
+from raysim.watching import Watched
 
 POINTS = 400
 """Points of one curve."""
@@ -39,18 +36,8 @@ class Reading:
     """
 
     def __init__(self, folder: Path) -> None:
-        import yaml
-
-        self.folder = folder.resolve()
-        try:
-            config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise ResultsError(
-                f"{folder} is no run folder: config.yaml is missing. Give the folder a run has written."
-            ) from error
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            raise ResultsError(f"Cannot read the run in {folder}: {error}") from error
-        self._config = config if isinstance(config, dict) else {}
+        self._watched = Watched(folder)
+        self.folder = self._watched.folder
         self._rounds, self._clients = Tail(folder / "rounds.csv"), Tail(folder / "clients.csv")
         self._rows: list[dict[str, Any]] = []
         self._known = Clients()
@@ -60,7 +47,7 @@ class Reading:
     def refresh(self) -> dict[str, Part]:
         """The parts that have changed since the last call."""
         changed: dict[str, Part] = {}
-        live = status.read(self.folder)
+        live = self._watched.live()
         if self._moved("rounds.csv"):
             again, rows = self._rounds.read()
             self._rows = rows if again else self._rows + rows
@@ -97,54 +84,14 @@ class Reading:
         return moved
 
     def _run_part(self, live: dict[str, Any]) -> Part:
-        summary = self._summary()
-        synthetic = bool(summary.get("synthetic", "synthetic" in self._name("workload")))
-        title = f"{self._name('method')} on {self._name('workload')}{' (synthetic data)' if synthetic else ''}"
+        watched = self._watched
         return live | {
-            "title": title,
+            "title": watched.title(),
             "folder": self.folder.name,
-            "model": self._name("model"),
-            "seed": self._config.get("seed"),
-            "backend": self._config.get("engine", {}).get("backend", ""),
-            "state": self._state(live, summary),
+            "model": watched.name("model"),
+            "seed": watched.config.get("seed"),
+            "backend": watched.config.get("engine", {}).get("backend", ""),
         }
-
-    def _state(self, live: dict[str, Any], summary: dict[str, Any]) -> str:
-        if not self.folder.exists():
-            return "gone"  # a run that fails before its first round takes its folder back
-        if not live:
-            return "finished" if summary else "unknown"
-        if live.get("state") in ("preparing", "running") and not self._worked_on():
-            return "died"
-        return str(live.get("state"))
-
-    def _worked_on(self) -> bool:
-        """Whether a process holds the run's lock. A run on another machine of a shared folder counts by its writing."""
-        try:
-            with (self.folder / ".lock").open() as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go again at once: who starts tries for seconds
-        except BlockingIOError:
-            return True
-        except OSError:
-            return False
-        return time.time() - self._stamp(status.NAME) < 5.0
-
-    def _stamp(self, name: str) -> float:
-        try:
-            return (self.folder / name).stat().st_mtime
-        except OSError:
-            return 0.0
-
-    def _name(self, kind: str) -> str:
-        section = self._config.get(kind)
-        return str(section.get("name", "?") if isinstance(section, dict) else section or "?")
-
-    def _summary(self) -> dict[str, Any]:
-        try:
-            found = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
 
     def _rounds_part(self) -> Part:
         rows = self._rows

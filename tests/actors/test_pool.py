@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections import deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
@@ -19,7 +18,9 @@ import ray
 from ray import cloudpickle
 
 from actors.placement import Placement
-from actors.pool import ATTEMPTS, RayPool, _Slot
+from actors.pool import ATTEMPTS, RayPool
+from actors.slots import Slot
+from actors.work import Work
 from raysim.clock import now
 from raysim.config import RunConfig, build
 from raysim.errors import PlacementError, RaysimError
@@ -63,9 +64,16 @@ class Echo:
             file.write(f"{self.value} {what}\n")
 
 
+def all_up(pool: RayPool) -> None:
+    """Else the first that is up might do all the work."""
+    for reference in list(pool._slots.coming):
+        pool._slots.settle(reference)
+
+
 @pytest.fixture
 def pool(ray_session: None) -> Iterator[RayPool]:
-    made = RayPool(config(), SimpleNamespace(clients=8), Placement(2, 1.0, 0.0))
+    made = RayPool(config(), SimpleNamespace(clients=8), Placement(2, 1.0, 0.0))  # type: ignore[arg-type]
+    all_up(made)
     yield made
     made.close()
 
@@ -92,17 +100,19 @@ def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> Non
     class Actor:
         run = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: object()))
 
-    pool = RayPool.__new__(RayPool)
-    pool.recorder = OFF
-    pool._slots = [_Slot(0, Actor()), _Slot(1, Actor())]
-    jobs = [Job(None, (), cost=cost) for cost in (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)]
-    waiting = deque(range(len(jobs)))
-    pool._send(jobs, waiting, {}, sum(job.cost for job in jobs))
-    assert [slot.jobs for slot in pool._slots] == [[0], [1, 2]]
+    def sent(costs: Sequence[float], slots: list[Slot]) -> list[list[int]]:
+        pool = RayPool.__new__(RayPool)
+        pool.recorder = OFF
+        pool._slots = slots  # type: ignore[assignment]
+        pool._send(Work([Job(None, (), cost=cost) for cost in costs]))  # type: ignore[arg-type]
+        return [slot.jobs for slot in slots]
+
+    sets = (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)
+    assert sent(sets, [Slot(0, Actor()), Slot(1, Actor())]) == [[0], [1, 2]]
     # Jobs of one size are sent ahead to all.
-    pool._slots = [_Slot(0, Actor()), _Slot(1, Actor())]
-    pool._send([Job(None, (), cost=5.0)] * 20, deque(range(20)), {}, 100.0)
-    assert [slot.jobs for slot in pool._slots] == [[0, 2], [1, 3]]
+    assert sent([5.0] * 20, [Slot(0, Actor()), Slot(1, Actor())]) == [[0, 2], [1, 3]]
+    # An actor that is not up gets none, and what it would have got is not piled up on another.
+    assert sent(sets, [Slot(0, Actor(), coming=object()), Slot(1, Actor())]) == [[], [0]]
 
 
 def test_every_job_comes_back_once_with_its_own_state(pool: RayPool, tmp_path: Path) -> None:
@@ -129,14 +139,15 @@ def test_what_a_dead_actor_had_is_done_again_and_counts_once(pool: RayPool, tmp_
     done = list(pool.run(jobs(tmp_path / "log", 9, deaths=2), notes.append))
     assert sorted(d.index for d in done) == list(range(9))
     assert [pool.fetch(d.outputs[0])[0] for d in done] == [d.result for d in done]
-    assert notes == ["client-actor-00 died during job 0; a new one does its work again"] * 2
+    # It is not the new actor's alone: whichever is up first takes it.
+    assert [note.partition(" ")[2] for note in notes] == ["died during job 0; a new one does its work again"] * 2
 
 
 def test_actors_and_calls_have_telling_names(pool: RayPool, tmp_path: Path) -> None:
     done = list(pool.run(jobs(tmp_path / "log", 4, deaths=1), print))
     assert {d.index: d.sends for d in done}[0] == 2 and min(d.sends for d in done) == 1
-    assert {d.seat.slot for d in done} == {0, 1} and all(d.seat.device == "cpu" for d in done)
-    assert sorted({d.seat.process for d in done}) == sorted(pool.processes())
+    assert all(d.seat.device == "cpu" for d in done)
+    assert {d.seat.process for d in done} <= set(pool.processes())
     names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
     assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
     # Another run on the same cluster has actors of the same names.

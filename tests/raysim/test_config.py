@@ -136,9 +136,9 @@ def test_a_value_out_of_range_names_option_value_range_default_and_source() -> N
         ("engine", Engine, {"dashboard": 1}, "engine.dashboard: 1 .* true or false; default true"),
         ("engine", Engine, {"on_client_error": None}, "engine.on_client_error: None"),
         ("engine", Engine, {"address": "somewhere"}, "engine.address: 'somewhere'"),
-        ("engine", Engine, {"gpus_per_client": 0.3}, r"Nearest: 1/3 = 0.333333"),
-        ("engine", Engine, {"gpus_per_client": 0.9}, r"Nearest: 1/1 = 1"),
-        ("engine", Engine, {"gpus_per_client": 1.6}, r"Nearest: 2\."),
+        ("engine", Engine, {"gpus_per_client": 0.3}, r"Nearest: 1/4 = 0.25 and 1/3 = 0.333333\."),
+        ("engine", Engine, {"gpus_per_client": 0.9}, r"Nearest: 1/2 = 0.5 and 1\."),
+        ("engine", Engine, {"gpus_per_client": 1.6}, r"Nearest: 1 and 2\."),
     ],
 )
 def test_each_bad_value_is_refused(section: str, cls: type[Any], values: dict[str, Any], wanted: str) -> None:

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from raysim import environment as environment_module
 from raysim import results
-from raysim.errors import ResultsError
+from raysim.errors import DiskFullError, ResultsError
 from raysim.results import RunFolder
 
 
@@ -206,11 +206,57 @@ def test_a_failed_rewrite_leaves_the_old_file(folder: RunFolder, monkeypatch: py
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(ResultsError, match="No space left"):
-        folder.append_round(round_row(2, another=1))
-    assert (folder.path / "rounds.csv").read_bytes() == before
-    assert not list(folder.path.glob("*.partial"))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        folder.append_round(round_row(2, another=1))  # a new column: the whole file is to be written again
+        with pytest.raises(DiskFullError, match="No space left"):
+            folder.flush()
+        assert (folder.path / "rounds.csv").read_bytes() == before
+        assert not list(folder.path.glob("*.partial"))
+    # What was held back comes with the next row.
+    folder.append_round(round_row(3, another=2))
+    assert folder.rounds()["round"].tolist() == [1, 2, 3]
+
+
+def test_a_row_that_a_full_disk_cuts_short_leaves_no_trace(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.append_round(round_row(1))
+    before = (folder.path / "rounds.csv").read_bytes()
+    opened = Path.open
+
+    class Full:
+        """Takes four bytes and then no more, like a disk with four bytes left."""
+
+        def __init__(self, file: Any) -> None:
+            self.file, self.room = file, 4
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def write(self, data: Any) -> int:
+            if not self.room:
+                raise OSError(28, "No space left on device")
+            taken, self.room = self.room, 0
+            return int(self.file.write(data[:taken]))
+
+    def open_full(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        file = opened(path, mode, *arguments, **options)
+        return Full(file) if mode == "ab" else file
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", open_full)
+        folder.append_round(round_row(2))
+        folder.log("is lost, and no error")
+        assert (folder.path / "rounds.csv").read_bytes() == before
+        with pytest.raises(DiskFullError, match="No space left"):
+            folder.flush()
+    folder.flush()
+    assert folder.rounds()["round"].tolist() == [1, 2]
 
 
 def test_log_lines_carry_the_time(folder: RunFolder) -> None:

@@ -16,8 +16,9 @@ def visited(*clients: int, failed: tuple[int, ...] = (), sends: int = 1, process
 
 
 def test_a_round_by_hand(tmp_path: Path) -> None:
-    with Recorder(tmp_path) as recorder:
-        recorder.begins(9, "2 client actors")
+    with Recorder(tmp_path, (2,) * 9) as recorder:
+        recorder.begins()
+        recorder.placed("2 client actors")
         recorder.round_started(3, 2, 5)
         recorder.visits_started((1, 4, 6, 7, 9))
         recorder.visited(visited(1, 4))
@@ -62,7 +63,7 @@ def test_an_exception_is_a_failure_and_says_why(tmp_path: Path) -> None:
 
 def test_a_later_sitting_carries_on_and_tells_of_a_death(tmp_path: Path) -> None:
     with Recorder(tmp_path) as recorder:
-        recorder.begins(9, "")
+        recorder.begins()
         recorder.round_started(4, 1, 1)
         recorder.visited(visited(2, sends=2))
         recorder.fault("first")  # and then, without a word, no more

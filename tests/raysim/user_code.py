@@ -77,3 +77,16 @@ class Slow(FedAvg):
         if visit.round > 1:
             time.sleep(600)
         return super().train(model, data, message, kept, visit)
+
+
+@dataclass(frozen=True)
+class Waiting(FedAvg):
+    """In round 3 every visit waits until the file ``go`` lies in the working directory."""
+
+    def train(self, model, data, message, kept, visit):
+        import time
+        from pathlib import Path
+
+        while visit.round == 3 and not Path("go").exists():
+            time.sleep(0.02)
+        return super().train(model, data, message, kept, visit)

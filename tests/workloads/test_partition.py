@@ -19,6 +19,8 @@ def split(kind: str, labels: np.ndarray, clients: int, alpha: float, least: int,
         return partition.iid(len(labels), clients, least, generator(seed))
     if kind == "quantity":
         return partition.quantity(len(labels), clients, alpha, least, generator(seed))
+    if kind == "lognormal":
+        return partition.lognormal(len(labels), clients, min(alpha, 5.0), least, generator(seed))
     if kind == "dirichlet":
         return partition.dirichlet(labels, clients, alpha, least, generator(seed))
     present = len(np.unique(labels))
@@ -34,7 +36,7 @@ def assert_complete(result: Partition, samples: int) -> None:
 
 @settings(deadline=None, max_examples=50)
 @given(
-    kind=st.sampled_from(["iid", "quantity", "dirichlet", "shards"]),
+    kind=st.sampled_from(["iid", "quantity", "lognormal", "dirichlet", "shards"]),
     clients=st.integers(1, 30),
     least=st.integers(1, 12),
     extra=st.integers(0, 300),
@@ -70,6 +72,14 @@ def test_cut_divides_each_client(sizes: list[int], share: float, seed: int) -> N
         assert np.array_equal(np.sort(both), whole.of(client))
         assert train.size(client) >= 1
         assert test.size(client) == (0 if size == 1 else min(max(int(share * size + 0.5), 1), size - 1))
+
+
+def test_log_normal_sizes() -> None:
+    """Median and spread of the logarithms, of many clients large enough for rounding to count for little."""
+    logarithms = np.log(partition.lognormal(2_000_000, 2_000, 1.0, 1, generator()).sizes)
+    assert abs(np.median(logarithms) - (np.log(1_000) - 0.5)) < 0.1  # the mean is exp(σ²/2) medians
+    assert abs(logarithms.std() - 1.0) < 0.05
+    assert np.ptp(partition.lognormal(1_000, 10, 0.0, 1, generator()).sizes) <= 2  # rounded
 
 
 def test_cut_is_random() -> None:
@@ -140,7 +150,7 @@ def test_sites_are_sorted_clients() -> None:
     assert [result.of(client).tolist() for client in range(3)] == [[1], [0, 2], [3]]
 
 
-@pytest.mark.parametrize("kind", ["iid", "quantity", "dirichlet", "shards"])
+@pytest.mark.parametrize("kind", ["iid", "quantity", "lognormal", "dirichlet", "shards"])
 def test_more_clients_than_samples_and_unreachable_minimum(kind: str) -> None:
     labels = np.arange(20) % 2
     with pytest.raises(WorkloadError, match="21 clients are more than the 20 training samples"):

@@ -84,10 +84,10 @@ class CovidXray(MedicalNpz):
     path: str = field(
         default="covid-xray", metadata={"help": "the file: a path, or a name in the folder images of $RAYSIM_DATA"}
     )
-    partition: Literal["iid", "dirichlet", "shards", "quantity", "sites"] = field(
+    partition: Literal["iid", "dirichlet", "shards", "quantity", "lognormal", "sites"] = field(
         default="sites",
         metadata={
             "help": "split of the training images: sites (their real sources); iid; dirichlet (label skew); shards (a "
-            "fixed number of classes a client); quantity (skewed sizes)"
+            "fixed number of classes a client); quantity and lognormal (skewed sizes)"
         },
     )

@@ -30,12 +30,12 @@ class ImageOptions(ABC):
     clients: int = field(
         default=10, metadata={"help": "number of clients (partition=sites: ignored, one a site)", "low": 1}
     )
-    partition: Literal["iid", "dirichlet", "shards", "quantity", "sites", "views"] = field(
+    partition: Literal["iid", "dirichlet", "shards", "quantity", "lognormal", "sites", "views"] = field(
         default="dirichlet",
         metadata={
             "help": "split of the training images: iid; dirichlet (label skew); shards (a fixed number of classes a "
-            "client); quantity (skewed sizes); sites (the real sites of an npz file); views (label skew, samples "
-            "drawn for each client by itself, so that any number of clients may exist; clients overlap)"
+            "client); quantity and lognormal (skewed sizes); sites (the real sites of an npz file); views (label skew, "
+            "samples drawn for each client by itself, so that any number of clients may exist; clients overlap)"
         },
     )
     alpha: float = field(
@@ -46,6 +46,15 @@ class ImageOptions(ABC):
             "low": 0.0,
             "low_open": True,
             "source": "Hsu et al. 2019, arXiv 1909.06335",
+        },
+    )
+    sigma: float = field(
+        default=1.0,
+        metadata={
+            "help": "standard deviation of the logarithm of the clients' sizes, for lognormal",
+            "source": "FedProx's synthetic data have 2",
+            "low": 0.0,
+            "high": 5.0,
         },
     )
     classes_per_client: int = field(
@@ -153,6 +162,8 @@ class ImageOptions(ABC):
             return partition.iid(samples, clients, least, generator), unnamed
         if self.partition == "quantity":
             return partition.quantity(samples, clients, self.alpha, least, generator), unnamed
+        if self.partition == "lognormal":
+            return partition.lognormal(samples, clients, self.sigma, least, generator), unnamed
         if self.partition == "shards":
             return partition.shards(images.labels, clients, self.classes_per_client, least, generator), unnamed
         if self.partition == "dirichlet":
@@ -160,7 +171,7 @@ class ImageOptions(ABC):
         if images.sites is None:
             raise WorkloadError(
                 "partition=sites needs the site of every training image (the array train_sites of an npz file, with "
-                "use_val also val_sites), and there is none; choose iid, dirichlet, shards or quantity"
+                "use_val also val_sites), and there is none; choose iid, dirichlet, shards, quantity or lognormal"
             )
         return partition.sites(images.sites)
 

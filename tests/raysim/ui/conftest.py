@@ -28,8 +28,9 @@ def folder(tmp_path: Path) -> Path:
                 [{"round": number, "client": client, "name": name, "samples": 5, "accuracy": 0.5, "seconds_visit": 1.0}]
             )
     made.log(EVIL)
-    with Recorder(path) as recorder:
-        recorder.begins(2, EVIL)
+    with Recorder(path, (1, 1)) as recorder:
+        recorder.begins()
+        recorder.placed(EVIL)
         recorder.fault(EVIL)
         recorder.ends("finished")
     return path

@@ -31,8 +31,8 @@ def test_the_parts_come_once_and_again_only_when_something_changed(folder: Path)
 
 
 def test_states(folder: Path) -> None:
-    with Recorder(folder) as recorder:
-        recorder.begins(2, "")
+    with Recorder(folder, (1, 1)) as recorder:
+        recorder.begins()
     assert Reading(folder).refresh()["run"]["state"] == "died"
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

@@ -73,7 +73,7 @@ def test_it_is_a_federation(stream: Stream) -> None:
     assert federation.global_test_size == 20
 
 
-@pytest.mark.parametrize("kind", ["iid", "dirichlet", "shards", "quantity"])
+@pytest.mark.parametrize("kind", ["iid", "dirichlet", "shards", "quantity", "lognormal"])
 def test_every_training_image_is_somewhere_once(stream: Stream, kind: Any, strict: None) -> None:
     federation = frozen(Numbered(clients=5, partition=kind, min_samples=3).load(stream))
     seen = []

@@ -1,0 +1,154 @@
+"""The places of the Ray pool: which actor is in each, whether it is up, and what replaces one that died."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import ray
+from ray.exceptions import RayActorError, RayError
+
+from actors.client import actor_name
+from actors.placement import Starter
+from raysim.errors import PlacementError
+
+if TYPE_CHECKING:
+    from raysim.config import RunConfig
+    from workloads.data import Federation
+
+STARTS = 4
+"""A place is given up when so many actors in a row died before they were up."""
+
+
+@dataclass(eq=False)
+class Slot:
+    """One actor and the jobs sent to it that have not come back.
+
+    It gets jobs once it is up, and never before: an actor that waits for a node would hold them for as long.
+    """
+
+    place: int
+    actor: Any = None
+    coming: Any = None
+    """Reference of its `prepare` until that has come back; from then on it is up."""
+    jobs: list[int] = field(default_factory=list)
+    begun: float = 0.0
+    """When the first of its jobs began, as far as the driver can tell."""
+    node: str = ""
+    """Ray's name of the node that it is on."""
+    deaths: int = 0
+    """How many of its actors in a row died before they were up."""
+
+    @property
+    def up(self) -> bool:
+        return self.actor is not None and self.coming is None
+
+    @property
+    def name(self) -> str:
+        return actor_name(self.place)
+
+
+class Slots:
+    """All places.
+
+    Args:
+        config: the run's settings.
+        federation: the data.
+        starter: starts actors.
+        places: how many there are.
+        started: actors that are there already, at most so many; the others are started here.
+    """
+
+    def __init__(
+        self, config: RunConfig, federation: Federation, starter: Starter, places: int, started: Sequence[Any] = ()
+    ) -> None:
+        self._config, self._starter = config, starter
+        self._federation = ray.put(federation)
+        self._slots = [Slot(place) for place in range(places)]
+        self._lives: Counter[int] = Counter()
+        """How many actors each place has had: while Ray still holds a dead one's name, the next needs another."""
+        self.coming: dict[Any, Slot] = {}
+        """Reference of `prepare` → where it is on its way."""
+        for slot, actor in itertools.zip_longest(self._slots, started):
+            self._fill(slot, actor)
+
+    def __iter__(self) -> Iterator[Slot]:
+        return iter(self._slots)
+
+    def __len__(self) -> int:
+        return len(self._slots)
+
+    def fill(self) -> None:
+        """Start an actor wherever there is none."""
+        for slot in self._slots:
+            if slot.actor is None:
+                self._fill(slot)
+
+    def settle(self, reference: Any) -> None:
+        """An actor's `prepare` is over: it may get jobs, or it died before and another one is started.
+
+        Raises:
+            PlacementError: it cannot start, or too many in a row died first.
+        """
+        slot = self.coming.pop(reference)
+        slot.coming = None
+        try:
+            slot.node = ray.get(reference)
+            slot.deaths = 0
+        except RayError as error:
+            slot.deaths += 1
+            self.kill(slot)
+            # One whose data or model cannot be had fails in the same way again.
+            if not isinstance(error, RayActorError) or error.actor_init_failed:
+                raise PlacementError(f"a client actor cannot start: {error}") from error
+            if slot.deaths >= STARTS:
+                raise PlacementError(
+                    f"a client actor cannot start: {STARTS} in a row died before they were up, most likely for want of "
+                    f"memory ({error}). Lower --engine.actors, or raise --engine.cpus_per_client"
+                ) from error
+            self._fill(slot)
+
+    def replace(self, slot: Slot) -> None:
+        """A new actor in the place of one that died or must go."""
+        self.kill(slot)
+        self._fill(slot)
+
+    def resize(self, places: int, nodes: Mapping[str, object]) -> None:
+        """So many places: new ones, or fewer where the actor is not up or its node is not among ``nodes``."""
+        taken = {slot.place for slot in self._slots}
+        free = (place for place in itertools.count() if place not in taken)
+        while len(self._slots) < places:
+            self._slots.append(Slot(next(free)))
+        self._slots.sort(key=lambda slot: slot.place)
+        for slot in reversed(self._slots.copy()):
+            if len(self._slots) > places and not (slot.up and slot.node in nodes):
+                self.kill(slot)
+                self._slots.remove(slot)
+        self.fill()
+
+    def kill(self, slot: Slot) -> None:
+        """End its actor. A frozen one too: after five seconds its raylet does what it does not do by itself."""
+        if slot.actor is not None:
+            ray.kill(slot.actor)
+        self.coming.pop(slot.coming, None)
+        slot.actor, slot.coming, slot.jobs = None, None, []
+
+    def drop_busy(self) -> None:
+        """End the actors that hold jobs: a running call cannot be taken back."""
+        for slot in self._slots:
+            if slot.jobs:
+                self.kill(slot)
+
+    def close(self) -> None:
+        for slot in self._slots:
+            self.kill(slot)
+
+    def _fill(self, slot: Slot, actor: Any = None) -> None:
+        """Give the slot an actor, by default a new one, and the actor the data."""
+        self._lives[slot.place] += 1
+        slot.actor = actor or self._starter.start(slot.place, self._lives[slot.place])
+        slot.coming = slot.actor.prepare.remote(self._config, self._federation)
+        self.coming[slot.coming] = slot

@@ -1,0 +1,86 @@
+"""The jobs of one round on their way through the Ray pool: which wait, which are sent, how often each was lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from actors.slots import Slot
+from raysim.clock import now
+from raysim.pool import Job
+
+
+@dataclass(frozen=True)
+class Call:
+    """A job that was sent, which slot works on it, references of the states it returns, and when it was sent."""
+
+    index: int
+    slot: Slot
+    outputs: tuple[Any, ...]
+    time: float
+
+
+class Work:
+    """Jobs, the longest first.
+
+    Args:
+        jobs: all of them.
+    """
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self.jobs = jobs
+        self.waiting = deque(sorted(range(len(jobs)), key=lambda index: (-jobs[index].cost, index)))
+        self.sent: dict[Any, Call] = {}
+        """Reference of a result → its call."""
+        self.sends = [1] * len(jobs)
+        self.deaths = [0] * len(jobs)
+        """How many actors each job took with it."""
+        self.unfinished = sum(job.cost for job in jobs)
+        """Cost of all that waits or is sent."""
+
+    @property
+    def left(self) -> bool:
+        return bool(self.waiting or self.sent)
+
+    def send(self, index: int, slot: Slot) -> None:
+        """Send a job that has been taken from those that wait."""
+        job, time = self.jobs[index], now()
+        options = slot.actor.run.options(name=job.name, num_returns=1 + job.outputs)
+        reply = options.remote(job.task, *job.inputs)
+        reference, outputs = (reply[0], tuple(reply[1:])) if job.outputs else (reply, ())
+        self.sent[reference] = Call(index, slot, outputs, time)
+        if not slot.jobs:
+            slot.begun = time
+        slot.jobs.append(index)
+
+    def finished(self, reference: Any) -> Call:
+        """The call is over."""
+        call = self.sent.pop(reference)
+        self._free(call)
+        self.unfinished -= self.jobs[call.index].cost
+        return call
+
+    def again(self, reference: Any) -> None:
+        """What the call gave is lost: its job waits again, at the front."""
+        call = self.sent.pop(reference)
+        self._free(call)
+        self._wait_again(call.index)
+
+    def take_back(self, slot: Slot) -> list[int]:
+        """All jobs of the slot wait again, at the front; the first of them was running."""
+        for reference in [reference for reference, call in self.sent.items() if call.slot is slot]:
+            del self.sent[reference]
+        held, slot.jobs = slot.jobs, []
+        for index in reversed(held):
+            self._wait_again(index)
+        return held
+
+    def _free(self, call: Call) -> None:
+        call.slot.jobs.remove(call.index)
+        call.slot.begun = now()
+
+    def _wait_again(self, index: int) -> None:
+        self.sends[index] += 1
+        self.waiting.appendleft(index)

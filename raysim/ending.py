@@ -1,0 +1,50 @@
+"""How a run ended, in words and as an exit code: the same for who launched it and for who attaches to it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from raysim.outcome import Outcome
+from raysim.progress import plain_text
+
+FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
+"""Exit codes; refused: the request cannot be met (options, folder)."""
+
+
+def tell(outcome: Outcome, folder: Path) -> int:
+    """Print how the run ended and what to do next; the exit code."""
+    if outcome.status == "finished":
+        _print_summary(folder)
+        return FINISHED
+    if outcome.status == "stopped":
+        print("raysim: stopped", file=sys.stderr)
+    else:
+        if outcome.traceback:
+            print(plain_text(outcome.traceback), file=sys.stderr)
+        print(f"raysim: {outcome.message}", file=sys.stderr)
+    if folder.exists():  # a failure before the first round has taken a new folder back
+        print(f"Go on with: python -m raysim.launch --resume {short(folder)}", file=sys.stderr)
+    return STOPPED if outcome.status == "stopped" else FAILED
+
+
+def short(path: Path) -> str:
+    """The path as it is best typed here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _print_summary(folder: Path) -> None:
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    data = " (synthetic data)" if summary["synthetic"] else ""
+    measured = summary["accuracy"] is not None
+    accuracy = f"accuracy {summary['accuracy']:.4f}" if measured else "no accuracy (no test samples)"
+    best = f" (best {summary['best_accuracy']:.4f} in round {summary['best_round']})" if measured else ""
+    print(
+        f"{accuracy}{data} after {summary['rounds']} rounds and {summary['local_epochs']} local epochs{best}; "
+        f"{summary['seconds']:.1f} s\n"
+        f"{short(folder)}/report.html"
+    )

@@ -1,0 +1,84 @@
+"""One sitting of a run: the process that launched it, as the run's folder names it, and how others ask it to stop.
+
+``process.json`` is locked by that process for as long as it lives, over deaths of the driver too; the system lets go of
+the lock however it ends. Whoever wants the run to stop writes the file ``stop`` beside it: that needs no signal, so it
+cannot hit another process, and works from every machine that sees the folder.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import socket
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from raysim.errors import ResultsError
+
+NAME = "process.json"
+STOP = "stop"
+LOCK_SECONDS = 2.0
+"""Who only looks holds the lock for a moment."""
+
+
+@contextmanager
+def sitting(folder: Path) -> Iterator[None]:
+    """This process is at work on the run; an old wish to stop is void.
+
+    Raises:
+        ResultsError: another process is.
+    """
+    with (folder / NAME).open("a", encoding="utf-8") as file:
+        deadline = time.monotonic() + LOCK_SECONDS
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    other = holder(folder)
+                    raise ResultsError(
+                        f"{folder}: process {other.get('process', '?')} on {other.get('host', '?')} is at work on this "
+                        f"run. Watch it with: python -m raysim.attach {folder} (--stop ends it)"
+                    ) from error
+                time.sleep(0.05)
+        (folder / STOP).unlink(missing_ok=True)
+        file.truncate(0)
+        json.dump({"process": os.getpid(), "host": socket.gethostname(), "started": time.time()}, file)
+        file.flush()
+        yield
+
+
+def holder(folder: Path) -> dict[str, Any]:
+    """Process number, host and start of the sitting that goes on, or of the last; empty if there is none."""
+    try:
+        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds the lock on a file."""
+    try:
+        with path.open() as file:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go again at once: who starts tries for seconds
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def ask_to_stop(folder: Path) -> None:
+    """Ask whoever is at work on the run to stop."""
+    (folder / STOP).touch()
+
+
+def asked_to_stop(folder: Path) -> bool:
+    """Whether somebody has asked this sitting to stop."""
+    return (folder / STOP).exists()

@@ -1,0 +1,90 @@
+"""A run seen from outside, by its folder alone: what it is and whether it goes on. For the live page and for attach."""
+
+from __future__ import annotations
+
+import json
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from raysim import sitting, status
+from raysim.errors import ResultsError
+
+LOCK = ".lock"
+"""Held by the process that drives the rounds (:meth:`raysim.results.RunFolder.exclusive`)."""
+SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
+
+
+class Watched:
+    """The run in a folder, finished or not.
+
+    Raises:
+        ResultsError: the folder holds no run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        import yaml
+
+        self.folder = folder.resolve()
+        try:
+            config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise ResultsError(
+                f"{folder} is no run folder: config.yaml is missing. Give the folder a run has written."
+            ) from error
+        except (OSError, ValueError, yaml.YAMLError) as error:
+            raise ResultsError(f"Cannot read the run in {folder}: {error}") from error
+        self.config: dict[str, Any] = config if isinstance(config, dict) else {}
+
+    def live(self) -> dict[str, Any]:
+        """The status, with the state that it has in truth.
+
+        Beside the states of :mod:`raysim.status`: ``died`` (it was at work, and nobody is any more), ``gone`` (with its
+        folder: it failed before its first round), ``unknown`` (nothing is known of how it ended, or whether it began).
+        """
+        if not self.folder.exists():
+            return {"state": "gone"}
+        found = status.read(self.folder)
+        held = sitting.is_held(self.folder / sitting.NAME)
+        if held and found.get("started", 0.0) < sitting.holder(self.folder).get("started", 0.0):
+            # What the status says is of an earlier sitting; the driver of this one is still on its way.
+            return found | {"state": "preparing", "message": "", "current": None, "preparing": None}
+        if not found:
+            driven = held or sitting.is_held(self.folder / LOCK)
+            return {"state": "preparing" if driven else "finished" if self.summary() else "unknown"}
+        if found.get("state") in status.LIVE and not held and not self._driven():
+            return found | {"state": "died"}
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """What ``summary.json`` says; empty before the end."""
+        try:
+            found = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
+    def name(self, kind: str) -> str:
+        """The name of its method, workload or model."""
+        section = self.config.get(kind)
+        return str(section.get("name", "?") if isinstance(section, dict) else section or "?")
+
+    def synthetic(self) -> bool:
+        return bool(self.summary().get("synthetic", "synthetic" in self.name("workload")))
+
+    def title(self) -> str:
+        """Method and data; data that is made up is called so wherever the run is named."""
+        return f"{self.name('method')} on {self.name('workload')}{' (synthetic data)' if self.synthetic() else ''}"
+
+    def _driven(self) -> bool:
+        """Whether a process drives the rounds. One on another machine of a shared folder counts by its writing."""
+        if sitting.is_held(self.folder / LOCK):
+            return True
+        if sitting.holder(self.folder).get("host") == socket.gethostname():
+            return False  # locks of this machine are always seen
+        try:
+            (self.folder / LOCK).stat()
+            return time.time() - (self.folder / status.NAME).stat().st_mtime < 5.0
+        except OSError:
+            return False

@@ -1,0 +1,53 @@
+"""Files that are written whole or not at all, and errors that say what to do."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from raysim.errors import DiskFullError, ResultsError
+
+FULL = (errno.ENOSPC, errno.EDQUOT)
+"""What the system says when there is no room."""
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """The whole file or, after a kill or on a full disk, the one that was there before."""
+    partial = path.with_name(path.name + ".partial")
+    with writing(path):
+        try:
+            with partial.open("wb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            partial.replace(path)
+        finally:
+            partial.unlink(missing_ok=True)
+
+
+def append_whole(path: Path, data: bytes) -> None:
+    """All of it or, where the disk is full, nothing."""
+    with path.open("ab", buffering=0) as file:
+        before, rest = file.tell(), memoryview(data)
+        try:
+            while rest:
+                rest = rest[file.write(rest) :]
+        except OSError:
+            os.ftruncate(file.fileno(), before)
+            raise
+
+
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Turns what the system says about a file into a ResultsError that says what to do."""
+    try:
+        yield
+    except OSError as error:
+        kind = DiskFullError if error.errno in FULL else ResultsError
+        raise kind(
+            f"Cannot write {path}: {error.strerror or error}. Free space there or choose a folder that can be written; "
+            "a run that was going on continues from its last checkpoint with --resume."
+        ) from error

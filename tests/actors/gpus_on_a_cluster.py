@@ -1,0 +1,83 @@
+"""Run as a process by test_gpus.py: client actors on a cluster of three nodes whose GPUs are only counted.
+
+Prints where each actor was put, and what was said to requests that cannot be met, as one line of JSON.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from types import SimpleNamespace
+from typing import Any
+
+import ray
+from ray import cloudpickle
+from ray.cluster_utils import Cluster
+
+from actors import placement
+from actors.client import Client
+from actors.early import EarlyActors
+from raysim.config import RunConfig, build
+from raysim.errors import PlacementError
+
+
+class Counted(Client):
+    """A client actor as Ray places it, without torch, which would find no GPU here."""
+
+    def __init__(self, threads: int, slot: int) -> None:
+        pass
+
+    def prepare(self, config: Any, federation: Any) -> None:
+        pass
+
+    def place(self) -> tuple[str, list[Any], str]:
+        node = ray.get_runtime_context().get_node_id()
+        return node, ray.get_gpu_ids(), os.environ["CUDA_VISIBLE_DEVICES"]
+
+
+def config(**engine: Any) -> RunConfig:
+    given = {f"engine.{name}": value for name, value in engine.items()}
+    return build([{"model.name": "logistic", "workload.clients": 100} | given])
+
+
+def refusal(**engine: Any) -> str:
+    try:
+        EarlyActors(config(**engine))
+    except PlacementError as error:
+        return str(error)
+    return ""
+
+
+def main() -> None:
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    placement.ClientActor = ray.remote(Counted)  # type: ignore[misc,assignment]
+    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
+    nodes = [cluster.add_node(num_cpus=1, num_gpus=gpus) for gpus in (2, 1)]
+    cluster.wait_for_nodes()
+    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    try:
+        quarter = {"gpus_per_client": 0.25, "cpus_per_client": 0.0}
+        pool = EarlyActors(config(**quarter)).pool(SimpleNamespace(clients=100), 100)
+        places = ray.get([slot.actor.place.remote() for slot in pool._slots])
+        print(
+            json.dumps(
+                {
+                    "plan": pool.plan,
+                    "nodes": [node.node_id for node in nodes],
+                    "places": places,
+                    "too many": refusal(**quarter, actors=13),
+                    "too large": refusal(gpus_per_client=3.0),
+                    "cores": refusal(gpus_per_client=0.25, actors=3),
+                }
+            ),
+            flush=True,
+        )
+        pool.close()
+    finally:
+        ray.shutdown()
+        cluster.shutdown()
+
+
+if __name__ == "__main__":
+    main()
