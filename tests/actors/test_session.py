@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from actors import session
+from actors import reaching
 from raysim.launch import main
 
 SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--rounds=1", "--output=run")
@@ -55,7 +55,7 @@ def test_a_cluster_that_does_not_answer(
         free.bind(("127.0.0.1", 0))
         address = form.format(free.getsockname()[1])
         code, error, seconds = start(capsys, f"--engine.address={address}")
-    assert code == 1 and f"no Ray cluster answers at {address}" in error and seconds < session.CONNECT_SECONDS + 10
+    assert code == 1 and f"no Ray cluster answers at {address}" in error and seconds < reaching.SECONDS + 10
     assert not (folder / "run").exists()
 
 
