@@ -85,6 +85,8 @@ class Collector:
         self._config, self._federation, self._pool = config, federation, pool
         self._keeps, self._state_bytes = keeps, state_bytes
         self._folder, self._observer, self._stopping, self._recorder = folder, observer, stopping, recorder
+        self._epoch_seconds = 0.0
+        """Of a visit in the last round, for each local epoch; 0 before the first."""
 
     def collect(self, plan: RoundPlan, messages: Mapping[int, Message], kept: Mapping[int, Any]) -> Collected:
         """Visit every participant once.
@@ -99,7 +101,8 @@ class Collector:
         weighted_mean = self._config.method.traits.weighted_mean
         returned_bytes = self._state_bytes + (0 if weighted_mean and not plan.decomposes else shared.nbytes)
         together, lengths = max(1, engine.vectorise), [self._length(client) for client in plan.clients]
-        blocks = cut(plan.clients, self._pool.slots, engine.block_size, returned_bytes, together, lengths)
+        each = self._epoch_seconds * plan.local_epochs
+        blocks = cut(plan.clients, self._pool.slots, engine.block_size, returned_bytes, together, lengths, each)
         packer = Packer(self._pool)
         sums_stay = weighted_mean and stays_on_workers(len(blocks), shared.size)
         if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size
@@ -142,6 +145,7 @@ class Collector:
             whole = [result for result in results if result is not None]
             updates, seconds = self._in_client_order(plan, blocks, whole)
             rows = self._rows(plan, shared.nbytes, updates, seconds)
+            self._epoch_seconds = float(np.median(seconds)) / max(1, plan.local_epochs)
         if sums_stay:
             left = add_on_workers(sums, self._finished, f"round {plan.number}")
             updates = replace(updates, weighted_total=sum_of([*map(self._pool.fetch, left)]))

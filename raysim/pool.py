@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
@@ -14,8 +15,10 @@ if TYPE_CHECKING:
     from raysim.worker import Worker
 
 SHARED = 16
-"""Neighbours share remote calls once every slot has so many clients."""
-
+"""Neighbours share remote calls once every slot has so many clients, as long as nobody knows how long visits take."""
+CALL_SECONDS = 0.02
+"""Calls shorter than this would cost more than they help slots to end together: a call costs 8 ms of processor time, 3
+on the driver and 5 on its worker."""
 
 RESULT_BYTES = 32 << 20
 """A call takes no further clients when what these return is larger than this: all calls in flight have to fit."""
@@ -28,14 +31,16 @@ def cut(
     bytes_each: int = 0,
     together: int = 1,
     costs: Sequence[float] = (),
+    seconds_each: float = 0.0,
 ) -> list[list[int]]:
     """Blocks of neighbouring clients, in order; each is one remote call.
 
     Sizes are powers of two and each block begins at a multiple of its size, as :class:`PairwiseSum` asks; only the last
-    may be shorter. A call costs as much as a small visit, so the first are large, up to a quarter of a slot's clients;
-    towards the end they shrink, to a sixteenth, so that slots end together (guided self-scheduling, Polychronopoulos
-    and Kuck 1987). Where clients differ much, a block may still be the one that all wait for: it is halved while it
-    takes more than half of a slot's share of the work.
+    may be shorter. A call costs as much as a few small visits, so the first are large, up to a quarter of a slot's
+    clients; towards the end they shrink, to what takes CALL_SECONDS, so that slots end together (guided
+    self-scheduling, Polychronopoulos and Kuck 1987). How long visits take is a matter of time alone: whatever it is,
+    the sums have the same bits. Where clients differ much, a block may still be the one that all wait for: it is
+    halved while it takes more than half of a slot's share of the work.
 
     Args:
         slots: how many calls run at a time.
@@ -43,11 +48,16 @@ def cut(
         bytes_each: what one client adds to a call's result.
         together: clients that one call must hold, a power of two, because they are trained as one.
         costs: relative length of each client's visit; none: all alike.
+        seconds_each: how long a visit took in the round before; 0: nobody knows, then a sixteenth of a slot's clients
+            are the least.
     """
     count = len(clients)
-    if size or count < SHARED * slots:
+    if size or (count < SHARED * slots and not seconds_each):
         size = max(size, together)
     least, largest = _power(count // (SHARED * slots)), _power(count // (4 * slots))
+    if seconds_each:
+        least = _power(min(math.ceil(CALL_SECONDS / seconds_each), count // slots))
+        largest = max(least, largest)
     if bytes_each:
         largest = min(largest, _power(RESULT_BYTES // bytes_each))
         least = min(least, largest)

@@ -26,6 +26,23 @@ def test_calls_are_large_at_first_and_small_at_the_end(count: int, slots: int, s
     assert [client for block in blocks for client in block] == list(range(count))
 
 
+@pytest.mark.parametrize(
+    ("count", "seconds", "sizes"),
+    [
+        (200, 0.002, [16] * 9 + [8] * 7),  # 20 ms are ten visits
+        (200, 0.5, [16] * 9 + [8] * 4 + [4] * 3 + [2] * 3 + [1] * 6),  # one visit is long enough
+        (20, 0.002, [8, 8, 4]),
+        (20, 1e-6, [8, 8, 4]),  # no slot is left without a call
+        (20, 0.5, [2] * 7 + [1] * 6),
+        (1, 0.5, [1]),
+    ],
+)
+def test_calls_are_no_shorter_than_what_they_cost(count: int, seconds: float, sizes: list[int]) -> None:
+    blocks = cut(range(count), 2, seconds_each=seconds)
+    assert [len(block) for block in blocks] == sizes
+    assert [client for block in blocks for client in block] == list(range(count))
+
+
 def test_many_clients_make_few_calls() -> None:
     for count in (1_000, 100_000):
         assert len(cut(range(count), 2)) < 30
