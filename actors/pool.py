@@ -63,6 +63,7 @@ class RayPool:
         self._config, self._clients = config, federation.clients
         self._useful = useful or placement.actors
         self._slots = Slots(config, federation, starter or Starter(config), placement.actors, started)
+        self._homes: dict[int, int] = {}
         self._deadline = Deadline(config.engine.visit_deadline)
         self._patience = Patience(self._slots, placement.needs)
         self._looked = self._placed = now()
@@ -106,7 +107,7 @@ class RayPool:
     def run(
         self, jobs: Sequence[Job], note: Note, stopping: Callable[[], bool] = lambda: False
     ) -> Generator[Done, None, None]:
-        work = Work(jobs)
+        work = Work(jobs, self._homes)
         self._slots.fill()
         try:
             while work.left and not stopping():
@@ -143,7 +144,7 @@ class RayPool:
                     if depth == 2 and sum(work.jobs[index].cost for index in (*slot.jobs, waiting[0])) > share:
                         continue
                     with self.recorder.phase("send"):
-                        work.send(waiting.popleft(), slot)
+                        work.send(work.next_for(slot), slot)
 
     def _receive(self, reference: Any, work: Work, note: Note) -> Done | None:
         """The finished job behind a reference; None if it has to be done again."""

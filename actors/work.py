@@ -22,15 +22,22 @@ class Call:
     time: float
 
 
+WINDOW = 32
+"""So many of the jobs in front are looked through for one that its slot has the data for."""
+ALIKE = 0.8
+"""One of at least this share of the longest job's cost may go before it."""
+
+
 class Work:
     """Jobs, the longest first.
 
     Args:
         jobs: all of them.
+        homes: the place that last served each client that a job was about; kept up to date here.
     """
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
-        self.jobs = jobs
+    def __init__(self, jobs: Sequence[Job], homes: dict[int, int]) -> None:
+        self.jobs, self._homes = jobs, homes
         self.waiting = deque(sorted(range(len(jobs)), key=lambda index: (-jobs[index].cost, index)))
         self.sent: dict[Any, Call] = {}
         """Reference of a result → its call."""
@@ -44,9 +51,21 @@ class Work:
     def left(self) -> bool:
         return bool(self.waiting or self.sent)
 
+    def next_for(self, slot: Slot) -> int:
+        """Which of those that wait the slot gets: of the longest, one that it served before, so that no worker has to
+        hold all clients' data; else one that is nobody's; else the very longest."""
+        front = [self.waiting[place] for place in range(min(WINDOW, len(self.waiting)))]
+        longest = self.jobs[front[0]].cost
+        alike = [index for index in front if self.jobs[index].cost >= ALIKE * longest]
+        homes = [self._homes.get(about) if (about := self.jobs[index].about) is not None else None for index in alike]
+        return next((alike[homes.index(home)] for home in (slot.place, None) if home in homes), front[0])
+
     def send(self, index: int, slot: Slot) -> None:
-        """Send a job that has been taken from those that wait."""
+        """Send a job of those that wait."""
+        self.waiting.remove(index)
         job, time = self.jobs[index], now()
+        if job.about is not None:
+            self._homes[job.about] = slot.place
         options = slot.actor.run.options(name=job.name, num_returns=1 + job.outputs)
         reply = options.remote(job.task, *job.inputs)
         reference, outputs = (reply[0], tuple(reply[1:])) if job.outputs else (reply, ())

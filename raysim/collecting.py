@@ -217,7 +217,7 @@ class Collector:
         outputs = (len(block) if self._keeps else 0) + sum_stays
         cost = float(sum(map(self._length, block)) * plan.local_epochs)
         label, name = f"round {plan.number}, clients {block}", job_name("train", plan.number)
-        return Job(task, packed.inputs, outputs, cost, label, name)
+        return Job(task, packed.inputs, outputs, cost, label, name, block[0])
 
     def _length(self, client: int) -> int:
         """How long a local epoch of the client is, relative to others'."""

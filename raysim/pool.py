@@ -125,6 +125,8 @@ class Job:
     """What it is for a person who reads of its failure: ``round 12, clients [7]``."""
     name: str = "task"
     """What a cluster's pages call it (:func:`job_name`)."""
+    about: int | None = None
+    """The first client that it is about: where that was last served, its data and its neighbours' are at hand."""
 
 
 @dataclass(frozen=True)

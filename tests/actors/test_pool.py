@@ -104,7 +104,7 @@ def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> Non
         pool = RayPool.__new__(RayPool)
         pool.recorder = OFF
         pool._slots = slots  # type: ignore[assignment]
-        pool._send(Work([Job(None, (), cost=cost) for cost in costs]))  # type: ignore[arg-type]
+        pool._send(Work([Job(None, (), cost=cost) for cost in costs], {}))  # type: ignore[arg-type]
         return [slot.jobs for slot in slots]
 
     sets = (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)
