@@ -28,8 +28,8 @@ class Counted(Client):
     def __init__(self, threads: int, slot: int) -> None:
         pass
 
-    def prepare(self, config: Any, federation: Any) -> None:
-        pass
+    def prepare(self, config: Any, federation: Any) -> str:
+        return ""
 
     def place(self) -> tuple[str, list[Any], str]:
         node = ray.get_runtime_context().get_node_id()
