@@ -116,6 +116,13 @@ class Slots:
         self.kill(slot)
         self._fill(slot)
 
+    def restart(self, config: RunConfig, starter: Starter, places: int) -> None:
+        """So many places, each with a new actor of another kind; no actor may hold a job."""
+        self.close()
+        self._config, self._starter = config, starter
+        self._slots = [Slot(place) for place in range(places)]
+        self.fill()
+
     def resize(self, places: int, nodes: Mapping[str, object]) -> None:
         """So many places: new ones, or fewer where the actor is not up or its node is not among ``nodes``."""
         taken = {slot.place for slot in self._slots}
