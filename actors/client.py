@@ -73,8 +73,10 @@ class Client:
 
     def run(self, task: Any, *inputs: Any) -> Any:
         """Do one task; its result with its start, the busy seconds and the seat, then the states it returns, apart."""
+        from raysim.device import run_task
+
         started = now()
-        result, outputs = task.run(self._worker, inputs)
+        result, outputs = run_task(task, self._worker, inputs)
         report = (result, started, now() - started, self._where())
         return (report, *outputs) if outputs else report
 

@@ -9,13 +9,14 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryError, RayActorError, RayTaskError
 
+from actors.crowding import less_crowded, memory_error
 from actors.deadline import Deadline
 from actors.patience import Patience
 from actors.placement import Placement, Starter, alive_nodes, place
 from actors.slots import Slot, Slots
 from actors.work import Work
 from raysim.clock import now
-from raysim.errors import LostError, PlacementError, RaysimError, code_error
+from raysim.errors import GpuMemoryError, LostError, PlacementError, RaysimError, code_error
 from raysim.pool import Done, Job
 from raysim.profile import OFF, WAIT
 
@@ -67,7 +68,7 @@ class RayPool:
         self._deadline = Deadline(config.engine.visit_deadline)
         self._patience = Patience(self._slots, placement.needs)
         self._looked = self._placed = now()
-        self.plan = placement.describe(federation.clients)
+        self.plan, self._relieved = placement.describe(federation.clients), False
         here = ray.get_runtime_context().get_node_id()
         self.room = int(alive_nodes().get(here, {}).get("object_store_memory", 0.0) * ROOM)
 
@@ -91,6 +92,9 @@ class RayPool:
             raise LostError(f"a state was lost with the node that held it ({_kind(error)})") from error
 
     def adapt(self) -> bool:
+        if self._relieved:
+            self._relieved = False
+            return True
         if now() < self._placed + LOOK:
             return False
         self._placed, nodes = now(), alive_nodes()
@@ -157,6 +161,9 @@ class RayPool:
             self._died(call.slot, work, note, error)
             return None
         except RayTaskError as error:
+            if isinstance(error.cause, GpuMemoryError):
+                self._relieve(job, work, note, error.cause)
+                return None
             if isinstance(error.cause, ObjectLostError):
                 kind = _kind(error.cause)
                 raise LostError(
@@ -191,6 +198,19 @@ class RayPool:
                 ) from error
         how = "died with its node" if with_node else "died"
         note(f"{slot.name} {how} during {job.label}; a new one does its work again")
+
+    def _relieve(self, job: Job, work: Work, note: Note, error: GpuMemoryError) -> None:
+        """A job ran out of GPU memory: all that is sent is done again, by fewer actors."""
+        config = less_crowded(self._config, len(self._slots))
+        if config is None:
+            raise memory_error(job.label, error) from error
+        for slot in self._slots:
+            work.take_back(slot)
+        placement = place(config, list(alive_nodes().values()), self._useful)
+        self._config, self._patience = config, Patience(self._slots, placement.needs)
+        self._slots.restart(config, Starter(config), placement.actors)
+        self.plan, self._relieved = placement.describe(self._clients), True
+        note(f"the GPU's memory was not enough during {job.label} ({error}); from here on {self.plan}")
 
     def _look(self, work: Work, note: Note) -> None:
         """Once a second: replace actors that are late, and say it if nothing goes on at all."""

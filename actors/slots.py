@@ -13,7 +13,7 @@ from ray.exceptions import RayActorError, RayError
 
 from actors.client import actor_name
 from actors.placement import Starter
-from raysim.errors import PlacementError
+from raysim.errors import PlacementError, RaysimError
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig
@@ -103,7 +103,10 @@ class Slots:
             self.kill(slot)
             # One whose data or model cannot be had fails in the same way again.
             if not isinstance(error, RayActorError) or error.actor_init_failed:
-                raise PlacementError(f"a client actor cannot start: {error}") from error
+                cause = getattr(error, "cause", None)  # raysim's own errors say all without a traceback
+                raise PlacementError(
+                    f"a client actor cannot start: {cause if isinstance(cause, RaysimError) else error}"
+                ) from error
             if slot.deaths >= STARTS:
                 raise PlacementError(
                     f"a client actor cannot start: {STARTS} in a row died before they were up, most likely for want of "
@@ -115,6 +118,13 @@ class Slots:
         """A new actor in the place of one that died or must go."""
         self.kill(slot)
         self._fill(slot)
+
+    def restart(self, config: RunConfig, starter: Starter, places: int) -> None:
+        """So many places, each with a new actor of another kind; no actor may hold a job."""
+        self.close()
+        self._config, self._starter = config, starter
+        self._slots = [Slot(place) for place in range(places)]
+        self.fill()
 
     def resize(self, places: int, nodes: Mapping[str, object]) -> None:
         """So many places: new ones, or fewer where the actor is not up or its node is not among ``nodes``."""

@@ -59,6 +59,8 @@ class Collected:
     """The participants' rows of the clients table, and their ``bytes_up``."""
     busy: float
     """Seconds that workers were at work, added up."""
+    slots: int
+    """How many could be, at the start."""
 
 
 class Collector:
@@ -96,17 +98,17 @@ class Collector:
             RaysimError: every visit failed.
             Stopped: asked to stop.
         """
-        engine = self._config.engine
+        engine, slots = self._config.engine, self._pool.slots
         shared = next(iter(messages.values())).parameters
         weighted_mean = self._config.method.traits.weighted_mean
         returned_bytes = self._state_bytes + (0 if weighted_mean and not plan.decomposes else shared.nbytes)
         together, lengths = max(1, engine.vectorise), [self._length(client) for client in plan.clients]
         each = self._epoch_seconds * plan.local_epochs
-        blocks = cut(plan.clients, self._pool.slots, engine.block_size, returned_bytes, together, lengths, each)
+        blocks = cut(plan.clients, slots, engine.block_size, returned_bytes, together, lengths, each)
         packer = Packer(self._pool)
         sums_stay = weighted_mean and stays_on_workers(len(blocks), shared.size)
         if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size
-            blocks = cut(plan.clients, self._pool.slots, max(map(len, blocks)))
+            blocks = cut(plan.clients, slots, max(map(len, blocks)))
         with self._recorder.phase("serialise"):
             jobs = [self._job(plan, block, messages, kept, packer, sums_stay) for block in blocks]
         results: list[TrainedBlock | None] = [None] * len(jobs)
@@ -151,7 +153,7 @@ class Collector:
             updates = replace(updates, weighted_total=sum_of([*map(self._pool.fetch, left)]))
         elif weighted_mean:
             updates = replace(updates, weighted_total=total.total())
-        return Collected(updates, states, rows, busy)
+        return Collected(updates, states, rows, busy, slots)
 
     def _rows(
         self, plan: RoundPlan, shared_bytes: int, updates: Updates, seconds: Sequence[float]

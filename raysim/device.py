@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
-from raysim.errors import PlacementError
+from raysim.errors import GpuMemoryError, PlacementError
 
 if TYPE_CHECKING:
     from raysim.config import Engine
+    from raysim.pool import Task
+    from raysim.worker import Worker
 
 
 def device_of(engine: Engine) -> str:
@@ -39,3 +42,20 @@ def cap_memory(engine: Engine) -> None:
         import torch
 
         torch.cuda.set_per_process_memory_fraction(engine.gpus_per_client)
+
+
+def run_task(task: Task, worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+    """Do the task.
+
+    Raises:
+        GpuMemoryError: torch ran out of memory; what the task had of it is free again.
+    """
+    import torch
+
+    try:
+        return task.run(worker, inputs)
+    except torch.OutOfMemoryError as error:
+        reason = str(error).partition(" If reserved but")[0]  # torch's advice on its allocator
+    # Only here nothing refers to the failed task's tensors any more.
+    torch.cuda.empty_cache()
+    raise GpuMemoryError(reason)

@@ -28,6 +28,10 @@ class DiskFullError(CheckpointError, ResultsError):
     """No room is left, or the quota is used up: what was there before is whole, and a later try may succeed."""
 
 
+class GpuMemoryError(RaysimError):
+    """torch ran out of a GPU's memory: no fault of the client's, and another time there may be more of it."""
+
+
 class PlacementError(RaysimError):
     """The cluster can never give the actors that were asked for, or Ray cannot start."""
 

@@ -9,6 +9,7 @@ from collections.abc import Callable, Generator, Sequence
 from typing import Any
 
 from raysim.clock import now
+from raysim.device import run_task
 from raysim.errors import code_error
 from raysim.pool import Done, Job, Seat
 from raysim.profile import OFF, WAIT
@@ -45,7 +46,7 @@ class InlinePool:
             started = now()
             try:
                 with self.recorder.phase(WAIT):
-                    result, outputs = job.task.run(self._worker, job.inputs)
+                    result, outputs = run_task(job.task, self._worker, job.inputs)
             except Exception as error:
                 raise code_error(job.label, error, traceback.format_exc()) from error
             done = Done(index, result, tuple(outputs), now() - started, started, started, self._seat)

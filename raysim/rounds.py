@@ -211,7 +211,7 @@ class Rounds:
             "seconds_evaluate": finished - aggregated,
             "seconds_round": finished - started,
             "clients_per_second": len(plan.clients) / max(trained - started, 1e-9),
-            "slot_utilisation": collected.busy / max((trained - started) * self.pool.slots, 1e-9),
+            "slot_utilisation": collected.busy / max((trained - started) * collected.slots, 1e-9),
         }
         with self.recorder.phase("write"):
             self.folder.append_round(row)

@@ -66,6 +66,8 @@ class _Guest:
     outcome: tuple[Update | Failure, Any] | None = None
 
     def fail(self, stage: str, error: Exception) -> None:
+        if isinstance(error, torch.OutOfMemoryError):
+            raise error  # the GPU's, not the client's
         reason = f"{type(error).__name__}: {error}"
         self._end(Failure(self.visit.client, stage, reason, traceback.format_exc()), self.kept)
 

@@ -108,7 +108,11 @@ class TrainBlock:
 def _visit(
     worker: Worker, visit: Visit, message: Message, kept: Any, keeps: bool, marks: Marks
 ) -> tuple[Update | Failure, Any]:
-    """One visit; an exception or a non-finite update becomes a Failure and leaves the kept state as it was."""
+    """One visit; an exception or a non-finite update becomes a Failure and leaves the kept state as it was.
+
+    Raises:
+        torch.OutOfMemoryError: too many visits share a GPU, or this one alone is too large for it.
+    """
     stage = "data"
     marks("load", visit.client)
     try:
@@ -129,6 +133,8 @@ def _visit(
         marks(stage, visit.client)
         failure = unusable(visit, model, update, state)
         return (failure, kept) if failure else (update, state)
+    except torch.OutOfMemoryError:
+        raise  # the GPU's, not the client's
     except Exception as error:
         return Failure(visit.client, stage, f"{type(error).__name__}: {error}", traceback.format_exc()), kept
 

@@ -20,6 +20,7 @@ from actors.client import Client
 from actors.early import EarlyActors
 from raysim.config import RunConfig, build
 from raysim.errors import PlacementError
+from raysim.pool import Job
 
 
 class Counted(Client):
@@ -28,8 +29,8 @@ class Counted(Client):
     def __init__(self, threads: int, slot: int) -> None:
         pass
 
-    def prepare(self, config: Any, federation: Any) -> None:
-        pass
+    def prepare(self, config: Any, federation: Any) -> str:
+        return ""
 
     def place(self) -> tuple[str, list[Any], str]:
         node = ray.get_runtime_context().get_node_id()
@@ -46,6 +47,19 @@ def refusal(**engine: Any) -> str:
         EarlyActors(config(**engine))
     except PlacementError as error:
         return str(error)
+    return ""
+
+
+def without_torchs_consent() -> str:
+    """What a real client actor says on a GPU that is only counted."""
+    placement.ClientActor = ray.remote(Client)
+    pool = EarlyActors(config(gpus_per_client=0.5, actors=1)).pool(SimpleNamespace(clients=1), 1)
+    try:
+        list(pool.run([Job(None, ())], print))  # type: ignore[arg-type]
+    except PlacementError as error:
+        return str(error)
+    finally:
+        pool.close()
     return ""
 
 
@@ -71,9 +85,9 @@ def main() -> None:
                     "cores": refusal(gpus_per_client=0.25, actors=3),
                 }
             ),
-            flush=True,
         )
         pool.close()
+        print(json.dumps(without_torchs_consent()), flush=True)
     finally:
         ray.shutdown()
         cluster.shutdown()

@@ -9,6 +9,8 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+import torch
+
 
 def test_four_actors_to_a_gpu_each_with_its_own_in_sight() -> None:
     script = Path(__file__).with_name("gpus_on_a_cluster.py")
@@ -18,10 +20,10 @@ def test_four_actors_to_a_gpu_each_with_its_own_in_sight() -> None:
         env=os.environ | {"PYTHONPATH": os.pathsep.join([root, os.environ.get("PYTHONPATH", "")])},
         capture_output=True,
         text=True,
-        timeout=150,
+        timeout=250,
     )
     assert process.returncode == 0, process.stderr
-    found = json.loads(process.stdout.splitlines()[-1])
+    found, refused = map(json.loads, process.stdout.splitlines()[-2:])
     # GPUs 0 and 1 of the second node, GPU 0 of the third; the head has none.
     large, small = found["nodes"]
     assert found["plan"] == "12 client actors, 4 to a GPU, serve 100 clients"
@@ -32,3 +34,6 @@ def test_four_actors_to_a_gpu_each_with_its_own_in_sight() -> None:
     assert "--engine.actors 13 cannot be met, only 12 fit: the cluster has 3 GPU on 3 node(s)" in found["too many"]
     assert "asks for 3 GPU, but the cluster's largest node has 2" in found["too large"]
     assert "--engine.actors 3 cannot be met, only 2 fit" in found["cores"]
+    if not torch.cuda.is_available():  # what was asked to train on a GPU never does on the CPU
+        start = "a client actor cannot start: --engine.gpus_per_client 0.5: torch "
+        assert refused.startswith(start) and "finds no GPU on" in refused and "Traceback" not in refused

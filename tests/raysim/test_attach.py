@@ -177,7 +177,7 @@ def test_a_round_that_is_in_the_table_by_now_is_not_shown_as_going_on(runs: Path
     """The status is read before the table, which may be a round ahead."""
     made(runs / "one", rounds=2)
     with Recorder(runs / "one", (1, 1, 1)) as recorder:
-        recorder.begins("")
+        recorder.begins()
         recorder.round_started(2, 1, 2)
     display = Seen("", 3, 3)
     follower = Follower(Watched(runs / "one"), display)

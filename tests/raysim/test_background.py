@@ -112,8 +112,9 @@ def test_a_run_on_ray_outlives_the_process_that_launched_it(place: Place, tmp_pa
     code, out, errors = place.attach("run")
     assert code == 0, errors
     lines = errors.splitlines()
-    assert lines[0] == "fedavg on digits with logistic, seed 0" and "client actors" in lines[1]
-    assert [line.split()[:2] for line in lines[2:]] == [["round", f"{number}/6"] for number in range(1, 7)]
+    assert lines[0] == "fedavg on digits with logistic, seed 0" and any("client actors" in line for line in lines)
+    rounds = [line.split()[1] for line in lines if line.startswith("round ")]
+    assert rounds == [f"{number}/6" for number in range(1, 7)]
     assert "after 6 rounds" in out and out.endswith("HEAVY []\n")
     assert main([*SMALL, *INLINE, "--rounds=6", "--output=attached"]) == 0
     assert fingerprint(tmp_path / "run") == fingerprint(tmp_path / "attached")

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import itertools
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from aggregators.means import PairwiseSum
 from raysim.pool import cut, job_name
 
 
@@ -67,3 +71,39 @@ def test_names_of_jobs_are_few_however_long_a_run_is() -> None:
     assert job_name("evaluate", 127) == "evaluate[rounds 120-129]"
     assert job_name("train", 12_345) == "train[rounds 12000-12999]"
     assert len({job_name("train", round) for round in range(1, 10_001)}) == 99 + 90 + 90 + 1
+
+
+@settings(deadline=None, max_examples=100)
+@given(
+    count=st.integers(1, 700),
+    slots=st.integers(1, 9),
+    sigma=st.floats(0.0, 3.0),
+    together=st.sampled_from([1, 4]),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_long_calls_are_halved_and_stay_nodes_of_the_tree(
+    count: int, slots: int, sigma: float, together: int, seed: int
+) -> None:
+    costs = np.random.default_rng(seed).lognormal(0.0, sigma, count)
+    blocks = cut(range(count), slots, together=together, costs=costs.tolist())
+    assert [*itertools.chain(*blocks)] == list(range(count))
+    for block in blocks:
+        size = 1 << (len(block) - 1).bit_length()
+        assert block[0] % size == 0 and (len(block) == size or block[-1] == count - 1)
+        assert len(block) <= together or costs[block].sum() <= costs.sum() / (2 * slots) * (1 + 1e-9)
+        assert block[0] % together == 0
+    vectors = np.random.default_rng(seed).normal(size=(count, 3)).astype(np.float32)
+    each, whole = PairwiseSum(), PairwiseSum()
+    for client in range(count):
+        each.add(vectors[client].copy())
+    for block in blocks:
+        part = PairwiseSum()
+        for client in block:
+            part.add(vectors[client].copy())
+        whole.add(part.total(), len(block))
+    assert np.array_equal(each.total(), whole.total())  # type: ignore[arg-type]
+
+
+def test_calls_of_a_given_size_keep_it() -> None:
+    assert {len(block) for block in cut(range(64), 2, 8, costs=[1000.0, *[1.0] * 63])} == {8}
+    assert [len(block) for block in cut(range(64), 2, costs=[1.0] * 64)] == [len(block) for block in cut(range(64), 2)]
