@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from raysim.config import RunConfig
     from workloads.data import Federation
 
-STARTS = 4
+STARTS = 8
 """A place is given up when so many actors in a row died before they were up."""
 
 

@@ -25,7 +25,6 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -138,18 +137,23 @@ def round_of(folder: Path) -> int:
 
 
 def disturb(
-    process: subprocess.Popen[bytes], machines: Machines, every: float, chance: random.Random, look: Callable[[], Any]
+    process: subprocess.Popen[bytes], machines: Machines, every: float, chance: random.Random, look: Callable[[], int]
 ) -> Counter[str]:
-    """Faults until the run ends; after each something is measured."""
+    """Faults until the run ends; ``look`` measures, and gives the round."""
     made: Counter[str] = Counter()
+    furthest = 0
     while process.poll() is None:
         try:
             process.wait(every)
         except subprocess.TimeoutExpired:
             kind = chance.choice(FAULTS)
+            reached = look()
+            # A driver that dies again and again before a new round is whole is given up, and rightly so.
+            if kind == "kill driver" and reached <= furthest:
+                continue
             if machines.fault(kind):
                 made[kind] += 1
-            look()
+                furthest = max(furthest, reached) if kind == "kill driver" else furthest
     return made
 
 
@@ -160,6 +164,7 @@ def main() -> int:
     parser.add_argument("--method", default="local", help="local keeps state with clients: nodes take it with them")
     parser.add_argument("--model", default="cnn")
     parser.add_argument("--clients", type=int, default=6)
+    parser.add_argument("--local_epochs", type=int, default=4, help="of a round: how long it takes")
     parser.add_argument("--seed", type=int, default=0, help="of the faults")
     parser.add_argument("--output", type=Path, help="write all that was measured to this JSON file")
     options = parser.parse_args()
@@ -182,7 +187,7 @@ def soak(options: argparse.Namespace, temporary: Path) -> int:
         f"--model={options.model}",
         f"--workload.clients={options.clients}",
         f"--rounds={options.rounds}",
-        "--local_epochs=1",
+        f"--local_epochs={options.local_epochs}",
         "--evaluation.every=10",
         "--engine.checkpoint_every=2",
     ]
@@ -194,8 +199,10 @@ def soak(options: argparse.Namespace, temporary: Path) -> int:
     ray.init(address=machines.cluster.address, log_to_driver=False, logging_level="ERROR")
     samples: list[tuple[int, dict[str, float]]] = []
 
-    def look() -> None:
-        samples.append((round_of(folder), measure(folder, machines, temporary / "r")))
+    def look() -> int:
+        reached = round_of(folder)
+        samples.append((reached, measure(folder, machines, temporary / "r")))
+        return reached - 1  # is whole
 
     try:
         before = measure(folder, machines, temporary / "r")

@@ -254,7 +254,7 @@ def test_all_workers_gone_for_a_while(machines: Machines, make_config: MakeConfi
     with going(make_config("gone")) as found:
         found.wait_for_round(2)
         machines.number(0)
-        found.wait_for_fault("the run waits for a node with room for 1 CPU (the cluster has 1 node(s) with 0 CPU")
+        found.wait_for_fault("on a node with room for 1 CPU (the cluster has 1 node(s) with 0 CPU")
         reached = found.round
         machines.number(1)
         found.wait_for_fault("goes on: 1 client actors are up")

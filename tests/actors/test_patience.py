@@ -28,7 +28,7 @@ def test_it_is_said_soon_and_then_seldom(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not pass_time(int(START))
     ((when, text),) = pass_time(10)
     assert when == START
-    assert "waits for a node with room for 4 CPU (the cluster has 2 node(s) with 3 CPU and 1 GPU in all)" in text
+    assert "on a node with room for 4 CPU (the cluster has 2 node(s) with 3 CPU and 1 GPU in all)" in text
     slots[0].up = True
     ((_, text),) = pass_time(100)
     assert text == "goes on: 1 client actors are up"
