@@ -210,7 +210,10 @@ def soak(options: argparse.Namespace, temporary: Path) -> int:
         arguments = [f"--engine.address={machines.cluster.address}", f"--engine.visit_deadline={DEADLINE}"]
         with (temporary / "log").open("wb") as log:
             process = subprocess.Popen([*launch, *arguments, f"--output={folder}"], stderr=log, stdout=log)
-            made = disturb(process, machines, options.every, chance, look)
+            try:
+                made = disturb(process, machines, options.every, chance, look)
+            finally:
+                process.kill()  # no-op after its end
         seconds = time.monotonic() - started
         time.sleep(8.0)  # frozen processes are killed five seconds after they are given up
         after = measure(folder, machines, temporary / "r")
