@@ -8,7 +8,7 @@ from actors.placement import alive_nodes
 from actors.slots import Slots
 from raysim.clock import now
 
-FIRST = 10.0
+FIRST = 5.0
 """Seconds without an actor before it is said."""
 START = 30.0
 """The same before any has been up: importing torch takes a while, and is no fault."""
@@ -47,8 +47,7 @@ class Patience:
             nodes = alive_nodes().values()
             cores, gpus = (sum(node.get(kind, 0.0) for node in nodes) for kind in ("CPU", "GPU"))
             note(
-                f"no client actor is up since {waited:.0f} s: the run waits for a node with room for {self._needs} "
-                f"(the cluster has {len(nodes)} node(s) with {cores:g} CPU and {gpus:g} GPU in all), and goes on by "
-                "itself when there is one"
+                f"no client actor has been up for {waited:.0f} s: the run waits for one to start, on a node with room "
+                f"for {self._needs} (the cluster has {len(nodes)} node(s) with {cores:g} CPU and {gpus:g} GPU in all)"
             )
             self._next, self._said = FACTOR * waited, True

@@ -120,7 +120,7 @@ class RayPool:
                     ready, _ = ray.wait([*work.sent, *self._slots.coming], num_returns=1, timeout=LOOK)
                 for reference in ready:
                     if reference in self._slots.coming:
-                        self._slots.settle(reference)
+                        self._slots.settle(reference, note)
                     else:
                         done = self._receive(reference, work, note)
                         if done is not None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from raysim.config import RunConfig
     from workloads.data import Federation
 
-STARTS = 4
+STARTS = 8
 """A place is given up when so many actors in a row died before they were up."""
 
 
@@ -87,8 +87,8 @@ class Slots:
             if slot.actor is None:
                 self._fill(slot)
 
-    def settle(self, reference: Any) -> None:
-        """An actor's `prepare` is over: it may get jobs, or it died before and another one is started.
+    def settle(self, reference: Any, note: Callable[[str], None]) -> None:
+        """An actor's `prepare` is over: it may get jobs, or it died before and another one is started, which is noted.
 
         Raises:
             PlacementError: it cannot start, or too many in a row died first.
@@ -112,6 +112,7 @@ class Slots:
                     f"a client actor cannot start: {STARTS} in a row died before they were up, most likely for want of "
                     f"memory ({error}). Lower --engine.actors, or raise --engine.cpus_per_client"
                 ) from error
+            note(f"{slot.name} died before it was up; another one is started")
             self._fill(slot)
 
     def replace(self, slot: Slot) -> None:

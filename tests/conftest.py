@@ -19,6 +19,13 @@ def ray_session() -> Iterator[None]:
     """A local Ray with three CPU slots (logical: more than one core is not needed) and no dashboard."""
     import ray
 
-    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    start_ray_session()
     yield
     ray.shutdown()
+
+
+def start_ray_session() -> None:
+    """What ``ray_session`` starts; also for a module that needs a cluster of its own in between."""
+    import ray
+
+    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")

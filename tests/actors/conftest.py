@@ -17,17 +17,28 @@ from raysim.observer import Silent
 
 
 def processes(title: str) -> list[int]:
-    """Numbers of the processes whose title starts so; Ray titles an actor after the method that it runs just now."""
+    """Numbers of our processes whose title starts so; Ray titles an actor after the method that it runs just now."""
+    parents: dict[int, int] = {}
     found = []
     for entry in Path("/proc").iterdir():
         if entry.name.isdigit():
             try:
                 line = (entry / "cmdline").read_bytes().decode(errors="replace")
+                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except OSError:
                 continue
             if line.startswith(title):
                 found.append(int(entry.name))
-    return sorted(found)
+    return sorted(process for process in found if _descends(process, parents))
+
+
+def _descends(process: int, parents: dict[int, int]) -> bool:
+    """Whether it comes from this process: there may be other Rays on the machine."""
+    while process in parents:
+        process = parents[process]
+        if process == os.getpid():
+            return True
+    return False
 
 
 class Killer(Silent):

@@ -67,7 +67,7 @@ class Echo:
 def all_up(pool: RayPool) -> None:
     """Else the first that is up might do all the work."""
     for reference in list(pool._slots.coming):
-        pool._slots.settle(reference)
+        pool._slots.settle(reference, print)
 
 
 @pytest.fixture
