@@ -33,7 +33,7 @@ QUICK_START = {
 }
 """Environment of a Ray that is started here (measured by benchmarks/startup.py)."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
-"""Set to 0, all ports of a Ray that is started here are open on 127.0.0.1 only: on Linux too, despite its name. Ray reads
+"""At 0, all ports of a Ray that is started here are open on 127.0.0.1 only: on Linux too, despite its name. Ray reads
 it when it is imported: who did so before gets a Ray that listens elsewhere too, though only to those with the token."""
 HEAD = "node:__internal_head__"
 """A resource that every cluster's head has, and only that."""
