@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import socket
+import sys
 from pathlib import Path
 
 from raysim.errors import PlacementError
@@ -25,9 +26,10 @@ TOKEN_HINT = (
 def use_token(local: bool) -> None:
     """Token authentication, unless RAY_AUTH_MODE says otherwise: in a Ray started here, and wherever there is a token.
 
-    Ray 2.60 does so by itself, earlier ones do not; before Ray is imported, as it reads the variable then.
+    Ray 2.60 does so by itself, earlier ones do not. It reads the variable when it is imported: afterwards it is too
+    late, and would make a Ray whose processes ask for a token that this one does not show.
     """
-    if local or _token():
+    if "ray" not in sys.modules and (local or _token()):
         os.environ.setdefault(_MODE, "token")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 RESTARTS = 3
 """A driver that dies this often without finishing a round in between is given up."""
-OWN_RAY = {
+QUICK_START = {
     # A raylet's first try to reach its own object store comes too early as a rule, and by default it sleeps a second
     # before the next. As many tries as make the same ten seconds.
     "RAY_raylet_client_connect_timeout_milliseconds": "50",
@@ -29,10 +30,11 @@ OWN_RAY = {
     "RAY_prestart_worker_first_driver": "0",
     # Of so many tasks it keeps the history, about 2 KB each; by default of 100,000.
     "RAY_task_events_max_num_task_in_gcs": "10000",
-    # Despite its name it is heeded on Linux too: all ports of this Ray are then open on 127.0.0.1 only.
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",
 }
-"""Environment of a Ray that is started here (its start was measured by benchmarks/startup.py)."""
+"""Environment of a Ray that is started here (measured by benchmarks/startup.py)."""
+LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
+"""At 0, all ports of a Ray that is started here are open on 127.0.0.1 only: on Linux too, despite its name. Ray reads
+it when it is imported: who did so before gets a Ray that listens elsewhere too, though only to those with the token."""
 HEAD = "node:__internal_head__"
 """A resource that every cluster's head has, and only that."""
 
@@ -50,19 +52,22 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is ever sent that was not asked for
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
+    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+        return False, ""
     local = engine.address == "local"
     options: dict[str, Any] = {}
+    reaching.use_token(local)
     if local:
         options["include_dashboard"] = engine.dashboard
-        for name, value in OWN_RAY.items():
+        for name, value in QUICK_START.items():
             os.environ.setdefault(name, value)
     elif code:
         options["runtime_env"] = {"py_modules": list(code)}
-    reaching.use_token(local)
+    unset = local and LOOPBACK not in os.environ
+    if unset:
+        os.environ[LOOPBACK] = "0"
     import ray
 
-    if ray.is_initialized():
-        return False, ""
     address = engine.address if engine.address != "auto" else os.environ.get("RAY_ADDRESS", "auto")
     if ":" in address:
         reaching.check(address)
@@ -84,6 +89,9 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
         elif isinstance(error, ray.exceptions.AuthenticationError):
             hint = reaching.TOKEN_HINT
         raise PlacementError(f"{what}: {type(error).__name__}: {error}. Next: {hint}") from error
+    finally:
+        if unset:  # it is for this Ray, not for whatever else this process starts
+            del os.environ[LOOPBACK]
     return local, str(context.dashboard_url or "")
 
 

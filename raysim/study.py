@@ -85,11 +85,14 @@ def read(path: Path) -> Study:
     """A study from its YAML file.
 
     Raises:
-        ConfigError: a key that a study does not have, or one that is missing.
+        ConfigError: it is no YAML, has a key that a study does not have, or one that is missing.
     """
     import yaml
 
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    try:
+        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise ConfigError(f"{path}: not valid YAML: {error}") from error
     if not isinstance(data, dict):
         raise ConfigError(f"{path} is no study: it must hold {', '.join(KEYS)}.")
     for key in data:

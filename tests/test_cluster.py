@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +36,38 @@ def test_a_mistake_would_be_noticed() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_nodes_are_installed_as_the_readme_says(name: str) -> None:
-    (command,) = load(name)["setup_commands"]
+    command, settings = load(name)["setup_commands"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert command.removeprefix("cd ~/raysim && ") in readme
+    # `ray down` calls `ray stop` by its bare name, and a job its python.
+    assert (
+        "RAY_AUTH_MODE=token" in settings and "PATH=$HOME/raysim/.venv/bin:$PATH" in settings and ".bashrc" in settings
+    )
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_nothing_big_or_private_is_copied_to_the_nodes(name: str) -> None:
+    assert {".venv", "runs", ".git", "data"} <= set(load(name)["rsync_exclude"])
+
+
+def test_a_job_gets_code_and_nothing_else(tmp_path: Path) -> None:
+    """What `ray job submit --working-dir .` would pack, by Ray's own packing."""
+    from ray._private.runtime_env.packaging import create_package
+
+    tracked = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], cwd=ROOT, capture_output=True, text=True)
+    if tracked.returncode:
+        pytest.skip("not a git checkout")
+    checkout = tmp_path / "checkout"
+    strays = ("data/set.bin", "images.npz", "runs/old/config.yaml", ".venv/pyvenv.cfg", ".git/HEAD", "a/b/weights.pt")
+    for name in (*tracked.stdout.split("\n")[:-1], *strays):
+        (checkout / name).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(ROOT / name, checkout / name) if (ROOT / name).is_file() else (checkout / name).write_text("stray")
+    create_package(str(checkout), tmp_path / "job.zip", include_gitignore=True)
+    with zipfile.ZipFile(tmp_path / "job.zip") as package:
+        sent = {member.filename: member.file_size for member in package.infolist()}
+    assert {"raysim/launch.py", "actors/session.py", "docs/studies/fedrad-cifar10.yaml"} <= set(sent)
+    assert not set(sent) & set(strays)
+    assert sum(sent.values()) < 4e6
 
 
 @pytest.mark.parametrize("name", FILES)

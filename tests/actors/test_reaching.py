@@ -1,0 +1,137 @@
+"""Joining a cluster that runs already, with token authentication: from a node of it, from outside, and in vain."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from actors import reaching, shipping
+from raysim.config import build, default_config
+from raysim.errors import PlacementError
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "0123456789abcdef" * 4
+SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--workload.limit=200", "--rounds=1")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Its two addresses."""
+
+    head: str
+    client: str
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(found.getsockname()[1]) for found in sockets]
+    for found in sockets:
+        found.close()
+    return ports
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A head that a user has started, with two CPUs."""
+    folder = tempfile.mkdtemp(prefix="rs")  # Ray's sockets need a short path
+    port, client = free_ports(2)
+    command = [
+        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2",
+        f"--ray-client-server-port={client}", f"--temp-dir={folder}", "--include-dashboard=false",
+        "--node-ip-address=127.0.0.1", "--object-store-memory=100000000",
+    ]  # fmt: skip
+    environment = {**os.environ, "RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN}
+    with Path(folder, "log").open("w") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+    deadline = time.monotonic() + 60
+    while "runtime started" not in Path(folder, "log").read_text():
+        assert process.poll() is None and time.monotonic() < deadline, Path(folder, "log").read_text()
+        time.sleep(0.1)
+    yield Cluster(f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}")
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _only_this_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "none"))
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+
+
+def test_both_ports_answer(cluster: Cluster) -> None:
+    deadline = time.monotonic() + 30
+    while True:  # the client server comes a moment after the head
+        try:
+            reaching.check(cluster.client)
+            break
+        except PlacementError:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    reaching.check(cluster.head)
+
+
+@pytest.mark.parametrize("port", ["head", "client"])
+def test_a_token_that_is_wrong_missing_or_not_shown(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, port: str
+) -> None:
+    address, before = getattr(cluster, port), time.monotonic()
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "wrong")
+    with pytest.raises(PlacementError, match=r"refuses the token that it was shown\. Next: .*RAY_AUTH_TOKEN"):
+        reaching.check(address)
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    with pytest.raises(PlacementError, match="refuses a call without a token"):
+        reaching.check(address)
+    (tmp_path / "none").write_text(TOKEN + "\n")  # from where RAY_AUTH_TOKEN_PATH says
+    reaching.check(address)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(PlacementError, match="refuses a call without a token"):
+        reaching.check(address)
+    assert time.monotonic() - before < 10  # Ray itself takes half a minute for each
+
+
+def test_the_wrong_kind_of_port(cluster: Cluster) -> None:
+    with pytest.raises(PlacementError, match=r"is a head's own port\. Next: write --engine.address HOST:PORT"):
+        reaching.check(f"ray://{cluster.head}")
+    with pytest.raises(PlacementError, match=r"is a Ray client server\. Next: write --engine.address ray://"):
+        reaching.check(cluster.client.removeprefix("ray://"))
+
+
+def run(cluster: Cluster, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "RAY_ADDRESS": cluster.head, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "raysim.launch", *SMALL, f"--output={folder}/run", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=120)
+
+
+def test_auto_finds_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    done = run(cluster, tmp_path, "--address=auto")
+    assert done.returncode == 0, done.stderr
+    assert "2 client actors" in done.stderr and json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+def test_from_outside_with_a_method_of_ones_own(cluster: Cluster, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", tmp_path / "mine.py")
+    done = run(cluster, tmp_path, f"--address={cluster.client}", "--method=mine:Slow")
+    assert done.returncode == 0, done.stderr
+    assert "2 client actors" in done.stderr and json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+def test_the_code_that_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", tmp_path / "travels.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = {str(ROOT / name) for name in ("raysim", "actors", "aggregators", "workloads")}
+    assert set(shipping.modules(default_config("fedavg"))) == own
+    assert set(shipping.modules(build([{"method.name": "travels:Slow"}]))) == {*own, str(tmp_path / "travels.py")}

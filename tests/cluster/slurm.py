@@ -1,0 +1,71 @@
+"""docs/slurm.sbatch for real, on two hosts, but for SLURM itself: small stand-ins for srun and scontrol.
+
+    python -m tests.cluster.slurm
+
+Exit codes as those of tests.cluster.ray_up.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+from tests.cluster import namespaces
+from tests.cluster.namespaces import HOSTS, SHARED, Namespaces
+from tests.cluster.ray_up import ROOT, SKIPPED, SMALL, say
+
+NODES = (HOSTS["head"], HOSTS["worker-1"])
+SCONTROL = f"#!/bin/bash\nprintf '%s\\n' {' '.join(NODES)}\n"
+SRUN = f"""#!/bin/bash
+# The same command on every node, in this environment; ends with the highest of their exit codes.
+while [[ "$1" == --* ]]; do shift; done
+export -p > {SHARED}/environment
+for node in {" ".join(NODES)}; do
+    ssh -q -i {SHARED}/key/user -o StrictHostKeyChecking=no "root@$node" \
+        "cd $PWD; . {SHARED}/environment; $(printf '%q ' "$@")" &
+done
+highest=0
+for job in $(jobs -p); do
+    wait "$job"; code=$?
+    (( code > highest )) && highest=$code
+done
+exit $highest
+"""
+
+
+def submit(hosts: Namespaces, job: int, arguments: str) -> int:
+    """The exit code of a batch script, which SLURM runs on the first node."""
+    settings = f"SLURM_JOB_ID={job} SLURM_JOB_NODELIST=x SLURM_JOB_NUM_NODES={len(NODES)} SLURM_CPUS_PER_TASK=1"
+    command = f"cd {SHARED}/checkout; PATH={SHARED}/bin:$PATH {settings} bash docs/slurm.sbatch {arguments}"
+    say(f"$ sbatch docs/slurm.sbatch {arguments}")
+    return subprocess.run(hosts.command("head", f"{command} > {SHARED}/log 2>&1")).returncode
+
+
+def main() -> None:
+    reason = namespaces.why_not()
+    if reason:
+        print(f"skipped: {reason}")
+        sys.exit(SKIPPED)
+    namespaces.enter_world([sys.executable, "-m", "tests.cluster.slurm"])
+    with Namespaces() as hosts:
+        checkout, binaries = SHARED / "checkout", SHARED / "bin"
+        checkout.mkdir()
+        binaries.mkdir()
+        copied = f"git ls-files -coz --exclude-standard | xargs -0 cp --parents -t {checkout}"
+        subprocess.run(["bash", "-c", copied], cwd=ROOT, check=True)
+        (checkout / ".venv").symlink_to(sys.prefix)
+        for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
+            (binaries / name).write_text(text)
+            (binaries / name).chmod(0o755)
+        for job, more, expected in ((7, "", 0), (8, "--momentum 7", 2)):
+            code = submit(hosts, job, f"{SMALL} {more}")
+            assert code == expected, f"exit code {code}, not {expected}:\n{(SHARED / 'log').read_text()}"
+            assert not hosts.processes(), hosts.processes()
+        status = json.loads((checkout / "runs" / "slurm-7" / "status.json").read_text())
+        assert {slot["node"] for slot in status["slots"]} == set(NODES), status["slots"]
+    say("both nodes worked, and the exit codes are the runs'")
+
+
+if __name__ == "__main__":
+    main()
