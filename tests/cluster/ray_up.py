@@ -141,7 +141,9 @@ def check_a_run_as_a_job(laptop: Laptop) -> None:
 
 def check_who_worked(run: str) -> None:
     status = json.loads((SHARED / run / "status.json").read_text())
-    assert {slot["node"] for slot in status["slots"]} == set(WORKERS), status["slots"]
+    nodes = {slot["node"] for slot in status["slots"]}  # perhaps one only: work goes to whoever is up first
+    say(f"clients of the run {run!r} were on {', '.join(sorted(nodes))}")
+    assert nodes and nodes <= set(WORKERS), status["slots"]
 
 
 def check_a_run_from_outside(laptop: Laptop) -> None:
