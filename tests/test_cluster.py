@@ -50,6 +50,12 @@ def test_nothing_big_or_private_is_copied_to_the_nodes(name: str) -> None:
     assert {".venv", "runs", ".git", "data"} <= set(load(name)["rsync_exclude"])
 
 
+def test_a_run_finds_at_least_one_worker() -> None:
+    """With none it would be refused: it asks for what the nodes have that are there when it starts."""
+    assert load("cluster.yaml")["available_node_types"]["worker"]["min_workers"] >= 1
+    assert load("cluster.local.yaml")["min_workers"] >= 1
+
+
 def test_a_job_gets_code_and_nothing_else(tmp_path: Path) -> None:
     """What `ray job submit --working-dir .` would pack, by Ray's own packing."""
     from ray._private.runtime_env.packaging import create_package
