@@ -9,8 +9,12 @@ from typing import Any
 
 import pytest
 
-from actors import reaching
+from actors import reaching, session
+from raysim.config import default_config
+from raysim.errors import ResultsError
 from raysim.launch import main
+from raysim.observer import Silent
+from raysim.outcome import Outcome
 
 SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--rounds=1", "--output=run")
 
@@ -83,3 +87,28 @@ def test_a_bad_update_on_ray(folder: Path, capsys: pytest.CaptureFixture[str]) -
     code, error, _ = start(capsys, "--model=mlp", "--learning_rate=1e30")
     assert code == 1 and ", round 1, stage update: its update holds NaN or infinite values" in error
     assert not (folder / "run").exists()
+
+
+def test_a_job_that_does_not_use_its_cluster_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    notes: list[str] = []
+    observer = Silent()
+    monkeypatch.setattr(observer, "note", notes.append, raising=False)
+    monkeypatch.setattr(session, "start_ray", lambda *_, **__: (True, ""))
+    monkeypatch.setattr(session, "_follow", lambda *_: Outcome("finished"))
+    monkeypatch.setattr(ray, "shutdown", lambda: None)
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    session.run_on_ray(default_config("fedavg"), folder, observer)
+    assert notes == []
+    monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")  # as Ray does in every job
+    session.run_on_ray(default_config("fedavg"), folder, observer)
+    assert len(notes) == 1 and "--engine.address auto" in notes[0]
+
+
+def test_a_folder_that_the_drivers_node_does_not_have(tmp_path: Path) -> None:
+    from actors.driver import DriverActor
+
+    driver = DriverActor.__ray_metadata__.modified_class(default_config("fedavg"), str(tmp_path / "elsewhere"))
+    with pytest.raises(ResultsError, match=r"there is no such folder on .*Next: choose an --output on a file system"):
+        driver._drive()
