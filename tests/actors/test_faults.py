@@ -71,6 +71,9 @@ def cluster() -> Iterator[Machines]:
     folder = tempfile.mkdtemp(prefix="ray-")  # not /tmp/ray, where every new Ray would find and join this cluster
     before = os.environ.get("RAY_TMPDIR")
     os.environ["RAY_TMPDIR"] = folder
+    # All nodes alike, also those that join after a run has asked for tokens in this process.
+    mode_was_set = "RAY_AUTH_MODE" in os.environ
+    os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     machines = Machines()
     try:
         ray.init(address=machines.cluster.address, log_to_driver=False, logging_level="ERROR")
@@ -79,6 +82,8 @@ def cluster() -> Iterator[Machines]:
         ray.shutdown()
         machines.cluster.shutdown()
         del os.environ["RAY_TMPDIR"]
+        if not mode_was_set:
+            del os.environ["RAY_AUTH_MODE"]
         if before is not None:
             os.environ["RAY_TMPDIR"] = before
         shutil.rmtree(folder, ignore_errors=True)
