@@ -26,7 +26,7 @@ def makespan(costs: Sequence[float], actors: int) -> float:
     pool.recorder = OFF
     slots = [Slot(place, Actor()) for place in range(actors)]
     pool._slots = slots  # type: ignore[assignment]
-    work = Work([Job(None, (), cost=cost) for cost in costs])  # type: ignore[arg-type]
+    work = Work([Job(None, (), cost=cost) for cost in costs], {})  # type: ignore[arg-type]
     ends: dict[int, float] = {}  # job → when it is over, of those that are at work
     now = 0.0
     pool._send(work)

@@ -58,6 +58,8 @@ class Place:
             stderr=subprocess.PIPE,
             text=True,
             start_new_session=True,
+            # Where the tests themselves run in the background, Ctrl-C is ignored, and children inherit that.
+            preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
         )
 
     def launch(self, *arguments: str, run: str = "run") -> tuple[int, str, str]:
