@@ -38,6 +38,7 @@ def test_calls_are_large_at_first_and_small_at_the_end(count: int, slots: int, s
         (20, 0.002, [8, 8, 4]),
         (20, 1e-6, [8, 8, 4]),  # no slot is left without a call
         (20, 0.5, [2] * 7 + [1] * 6),
+        (40, 0.015, [4] * 7 + [2] * 6),  # one is too short, two are not
         (1, 0.5, [1]),
     ],
 )
