@@ -6,6 +6,7 @@ Exit codes: 0 finished (with ``--detach``: under way); 1 the run failed; 2 the r
 
 from __future__ import annotations
 
+import os
 import shutil
 import signal
 import sys
@@ -46,7 +47,10 @@ def _main(words: Sequence[str]) -> int:
 
     invocation = parse(words)
     if invocation.action != "run":
-        print(invocation.text)
+        try:
+            print(invocation.text, flush=True)
+        except BrokenPipeError:  # what reads it has seen enough, as `| head` does
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return FINISHED
     if invocation.resume is not None and "output" in invocation.overrides:
         raise ConfigError("--output: a resumed run goes on in its own folder; leave --output out")

@@ -62,11 +62,13 @@ def show(path: Path, stream: TextIO) -> None:
     from rich.table import Table
 
     title, lines = read(path)
-    table = Table(title=title, title_justify="left", title_style="bold", box=None, padding=(0, 2, 0, 0))
+    table = Table(box=None, padding=(0, 2, 0, 0))
     for position, name in enumerate(HEADER):
         table.add_column(name, justify="left" if position < 3 else "right", no_wrap=True)
     for place, line in enumerate(lines):
         if place and line.lane != lines[place - 1].lane:
             table.add_section()
         table.add_row(*line.texts())
-    Console(file=stream).print(table)
+    console = Console(file=stream)
+    console.print(title, style="bold", soft_wrap=True, highlight=False)  # a table's own title breaks at its width
+    console.print(table)

@@ -152,3 +152,11 @@ def test_a_mistake_in_a_users_method_on_ray(folder: Path) -> None:
     assert errors.count("Traceback (most recent call last)") == 1 and 'mine.py", line' in errors
     assert errors.splitlines()[-1] == "Go on with: python -m raysim.launch --resume run"
     assert launched.left() == []
+
+
+def test_a_reader_that_has_seen_enough_is_no_error() -> None:
+    code = "import sys, time; from raysim.launch import main; time.sleep(0.5); sys.exit(main(['--list']))"
+    reader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert reader.stdout is not None and reader.stderr is not None
+    reader.stdout.close()
+    assert (reader.wait(60), reader.stderr.read()) == (0, b"")
