@@ -33,6 +33,11 @@ def use_token(local: bool) -> None:
         os.environ.setdefault(_MODE, "token")
 
 
+def asks_for_token() -> bool:
+    """Whether a Ray that this process has started or joined asks for one, as far as this process was told."""
+    return os.environ.get(_MODE, "").lower() == "token"
+
+
 def check(address: str) -> None:
     """Whether a Ray that can be joined is at ``[ray://]HOST:PORT``.
 

@@ -118,7 +118,8 @@ def run_on_ray(
                 "with --engine.address auto"
             )
         if dashboard:
-            observer.note(f"Ray dashboard: http://{dashboard}")
+            asks = ", which asks for the token that `ray get-auth-token` prints" if reaching.asks_for_token() else ""
+            observer.note(f"Ray dashboard: http://{dashboard}{asks}")
         return _follow(config, folder, observer, stopping)
     finally:
         if started_here:
