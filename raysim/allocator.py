@@ -14,8 +14,8 @@ def keep_freed_memory() -> bool:
     """Let freed blocks of up to 32 MiB stay with this process, 512 MiB of them at most; whether that could be set.
 
     A training step frees all that it has allocated. By default glibc hands such blocks back to the system and gets them
-    anew, page by page, in the next step: 5,100 page faults a step for a CNN and batches of 50 images, a third of the
-    time of its steps in bfloat16. Other C libraries are left as they are.
+    anew, page by page, in the next step: 5,100 page faults a step for a CNN and batches of 50 images, a quarter of
+    the time of its steps in bfloat16. Other C libraries are left as they are.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

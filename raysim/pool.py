@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 SHARED = 16
 """Neighbours share remote calls once every slot has so many clients, as long as nobody knows how long visits take."""
 CALL_SECONDS = 0.02
-"""Calls shorter than this would cost more than they help slots to end together: a call costs 8 ms of processor time, 3
-on the driver and 5 on its worker."""
+"""Calls shorter than this would cost more than they help slots to end together: each takes the driver 3 ms, and its
+slot 2 to 4 ms on the way (docs/profile.md)."""
 
 RESULT_BYTES = 32 << 20
 """A call takes no further clients when what these return is larger than this: all calls in flight have to fit."""
