@@ -135,3 +135,13 @@ def test_the_code_that_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     own = {str(ROOT / name) for name in ("raysim", "actors", "aggregators", "workloads")}
     assert set(shipping.modules(default_config("fedavg"))) == own
     assert set(shipping.modules(build([{"method.name": "travels:Slow"}]))) == {*own, str(tmp_path / "travels.py")}
+
+
+@pytest.mark.parametrize(("mode", "asks"), [("token", True), ("TOKEN", True), ("disabled", False), (None, False)])
+def test_the_dashboard_asks_for_a_token_where_ray_does(
+    monkeypatch: pytest.MonkeyPatch, mode: str | None, asks: bool
+) -> None:
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    if mode is not None:
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+    assert reaching.asks_for_token() is asks
