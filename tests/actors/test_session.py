@@ -5,16 +5,18 @@ from __future__ import annotations
 import socket
 import time
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from actors import reaching, session
 from raysim.config import default_config
-from raysim.errors import ResultsError
+from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
 from raysim.observer import Silent
 from raysim.outcome import Outcome
+from raysim.sections import Engine
 
 SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--rounds=1", "--output=run")
 
@@ -112,3 +114,35 @@ def test_a_folder_that_the_drivers_node_does_not_have(tmp_path: Path) -> None:
     driver = DriverActor.__ray_metadata__.modified_class(default_config("fedavg"), str(tmp_path / "elsewhere"))
     with pytest.raises(ResultsError, match=r"there is no such folder on .*Next: choose an --output on a file system"):
         driver._drive()
+
+
+SLOW = "The current node timed out during startup. This could happen because some of the raylet failed to startup"
+
+
+@pytest.mark.parametrize(
+    ("errors", "address", "tries"),
+    [([SLOW], "local", 2), ([SLOW, SLOW], "local", 2), (["no port is free"], "local", 1), ([SLOW], "127.0.0.1:1", 1)],
+)
+def test_a_ray_that_started_too_slowly_is_started_once_more(
+    monkeypatch: pytest.MonkeyPatch, errors: list[str], address: str, tries: int
+) -> None:
+    import ray
+
+    tried: list[str] = []
+
+    def init(**options: Any) -> Any:
+        tried.append(options["address"])
+        if errors:
+            raise Exception(errors.pop(0))
+        return SimpleNamespace(dashboard_url=None)
+
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", init)
+    monkeypatch.setattr(reaching, "check", lambda address: None)
+    fails = len(errors) == tries
+    if fails:
+        with pytest.raises(PlacementError, match=errors[-1][:20]):
+            session.start_ray(Engine(address=address))
+    else:
+        assert session.start_ray(Engine(address=address)) == (True, "")
+    assert tried == [address] * tries
