@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import ray
 from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryError, RayActorError, RayTaskError
+from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.crowding import less_crowded, memory_error
 from actors.deadline import Deadline
@@ -17,7 +18,7 @@ from actors.slots import Slot, Slots
 from actors.work import Work
 from raysim.clock import now
 from raysim.errors import GpuMemoryError, LostError, PlacementError, RaysimError, code_error
-from raysim.pool import Done, Job
+from raysim.pool import Done, Job, Result
 from raysim.profile import OFF, WAIT
 
 if TYPE_CHECKING:
@@ -76,6 +77,11 @@ class RayPool:
     def slots(self) -> int:
         return len(self._slots)
 
+    @property
+    def federation(self) -> Federation:
+        found: Federation = ray.get(self._slots.federation)
+        return found
+
     def processes(self) -> list[int]:
         """Process numbers of the actors."""
         found: list[int] = ray.get([slot.actor.process.remote() for slot in self._slots if slot.actor is not None])
@@ -129,6 +135,13 @@ class RayPool:
         finally:
             # Left early (a stop, an error): nothing of the dropped round may go on running.
             self._slots.drop_busy()
+
+    def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
+        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
+        task = ray.remote(num_cpus=0, max_calls=1, max_retries=0)(function)
+        name = function.__name__.strip("_").replace("_", " ")
+        called = task.options(name=name, scheduling_strategy=here).remote(self._slots.federation, *arguments)
+        return lambda seconds: ray.get(called, timeout=seconds)
 
     def close(self) -> None:
         self._slots.close()

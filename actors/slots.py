@@ -66,7 +66,8 @@ class Slots:
         self, config: RunConfig, federation: Federation, starter: Starter, places: int, started: Sequence[Any] = ()
     ) -> None:
         self._config, self._starter = config, starter
-        self._federation = ray.put(federation)
+        self.federation = ray.put(federation)
+        """Reference of the data: who reads it has the object store's arrays, read-only, and needs none of its own."""
         self._slots = [Slot(place) for place in range(places)]
         self._lives: Counter[int] = Counter()
         """How many actors each place has had: while Ray still holds a dead one's name, the next needs another."""
@@ -161,5 +162,5 @@ class Slots:
         """Give the slot an actor, by default a new one, and the actor the data."""
         self._lives[slot.place] += 1
         slot.actor = actor or self._starter.start(slot.place, self._lives[slot.place])
-        slot.coming = slot.actor.prepare.remote(self._config, self._federation)
+        slot.coming = slot.actor.prepare.remote(self._config, self.federation)
         self.coming[slot.coming] = slot

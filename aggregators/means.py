@@ -46,32 +46,54 @@ class PairwiseSum:
     """Σ_k x_k along a fixed binary tree over the positions k = 0, 1, …, one vector at a time.
 
     Node (l, j) of the tree is the sum of positions j·2^l to (j+1)·2^l − 1: its left half plus its right half. Whoever
-    holds 2^l neighbours from a multiple of 2^l on can add these alone, and the sum of such sums, in their order, has
-    the bits of the whole: the number of workers, and the share of each, leave no trace. At most log2(n) + 1 vectors
-    are held. The rounding error grows with log n (Higham 1993, The accuracy of floating point summation, section 3).
+    holds any neighbours can add these alone as far as they are whole nodes (:meth:`nodes`), and the sum of all such
+    nodes, in their order, has the bits of the whole: the number of workers, and the share of each, leave no trace. At
+    most 2 log2(n) vectors are held, half of that from position 0 on. The rounding error grows with log n (Higham 1993,
+    The accuracy of floating point summation, section 3).
+
+    Args:
+        first: the position of the first vector.
     """
 
-    def __init__(self) -> None:
-        self._nodes: list[tuple[int, NDArray[np.float32] | None]] = []
-        """Level and sum of the complete nodes that wait for their right sibling, the largest first."""
+    def __init__(self, first: int = 0) -> None:
+        self._next = first
+        self._nodes: list[tuple[int, int, NDArray[np.float32] | None]] = []
+        """First position, size and sum of the complete nodes that have not met their sibling, in order."""
 
     def add(self, vector: NDArray[np.float32] | None, positions: int = 1) -> None:
         """The next position's vector [d], which is given away (it may be overwritten); None if it has none.
 
-        Or the sum of the next so many positions: 2^l of them from a multiple of 2^l on, or fewer if they are the last.
+        Or the sum of a node, the next 2^l positions from a multiple of 2^l on.
         """
-        level = (positions - 1).bit_length()
-        while self._nodes and self._nodes[-1][0] == level:
-            vector = _sum_of_two(self._nodes.pop()[1], vector)
-            level += 1
-        self._nodes.append((level, vector))
+        start, size = self._next, positions
+        self._next += positions
+        while self._nodes and self._nodes[-1][1] == size and start % (2 * size) == size:
+            start, _, left = self._nodes.pop()
+            vector = _sum_of_two(left, vector)
+            size *= 2
+        self._nodes.append((start, size, vector))
+
+    def nodes(self) -> tuple[tuple[NDArray[np.float32] | None, int], ...]:
+        """Sum and size of the fewest nodes that make up what was added, in order: what :meth:`add` of another takes.
+        Nothing may be added afterwards."""
+        return tuple((vector, size) for _, size, vector in self._nodes)
 
     def total(self) -> NDArray[np.float32] | None:
         """The sum [d]; None if there was no vector. Nothing may be added afterwards."""
         total = None
-        for _, vector in reversed(self._nodes):
+        for _, _, vector in reversed(self._nodes):
             total = _sum_of_two(vector, total)
         return total
+
+
+def node_count(first: int, positions: int) -> int:
+    """How many nodes :class:`PairwiseSum` makes of so many positions from ``first`` on."""
+    stop, count = first + positions, 0
+    while first < stop:
+        largest = first & -first or 1 << positions.bit_length()
+        first += min(largest, 1 << (stop - first).bit_length() - 1)
+        count += 1
+    return count
 
 
 def _sum_of_two(left: NDArray[np.float32] | None, right: NDArray[np.float32] | None) -> NDArray[np.float32] | None:

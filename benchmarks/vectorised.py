@@ -124,10 +124,12 @@ def measure(model: str, clients: int, options: argparse.Namespace) -> None:
 def block(config: RunConfig, clients: int, federation: Any) -> TrainBlock:
     """All clients' visits in one call."""
     rate = config.training.learning_rate
-    visits = tuple(Visit(config.seed, 1, client, 1, rate, config.training, 10) for client in range(clients))
+    visit = Visit(config.seed, 1, 0, 1, rate, config.training)
     packed = Packed((PackedMessage(0),) * clients, (None,) * clients, ())
     samples = tuple(federation.samples(client) for client in range(clients))
-    return TrainBlock(visits, packed, samples, keeps=False, summed=True, sum_stays=False, each=True)
+    return TrainBlock(
+        0, visit, tuple(range(clients)), packed, samples, keeps=False, summed=True, sum_stays=False, each=True
+    )
 
 
 def on_actors(model: str, clients: int, options: argparse.Namespace, actors: int, group: int) -> float:

@@ -1,7 +1,7 @@
 """Adding up the blocks' sums of a round: by the driver, or where they are too much for it, on the workers.
 
-If the driver adds them, the sums of b blocks and d values, 4 b d bytes, pass through it: 36 GB a round for 4,000 blocks
-of MobileNetV2. Above ``DRIVER_BYTES`` they therefore stay where they were made, and groups of ``FAN_IN`` neighbours are
+If the driver adds them, b sums of d values, 4 b d bytes, pass through it: 36 GB a round for 4,000 sums of MobileNetV2.
+Above ``DRIVER_BYTES`` they therefore stay where they were made, one a block, and groups of ``FAN_IN`` neighbours are
 added by remote tasks, level by level, until few are left. Both ways follow the tree of
 :class:`aggregators.means.PairwiseSum`, so that they give the same bits.
 """
@@ -35,9 +35,9 @@ class AddUp:
         return None, [sum_of(inputs)]
 
 
-def stays_on_workers(blocks: int, size: int) -> bool:
-    """Whether so many blocks' sums of ``size`` float32 values are more than the driver takes."""
-    return blocks > FAN_IN and 4 * blocks * size > DRIVER_BYTES
+def stays_on_workers(sums: int, size: int) -> bool:
+    """Whether so many sums of ``size`` float32 values are more than the driver takes."""
+    return sums > FAN_IN and 4 * sums * size > DRIVER_BYTES
 
 
 def add_on_workers(sums: Sequence[Any], run: Run, label: str) -> list[Any]:

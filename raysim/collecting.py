@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass, replace
@@ -9,17 +10,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aggregators.means import PairwiseSum
+from aggregators.means import PairwiseSum, node_count
 from raysim import tree
 from raysim.adding import add_on_workers, stays_on_workers, sum_of
 from raysim.errors import ClientError, RaysimError
+from raysim.failure import Failure
 from raysim.landing import Landing
 from raysim.method import Message, Update, Updates
 from raysim.observer import Visited
 from raysim.packing import Packer
-from raysim.pool import Done, Job, cut, job_name
+from raysim.pool import Done, Job, cut, job_name, power_of_two
+from raysim.single_step import group_size, worth_it
 from raysim.training import Visit
-from raysim.visits import Failure, TrainBlock, TrainedBlock
+from raysim.visits import TrainBlock, TrainedBlock
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig
@@ -69,6 +72,7 @@ class Collector:
     Args:
         keeps: whether clients of this method keep a state.
         state_bytes: how large one is.
+        merges: whether clients that take a single step may be merged (raysim/single_step.py).
         stopping: asked between tasks; true ends the round with :class:`Stopped`.
     """
 
@@ -82,10 +86,11 @@ class Collector:
         stopping: Callable[[], bool],
         keeps: bool,
         state_bytes: int,
+        merges: bool,
         recorder: Recorder,
     ) -> None:
         self._config, self._federation, self._pool = config, federation, pool
-        self._keeps, self._state_bytes = keeps, state_bytes
+        self._keeps, self._state_bytes, self._merges = keeps, state_bytes, merges
         self._folder, self._observer, self._stopping, self._recorder = folder, observer, stopping, recorder
         self._epoch_seconds = 0.0
         """Of a visit in the last round, for each local epoch; 0 before the first."""
@@ -102,15 +107,23 @@ class Collector:
         shared = next(iter(messages.values())).parameters
         weighted_mean = self._config.method.traits.weighted_mean
         returned_bytes = self._state_bytes + (0 if weighted_mean and not plan.decomposes else shared.nbytes)
-        together, lengths = max(1, engine.vectorise), [self._length(client) for client in plan.clients]
+        samples = dict(zip(plan.clients, map(self._federation.samples, plan.clients), strict=True))
+        merged, lengths = self._merged(plan, samples), [self._length(samples[client]) for client in plan.clients]
+        together = max(merged, engine.vectorise)
         each = self._epoch_seconds * plan.local_epochs
         blocks = cut(plan.clients, slots, engine.block_size, returned_bytes, together, lengths, each)
         packer = Packer(self._pool)
-        sums_stay = weighted_mean and stays_on_workers(len(blocks), shared.size)
-        if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size
-            blocks = cut(plan.clients, slots, max(map(len, blocks)))
+        nodes = sum(node_count(first, len(block)) for first, block in _with_positions(blocks))
+        sums_stay = weighted_mean and stays_on_workers(nodes, shared.size)
+        if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size, a power of two
+            blocks = cut(
+                plan.clients, slots, engine.block_size or power_of_two(max(map(len, blocks)) // 2), 0, together
+            )
         with self._recorder.phase("serialise"):
-            jobs = [self._job(plan, block, messages, kept, packer, sums_stay) for block in blocks]
+            jobs = [
+                self._job(plan, first, block, samples, messages, kept, packer, sums_stay, merged)
+                for first, block in _with_positions(blocks)
+            ]
         results: list[TrainedBlock | None] = [None] * len(jobs)
         sums: list[Any] = [None] * len(jobs)
         states: dict[int, Any] = {}
@@ -122,12 +135,12 @@ class Collector:
                 block = blocks[finished.index]
                 with self._recorder.phase("receive"):
                     trained = results[finished.index] = landing.take(finished.result)
-                # Every block begins at a multiple of its size: their sums are nodes of the one tree over the clients.
                 # Added up as they come, as far as the order of clients allows, so that few wait.
                 with self._recorder.phase("aggregate"):
                     while added < len(results) and (following := results[added]) is not None:
-                        total.add(following.weighted_total, len(blocks[added]))
-                        results[added] = replace(following, weighted_total=None)
+                        for vector, positions in following.sums:
+                            total.add(vector, positions)
+                        results[added] = replace(following, sums=())
                         added += 1
                 busy += finished.seconds
                 done += len(block)
@@ -145,7 +158,7 @@ class Collector:
                     states |= {client: state for client, update, state in returned if isinstance(update, Update)}
         with self._recorder.phase("rows"):
             whole = [result for result in results if result is not None]
-            updates, seconds = self._in_client_order(plan, blocks, whole)
+            updates, seconds = self._in_client_order(plan, samples, blocks, whole)
             rows = self._rows(plan, shared.nbytes, updates, seconds)
             self._epoch_seconds = float(np.median(seconds)) / max(1, plan.local_epochs)
         if sums_stay:
@@ -175,7 +188,7 @@ class Collector:
         ]
 
     def _in_client_order(
-        self, plan: RoundPlan, blocks: list[list[int]], results: list[TrainedBlock]
+        self, plan: RoundPlan, samples: Mapping[int, int], blocks: list[list[int]], results: list[TrainedBlock]
     ) -> tuple[Updates, list[float]]:
         good = [
             (client, update, seconds)
@@ -186,44 +199,54 @@ class Collector:
         if not good:
             raise RaysimError(f"round {plan.number}: every client failed, so there is nothing to aggregate")
         clients = tuple(client for client, _, _ in good)
-        samples = np.array([self._federation.samples(client) for client in clients], dtype=np.int64)
-        return Updates(clients, samples, tuple(update for _, update, _ in good)), [seconds for *_, seconds in good]
+        counts = np.array([samples[client] for client in clients], dtype=np.int64)
+        return Updates(clients, counts, tuple(update for _, update, _ in good)), [seconds for *_, seconds in good]
 
     def _job(
         self,
         plan: RoundPlan,
+        first: int,
         block: list[int],
+        samples: Mapping[int, int],
         messages: Mapping[int, Message],
         kept: Mapping[int, Any],
         packer: Packer,
         sum_stays: bool,
+        merged: int,
     ) -> Job:
         config = self._config
         packed = packer.pack(block, [messages[client] for client in block], kept)
-        visits = tuple(
-            Visit(
-                config.seed,
-                plan.number,
-                client,
-                plan.local_epochs,
-                plan.learning_rate,
-                config.training,
-                self._federation.task(client).classes,
-                config.evaluation.batch_size,
-            )
-            for client in block
+        visit = Visit(
+            config.seed,
+            plan.number,
+            block[0],
+            plan.local_epochs,
+            plan.learning_rate,
+            config.training,
+            evaluation_batch=config.evaluation.batch_size,
         )
-        samples = tuple(self._federation.samples(client) for client in block)
+        counts = tuple(samples[client] for client in block)
         summed = config.method.traits.weighted_mean
-        task = TrainBlock(visits, packed, samples, self._keeps, summed, sum_stays, not summed or plan.decomposes)
+        each = not summed or plan.decomposes
+        task = TrainBlock(first, visit, tuple(block), packed, counts, self._keeps, summed, sum_stays, each, merged)
         outputs = (len(block) if self._keeps else 0) + sum_stays
-        cost = float(sum(map(self._length, block)) * plan.local_epochs)
+        cost = float(sum(map(self._length, counts)) * plan.local_epochs)
         label, name = f"round {plan.number}, clients {block}", job_name("train", plan.number)
         return Job(task, packed.inputs, outputs, cost, label, name, block[0])
 
-    def _length(self, client: int) -> int:
-        """How long a local epoch of the client is, relative to others'."""
-        return 1 if self._config.training.steps_per_epoch else max(1, self._federation.samples(client))
+    def _merged(self, plan: RoundPlan, samples: Mapping[int, int]) -> int:
+        """How many neighbours are merged; 1: none."""
+        if not self._merges or plan.decomposes:  # which asks for each client's update
+            return 1
+        training = self._config.training
+        size = group_size(training, plan.local_epochs, len(plan.clients))
+        if size == 1 or not worth_it(training, [samples[client] for client in plan.clients], size):
+            return 1
+        return size
+
+    def _length(self, samples: int) -> int:
+        """How long a local epoch of a client with so many samples is, relative to others'."""
+        return 1 if self._config.training.steps_per_epoch else max(1, samples)
 
     def _finished(self, jobs: Sequence[Job]) -> Generator[Done, None, None]:
         with closing(self._pool.run(jobs, self._mended, self._stopping)) as running:
@@ -247,3 +270,8 @@ class Collector:
     def _mended(self, text: str) -> None:
         self._folder.log(text)
         self._observer.fault(text)
+
+
+def _with_positions(blocks: Sequence[list[int]]) -> list[tuple[int, list[int]]]:
+    """Each block behind the position of its first client among all of them."""
+    return list(zip(itertools.accumulate(map(len, blocks), initial=0), blocks, strict=False))

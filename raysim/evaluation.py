@@ -92,13 +92,14 @@ def evaluate_round(
             jobs.append(Job(task, packed.inputs, cost=stop - start, label=label, name=name))
     slices = len(jobs)
     judged_clients = evenly_spread(federation.clients, options.client_limit)
-    groups = cut(judged_clients, pool.slots)
+    tests = [federation.test_samples(client) for client in judged_clients]
+    groups = cut(judged_clients, pool.slots, costs=[max(1.0, samples) for samples in tests])
     for group in groups:
         packed = packer.pack(group, [method.message(state.server, client) for client in group], state.kept)
-        tests = sum(federation.test_samples(client) for client in group)
+        cost = sum(federation.test_samples(client) for client in group)
         label = f"round {state.round}, evaluate clients {group}"
         task_of_group = EvaluateClients(tuple(group), packed, options.batch_size, options.auc)
-        jobs.append(Job(task_of_group, packed.inputs, 0, tests, label, name))
+        jobs.append(Job(task_of_group, packed.inputs, 0, cost, label, name))
     results: list[Any] = [None] * len(jobs)
     for finished in pool.run(jobs, note):
         results[finished.index] = finished.result

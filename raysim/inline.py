@@ -6,12 +6,13 @@ import os
 import socket
 import traceback
 from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from raysim.clock import now
 from raysim.device import run_task
 from raysim.errors import code_error
-from raysim.pool import Done, Job, Seat
+from raysim.pool import Done, Job, Result, Seat
 from raysim.profile import OFF, WAIT
 from raysim.worker import Worker
 
@@ -23,7 +24,7 @@ class InlinePool:
 
     def __init__(self, worker: Worker) -> None:
         self.recorder = OFF
-        self._worker = worker
+        self._worker, self.federation = worker, worker.federation
         self._seat = Seat(0, socket.gethostname(), os.getpid(), str(worker.device))
         self.room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
         self.plan = f"clients run one after another in this process on {worker.device}"
@@ -52,6 +53,12 @@ class InlinePool:
             done = Done(index, result, tuple(outputs), now() - started, started, started, self._seat)
             self.recorder.job(job, done)
             yield done
+
+    def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
+        executor = ThreadPoolExecutor(1)
+        called = executor.submit(function, self.federation, *arguments)
+        executor.shutdown(wait=False)
+        return called.result
 
     def close(self) -> None:
         pass

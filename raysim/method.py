@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from workloads.data import ClientData
 
 Vector = NDArray[np.float32]
+NOTHING: Vector = np.zeros(0, np.float32)
+"""Of a model that shares nothing, or an update that was added up already."""
 
 
 @dataclass(frozen=True)

@@ -52,13 +52,19 @@ class Packer:
                 inputs.append(self.handle(value))
             return places[id(value)]
 
-        packed = tuple(PackedMessage(place(m.parameters), {k: place(v) for k, v in m.extra.items()}) for m in messages)
+        packed: list[PackedMessage] = []
+        for message in messages:
+            found = PackedMessage(
+                place(message.parameters), {key: place(value) for key, value in message.extra.items()}
+            )
+            # What is one object travels once.
+            packed.append(packed[-1] if packed and packed[-1] == found else found)
         states: list[int | None] = []
         for client in clients:
             states.append(len(inputs) if client in kept else None)
             if client in kept:
                 inputs.append(kept[client])
-        return Packed(packed, tuple(states), tuple(inputs))
+        return Packed(tuple(packed), tuple(states), tuple(inputs))
 
     def handle(self, value: Any) -> Any:
         """The handle of a value, stored at its first use."""

@@ -71,9 +71,9 @@ class FlatModel:
         self._shared = slice(sizes[0], sizes[0] + sizes[1] + sizes[2])
         self.shared_parameter_count = sizes[1]
         self.buffer = torch.empty(sum(sizes), dtype=torch.float32, device=device)
-        self.gradient = torch.zeros(self._parameter_stop, dtype=torch.float32, device=device)
+        self._gradient: torch.Tensor | None = None
         self.entries: list[Entry] = []
-        self._gradients: list[tuple[str, torch.nn.Parameter, torch.Tensor]] = []
+        self._trainable: list[tuple[Entry, torch.nn.Parameter]] = []
         start = 0
         for part, is_parameter, is_shared in parts:
             for name, tensor in part:
@@ -82,13 +82,16 @@ class FlatModel:
                 with torch.no_grad():
                     view.copy_(tensor)
                     tensor.data = view
+                entry = Entry(name, tuple(tensor.shape), start, stop, is_parameter, is_shared)
+                self.entries.append(entry)
                 if is_parameter:
                     assert isinstance(tensor, torch.nn.Parameter)
-                    tensor.grad = laid_out(self.gradient[start:stop], tensor.shape)
-                    self._gradients.append((name, tensor, tensor.grad))
-                self.entries.append(Entry(name, tuple(tensor.shape), start, stop, is_parameter, is_shared))
+                    tensor.grad = None
+                    self._trainable.append((entry, tensor))
                 start = stop
         self._initial = self.buffer.clone()
+        self.channels_last = any(len(entry.shape) == 4 for entry in self.entries)
+        """The layout of the kernels of its convolutions, and what its inputs should have; False if it has none."""
 
     @property
     def parameters(self) -> torch.Tensor:
@@ -106,6 +109,23 @@ class FlatModel:
         return self.shared[: self.shared_parameter_count]
 
     @property
+    def gradient(self) -> torch.Tensor:
+        """The gradient of :attr:`parameters` [P], to which every backward pass adds. It is made when it is first asked
+        for: plain gradient descent does without (:meth:`loose_gradients`)."""
+        if self._gradient is None:
+            self._gradient = torch.zeros(self._parameter_stop, dtype=torch.float32, device=self.device)
+            self._bind_gradients(self._gradient)
+        return self._gradient
+
+    def _bind_gradients(self, gradient: torch.Tensor) -> None:
+        """Make every parameter's own gradient a view; what a backward pass has left there is kept."""
+        for entry, parameter in self._trainable:
+            view, found = laid_out(gradient[entry.start : entry.stop], entry.shape), parameter.grad
+            if found is not None:
+                view.copy_(found)
+            parameter.grad = view
+
+    @property
     def shared_gradient(self) -> torch.Tensor:
         """The gradient of :attr:`shared_parameters`: a view."""
         return self.gradient[self._shared.start : self._shared.start + self.shared_parameter_count]
@@ -113,7 +133,10 @@ class FlatModel:
     def reset(self) -> None:
         """Back to the initial values, so that nothing of one visit can reach the next."""
         self.buffer.copy_(self._initial)
-        self.gradient.zero_()
+        self._drop_gradients()
+        if self._gradient is not None:
+            self._gradient.zero_()
+            self._bind_gradients(self._gradient)
         for tensor, initial in self._integer_buffers:
             tensor.copy_(initial)
 
@@ -122,15 +145,33 @@ class FlatModel:
         """The module's own parameters of the chosen names, with gradients of None that a backward pass replaces.
 
         It then neither zeroes nor adds to :attr:`gradient`: two passes over memory that plain gradient descent can do
-        without (a step of the CNN 0.98 of the time, in bfloat16 0.96). Afterwards gradients are views again.
+        without (a step of the CNN 0.98 of the time, in bfloat16 0.96). Afterwards there are none, or views as before.
         """
-        for _, parameter, _ in self._gradients:
-            parameter.grad = None
+        self._drop_gradients()
         try:
-            yield [parameter for name, parameter, _ in self._gradients if belongs(name)]
+            yield [parameter for entry, parameter in self._trainable if belongs(entry.name)]
         finally:
-            for _, parameter, gradient in self._gradients:
-                parameter.grad = gradient
+            self._drop_gradients()
+            if self._gradient is not None:
+                self._bind_gradients(self._gradient)
+
+    def scaled_loose_gradient(self, factor: float) -> torch.Tensor:
+        """Within :meth:`loose_gradients`: ``factor`` times the gradient by the shared entries, a new vector [d]; it is
+        0 where there is none, as for buffers."""
+        scaled = torch.empty_like(self.shared)
+        scaled[self.shared_parameter_count :] = 0
+        for entry, parameter in self._trainable:
+            if entry.shared:
+                view = laid_out(scaled[entry.start - self._shared.start : entry.stop - self._shared.start], entry.shape)
+                if parameter.grad is None:
+                    view.zero_()
+                else:
+                    torch.mul(parameter.grad, factor, out=view)
+        return scaled
+
+    def _drop_gradients(self) -> None:
+        for _, parameter in self._trainable:
+            parameter.grad = None
 
     def load_shared(self, values: Vector) -> None:
         """Copy a vector [d] into the shared entries."""

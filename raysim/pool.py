@@ -5,20 +5,25 @@
 
 from __future__ import annotations
 
+import bisect
+import itertools
 import math
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
     from raysim.profile import Recorder
     from raysim.worker import Worker
+    from workloads.data import Federation
+
+Result = TypeVar("Result")
 
 SHARED = 16
 """Neighbours share remote calls once every slot has so many clients, as long as nobody knows how long visits take."""
 CALL_SECONDS = 0.02
-"""Calls shorter than this would cost more than they help slots to end together: each takes the driver 3 ms, and its
-slot 2 to 4 ms on the way (docs/profile.md)."""
+"""Calls shorter than this would cost more than they help slots to end together: each takes 8 ms of processor time in
+all, half of it in the driver and the raylet (docs/profile.md)."""
 
 RESULT_BYTES = 32 << 20
 """A call takes no further clients when what these return is larger than this: all calls in flight have to fit."""
@@ -35,55 +40,54 @@ def cut(
 ) -> list[list[int]]:
     """Blocks of neighbouring clients, in order; each is one remote call.
 
-    Sizes are powers of two and each block begins at a multiple of its size, as :class:`PairwiseSum` asks; only the last
-    may be shorter. A call costs as much as a few small visits, so the first are large, up to a quarter of a slot's
-    clients; towards the end they shrink, to what takes CALL_SECONDS, so that slots end together (guided
-    self-scheduling, Polychronopoulos and Kuck 1987). How long visits take is a matter of time alone: whatever it is,
-    the sums have the same bits. Where clients differ much, a block may still be the one that all wait for: it is
-    halved while it takes more than half of a slot's share of the work.
+    A call costs as much as a few small visits, so that few are best, but slots should end together: the first calls,
+    one a slot, have half of the work in all, the next have half of what is left, and so on (factoring, Flynn Hummel,
+    Schonberg and Flynn 1992), down to what takes CALL_SECONDS; a quarter each time where clients differ, as blocks of
+    whole clients fit less well then, or nobody knows how long visits take. That is a matter of time alone: whatever
+    it is, the sums have the same bits (:class:`aggregators.means.PairwiseSum`). Lengths are rounded down to
+    two or three significant bits, because blocks that begin and end at multiples of large powers of two have the
+    fewest sums.
 
     Args:
         slots: how many calls run at a time.
-        size: all of this size instead.
+        size: all of this size instead, rounded up to a multiple of ``together``.
         bytes_each: what one client adds to a call's result.
-        together: clients that one call must hold, a power of two, because they are trained as one.
+        together: clients that one call must hold, because they are trained as one.
         costs: relative length of each client's visit; none: all alike.
         seconds_each: how long a visit took in the round before; 0: nobody knows, then a sixteenth of a slot's clients
             are the least.
     """
     count = len(clients)
-    if size or (count < SHARED * slots and not seconds_each):
-        size = max(size, together)
-    least, largest = _power(count // (SHARED * slots)), _power(count // (4 * slots))
-    if seconds_each:
-        least = _power(min(math.ceil(CALL_SECONDS / seconds_each), count // slots))
-        largest = max(least, largest)
-    if bytes_each:
-        largest = min(largest, _power(RESULT_BYTES // bytes_each))
-        least = min(least, largest)
-    least, largest = max(least, together), max(largest, together)
-    spans, start = [], 0
+    if not size and count < SHARED * slots and not seconds_each:
+        size = 1
+    if size:
+        size = -(-size // together) * together
+        return [list(clients[start : start + size]) for start in range(0, count, size)]
+    costs = costs or [1.0] * count
+    before = [0.0, *itertools.accumulate(costs)]  # the cost of all clients before each
+    least = math.ceil(CALL_SECONDS / seconds_each) if seconds_each else count // (SHARED * slots)
+    least = max(1, min(least, count // slots))
+    most = max(1, RESULT_BYTES // bytes_each) if bytes_each else count
+    parts = slots * (2 if seconds_each and min(costs, default=0) == max(costs, default=0) else 4)
+    start, blocks = 0, []
     while start < count:
-        step = size or max(least, min(largest, _power((count - start) // (2 * slots))))
-        spans.append((start, min(start + step, count)))
-        start += step
-    if costs and not size:
-        longest = sum(costs) / (2 * slots)
-        spans = [part for span in spans for part in _halved(span, costs, longest, together)]
-    return [list(clients[start:end]) for start, end in spans]
+        share = max((before[-1] - before[start]) / parts, least * before[-1] / count)
+        for _ in range(slots):
+            within, last = (before[start] + share) * (1 + 1e-9), min(count, start + most)
+            length = _rounded(max(1, bisect.bisect_right(before, within, start, last + 1) - 1 - start), together)
+            blocks.append(list(clients[start : start + length]))
+            start = min(count, start + length)
+    return [block for block in blocks if block]
 
 
-def _halved(span: tuple[int, int], costs: Sequence[float], longest: float, least: int) -> list[tuple[int, int]]:
-    """The span, or its parts of at least ``least`` clients of which none costs more than ``longest`` if avoidable."""
-    start, end = span
-    half = 1 << ((end - start - 1).bit_length() - 1) if end - start > 1 else 0
-    if half < least or sum(costs[start:end]) <= longest:
-        return [span]
-    parts = ((start, start + half), (start + half, end))
-    return [smaller for part in parts for smaller in _halved(part, costs, longest, least)]
+def _rounded(length: int, together: int) -> int:
+    """Down to two or three significant bits, in units of ``together``."""
+    units = max(1, length // together)
+    grain = power_of_two(units // 4)
+    return units // grain * grain * together
 
 
-def _power(number: int) -> int:
+def power_of_two(number: int) -> int:
     """The largest power of two that is not above ``number``; at least 1."""
     return 1 << max(0, number.bit_length() - 1)
 
@@ -175,6 +179,11 @@ class Pool(Protocol):
         ...
 
     @property
+    def federation(self) -> Federation:
+        """The clients' data as the workers read them: one copy for all processes of a node."""
+        ...
+
+    @property
     def plan(self) -> str:
         """One line that says where clients run."""
         ...
@@ -205,6 +214,13 @@ class Pool(Protocol):
             LostError: what a job starts from was lost.
 
         Once ``stopping`` says so, or when the generator is closed early, what is still running is dropped.
+        """
+        ...
+
+    def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
+        """Call ``function(federation, *arguments)`` beside the jobs, on this machine; with Ray in a process that ends
+        with it, so that what it imports costs this one no memory. The returned function waits so many
+        seconds for its result.
         """
         ...
 

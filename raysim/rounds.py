@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aggregators.means import sample_weights
-from raysim import schedule, seeds, tree
+from raysim import schedule, seeds, single_step, tree
 from raysim.collecting import Collected, Collector, RoundPlan
 from raysim.decomposition import decompose_round
 from raysim.errors import ConfigError, DiskFullError, RaysimError, code_error
@@ -79,10 +79,11 @@ class Rounds:
             vectorised.check(config, federation, model.module)
         kept = worker.first_state(0)
         size = tree.nbytes(kept)
-        self.collector = Collector(
-            config, federation, pool, folder, observer, stopping, kept is not None, size, recorder
-        )
+        merges = min(self.intervals) == 1 and single_step.possible(config, federation, model, kept is not None)
         model.reset()
+        self.collector = Collector(
+            config, federation, pool, folder, observer, stopping, kept is not None, size, merges, recorder
+        )
         self.shared_parameter_count = model.shared_parameter_count
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

@@ -136,7 +136,8 @@ class Engine:
     block_size: int = field(
         default=0,
         metadata={
-            "help": "clients in one remote call, a power of two; 0: from the numbers of participants and actors",
+            "help": "clients in one remote call, a power of two, at least as many as are trained together; 0: from the "
+            "numbers of participants and actors",
             "low": 0,
             "placement": True,
         },
@@ -147,6 +148,13 @@ class Engine:
             "help": "clients of a call that are trained as one batched program, a power of two; 0: one after another. "
             "Meant for GPUs, where it is still unmeasured; slower on CPUs",
             "low": 0,
+        },
+    )
+    merge_single_steps: bool = field(
+        default=True,
+        metadata={
+            "help": "fedavg's clients that take one step in a round, as one batch where models allow it (FedSGD)",
+            "source": "McMahan et al. 2017, section 2",
         },
     )
     checkpoint_every: int = field(
@@ -205,7 +213,7 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             "together in float32 only. Set training.precision to float32 or engine.vectorise to 0."
         )
     for name, size, why in (
-        ("block_size", engine.block_size, "only sums over such blocks are the same for any size"),
+        ("block_size", engine.block_size, "only such blocks can be added up where clients are trained"),
         ("vectorise", engine.vectorise, "only such groups always fit into the calls that clients share"),
     ):
         if size & (size - 1):

@@ -19,7 +19,9 @@ def number(seed: int, purpose: str, round: int = 0, client: int = 0) -> int:
     """A 63-bit seed, independent for every (seed, purpose, round, client)."""
     # crc32 instead of hash(): Python salts hash() of strings anew in every process.
     words = (seed, zlib.crc32(purpose.encode()), round, client)
-    return int(np.random.SeedSequence(words).generate_state(1, np.uint64)[0] >> np.uint64(1))
+    # The same as of the tuple, in two thirds of the time.
+    entropy = np.array(words, np.uint32) if max(words) < 2**32 else words
+    return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
 
 
 def numpy_generator(seed: int, purpose: str, round: int = 0, client: int = 0) -> np.random.Generator:

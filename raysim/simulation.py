@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import shutil
-import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from pathlib import Path
@@ -29,6 +28,11 @@ if TYPE_CHECKING:
     from workloads.parallel import Parallel
 
 Status = Literal["finished", "stopped"]
+
+MOST_DRAWN = 1000
+"""Of more clients neither a table nor a picture is of use."""
+DRAWING_SECONDS = 60.0
+"""So long the end of a run waits for the picture of its partition."""
 
 
 def run(config: RunConfig, resume: str | Path | None = None, *, observer: Observer | None = None) -> RunResult:
@@ -164,12 +168,16 @@ def drive(
         useful = max(1, round(config.schedule.sampling_rate * federation.clients))
         stack.enter_context(fixed_threads(config.engine.threads))
         pool = make_pool(federation, useful)
+        federation = pool.federation
         try:
             resolved = precision.resolve(config, pool, path, observer.note)
             # Beside the rounds, as loading the plotting library takes longer than many a round; but not before the
             # first visits have come back, as until then every core is at work on their start.
-            drawing = threading.Thread(target=_draw_partition, args=(folder, federation, observer))
-            watched = _AfterFirstVisits(observer, drawing.start)
+            drawing: list[Callable[[float], None]] = []
+            wanted = federation.clients <= MOST_DRAWN and not (path / "partition.png").exists()
+            watched = _AfterFirstVisits(
+                observer, lambda: drawing.append(pool.aside(_draw_partition, path)) if wanted else None
+            )
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             worker = Worker(config, federation)
             rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
@@ -187,8 +195,8 @@ def drive(
                 recorder.ends("stopped")
                 return "stopped"
             finally:
-                if drawing.ident is not None:  # it was started
-                    drawing.join()
+                for finish_drawing in drawing:
+                    _if_possible(finish_drawing, observer)
             _finish(config, folder, federation, rounds.worker.model(0).buffer.numel())
             recorder.ends("finished")
             return "finished"
@@ -229,21 +237,22 @@ def _names(config: RunConfig) -> tuple[str, str]:
     return plain["method"]["name"], plain["workload"]["name"]
 
 
-def _draw_partition(folder: RunFolder, federation: Federation, observer: Observer) -> None:
-    """The manifest (partition.csv) and its picture; beyond 1,000 clients neither is of use."""
+def _draw_partition(federation: Federation, folder: Path) -> None:
+    """The manifest (partition.csv) and its picture."""
     from workloads.manifest import draw_partition
 
-    if federation.clients > 1000 or (folder.path / "partition.png").exists():
-        return
+    manifest = federation.manifest()
+    manifest.to_csv(folder / "partition.csv", index=False)
+    data = " (synthetic data)" if federation.synthetic else ""
+    partial = folder / "partition.partial.png"
+    draw_partition(manifest, partial, f"{federation.name}{data}: {federation.clients} clients")
+    partial.replace(folder / "partition.png")
+
+
+def _if_possible(finish_drawing: Callable[[float], None], observer: Observer) -> None:
     try:
-        manifest = federation.manifest()
-        manifest.to_csv(folder.path / "partition.csv", index=False)
-        data = " (synthetic data)" if federation.synthetic else ""
-        title = f"{federation.name}{data}: {federation.clients} clients"
-        partial = folder.path / "partition.partial.png"
-        draw_partition(manifest, partial, title)
-        partial.replace(folder.path / "partition.png")
-    except Exception as error:  # a picture is no reason to lose a run
+        finish_drawing(DRAWING_SECONDS)
+    except Exception as error:  # a picture is no reason to lose a run, nor to wait for long at its end
         observer.note(f"the partition could not be drawn: {error}")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 
@@ -97,8 +97,7 @@ def train_epochs(
     with model.loose_gradients(trains) if descends else nullcontext(model.select(trains)) as parameters:
         chosen = optimizers.Descent(parameters, rate) if descends else optimizers.make(parameters, visit.training, rate)
         for _ in range(visit.local_epochs if epochs is None else epochs):
-            # Summed on the device: reading the loss back every step would stall a GPU.
-            total = torch.zeros((), dtype=torch.float64, device=model.device)
+            total: Any = 0.0
             seen = 0
             if before_epoch is not None:
                 before_epoch()
@@ -111,7 +110,8 @@ def train_epochs(
                     add_gradient(model)
                 chosen.step()
                 size = len(batch)
-                total += value.detach().double() * size
+                # Summed on a GPU, which reading the loss back in every step would stall.
+                total += (value.item() if model.device == "cpu" else value.detach().double()) * size
                 seen += size
                 steps += 1
             epoch_loss = float(total) / seen

@@ -9,6 +9,7 @@ derived from the others and no part of the state.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import hashlib
 import json
 import struct
@@ -32,9 +33,30 @@ def leaves(state: object) -> list[tuple[str, object]]:
 
 def nbytes(state: object) -> int:
     """Bytes a state takes on the wire: the arrays' bytes, and 8 for each other leaf that is not ``None``."""
-    if isinstance(state, np.ndarray):
-        return state.nbytes
-    return sum(leaf.nbytes if isinstance(leaf, np.ndarray) else 8 for _, leaf in _leaves(state, "") if leaf is not None)
+    try:
+        return _nbytes(state)
+    except TypeError:
+        list(_leaves(state, ""))  # says where in the state it is
+        raise
+
+
+def _nbytes(state: Any) -> int:
+    """Asked for every client's result in every round: by types, without the names of leaves."""
+    kind: Any = type(state)
+    if kind is np.ndarray and not state.dtype.hasobject:
+        return int(state.nbytes)
+    if kind is float or kind is int:
+        return 8
+    if state is None:
+        return 0
+    if isinstance(state, dict) and all(type(key) is str or type(key) is int for key in state):
+        return sum(map(_nbytes, state.values()))
+    if kind is list or kind is tuple:
+        return sum(map(_nbytes, state))
+    if _is_dataclass(state):
+        return sum(_nbytes(getattr(state, name)) for name in _field_names(kind))
+    _check_leaf(state, "")
+    return int(state.nbytes) if isinstance(state, np.ndarray) else 8
 
 
 def finite(state: object) -> bool:
@@ -130,8 +152,13 @@ def _children(state: Any, name: str) -> Iterator[tuple[str, object]]:
             raise TypeError(f"{name or 'state'}: {type(state).__name__} is no plain list or tuple; use a dataclass")
         yield from ((f"{name}[{position}]", value) for position, value in enumerate(state))
     else:
-        fields = [field.name for field in dataclasses.fields(state) if field.init]
-        yield from ((_key_name(name, field), getattr(state, field)) for field in fields)
+        kind: Any = type(state)
+        yield from ((_key_name(name, field), getattr(state, field)) for field in _field_names(kind))
+
+
+@functools.cache
+def _field_names(kind: type) -> tuple[str, ...]:
+    return tuple(field.name for field in dataclasses.fields(kind) if field.init)
 
 
 def _key_name(name: str, key: object) -> str:
@@ -167,8 +194,8 @@ def _rebuild(like: Any, values: list[Any]) -> Any:
         return dict(zip(like, values, strict=True))
     if isinstance(like, (list, tuple)):
         return type(like)(values)
-    names = [field.name for field in dataclasses.fields(like) if field.init]
-    return dataclasses.replace(like, **dict(zip(names, values, strict=True)))
+    kind: Any = type(like)
+    return dataclasses.replace(like, **dict(zip(_field_names(kind), values, strict=True)))
 
 
 def _pack(state: Any, name: str, arrays: dict[str, Array]) -> JSON:

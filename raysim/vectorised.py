@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from raysim.errors import ConfigError
+from raysim.failure import Failure
 from raysim.stacked import train_stacked
 from raysim.together import LocalTraining, steps_of
-from raysim.visits import Failure, seeded_globals, too_few_samples, unusable
+from raysim.visits import seed_globals, too_few_samples, unusable
 from raysim.worker import distinct_tasks
 
 if TYPE_CHECKING:
@@ -76,11 +77,11 @@ class _Guest:
 
     def start(self, worker: Worker, values: torch.Tensor, keeps: bool) -> None:
         """Run up to the local training and leave what is then in the model in ``values`` [N]."""
-        stage = "data"
+        stage = "model"
         try:
-            data = worker.data(self.visit.client)
-            stage = "model"
             model = worker.model(self.visit.client)
+            stage = "data"
+            data = worker.data(self.visit.client)
             too_few = too_few_samples(model.module, data.samples)
             if too_few:
                 self._end(Failure(self.visit.client, "data", too_few), self.kept)
@@ -104,14 +105,14 @@ class _Guest:
         try:
             if trained is not None:
                 model.buffer.copy_(values)
-            with seeded_globals(self.visit):
-                try:
-                    self.request = self.steps.send(trained)
-                except StopIteration as finished:
-                    update, state = finished.value
-                else:
-                    values.copy_(model.buffer)
-                    return
+            seed_globals(self.visit)
+            try:
+                self.request = self.steps.send(trained)
+            except StopIteration as finished:
+                update, state = finished.value
+            else:
+                values.copy_(model.buffer)
+                return
             failure = unusable(self.visit, model, update, state)
             self._end(failure or update, self.kept if failure else state)
         except Exception as error:

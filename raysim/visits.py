@@ -6,8 +6,8 @@ import time
 import traceback
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
 
 import numpy as np
 import torch
@@ -15,33 +15,28 @@ import torch
 from aggregators.means import PairwiseSum
 from raysim import seeds, tree
 from raysim.clock import Mark, Marks
-from raysim.method import Message, Update, Vector
+from raysim.failure import Failure
+from raysim.method import NOTHING, Message, Update, Vector
 from raysim.packing import Packed
-from raysim.parameters import FlatModel, finite
+from raysim.parameters import FlatModel, as_tensor, finite
+from raysim.pool import power_of_two
+from raysim.single_step import Merged, take_one_step, visit_merged
 from raysim.training import Visit
 from raysim.worker import Worker
 from workloads.models.classifier import has_batch_norm
 
-NOTHING: Vector = np.zeros(0, np.float32)
-
-
-@dataclass(frozen=True)
-class Failure:
-    """A visit that gave no usable update."""
-
-    client: int
-    stage: str
-    reason: str
-    traceback: str = ""
+OneVisit: TypeAlias = "tuple[Update | Failure, Any, float]"
+"""Update or failure, state and seconds."""
 
 
 @dataclass(frozen=True)
 class TrainedBlock:
-    """The updates (or failures) of a block in client order, their sum if the method asks for no more, and seconds."""
+    """The updates (or failures) of a block in client order, their sums if the method asks for no more, and seconds."""
 
     updates: tuple[Update | Failure, ...]
-    weighted_total: Vector | None
-    """Σ m_i Δ_i [d], unless it is an output."""
+    sums: tuple[tuple[Vector | None, int], ...]
+    """Σ m_i Δ_i [d] over each of a few nodes of the tree over all clients (:meth:`PairwiseSum.nodes`), unless they are
+    an output."""
     seconds: tuple[float, ...]
     marks: tuple[Mark, ...] = ()
     """Where its time went, if that is asked for."""
@@ -51,7 +46,11 @@ class TrainedBlock:
 class TrainBlock:
     """Visits of a few clients, one after another."""
 
-    visits: tuple[Visit, ...]
+    first: int
+    """Where the first of them stands among the round's participants."""
+    visit: Visit
+    """All visits, but for client and classes: one is packed in less time than all."""
+    clients: tuple[int, ...]
     packed: Packed
     samples: tuple[int, ...]
     keeps: bool
@@ -62,47 +61,101 @@ class TrainBlock:
     """Return it as the last output, to stay where it is."""
     each: bool
     """Return every Δ_i."""
+    merged: int = 1
+    """How many neighbours are merged where each takes a single step: a power of two, ``first`` a multiple of it."""
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedBlock, list[Any]]:
         updates: list[Update | Failure] = []
         states: list[Any] = []
-        seconds = []
-        total = PairwiseSum()
+        seconds: list[float] = []
+        worker.in_round(self.visit.round)
+        visits = [
+            replace(self.visit, client=client, classes=worker.federation.task(client).classes)
+            for client in self.clients
+        ]
+        total = PairwiseSum(self.first)
         marks = Marks(worker.config.engine.profile)
-        each = zip(self.visits, self.samples, self._visited(worker, inputs, marks), strict=True)
-        for visit, samples, (update, state, spent) in each:
-            if self.summed:
-                marks("sum", visit.client)
-                total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
-            if isinstance(update, Update) and not self.each:
-                update = Update(NOTHING, update.metrics, update.extra)
-            seconds.append(spent)
-            updates.append(update)
-            states.append(state)
+        with kept_globals():
+            merged: Merged | Failure | None = None
+            for group in self._groups():
+                merged = self._merge(worker, visits, inputs, group, marks, isinstance(merged, Merged))
+                if isinstance(merged, Merged):
+                    count = len(merged.updates)
+                    total.add(merged.total, count)
+                    updates += merged.updates
+                    states += [None] * count
+                    seconds += [merged.seconds / count] * count
+                    continue
+                each = self._visited(worker, visits, inputs, group, marks)
+                if merged is not None:
+                    each = iter(_with_failure(merged, list(each), self.clients[group]))
+                for client, samples, (update, state, spent) in zip(
+                    self.clients[group], self.samples[group], each, strict=True
+                ):
+                    if self.summed:
+                        marks("sum", client)
+                        total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
+                    if isinstance(update, Update) and not self.each:
+                        update = Update(NOTHING, update.metrics, update.extra)
+                    updates.append(update)
+                    states.append(state)
+                    seconds.append(spent)
         outputs = states if self.keeps else []
-        whole = total.total()
         if self.sum_stays:
-            outputs, whole = [*outputs, whole], None
-        return TrainedBlock(tuple(updates), whole, tuple(seconds), marks.found()), outputs
+            outputs = [*outputs, total.total()]
+        sums = () if self.sum_stays else total.nodes()
+        return TrainedBlock(tuple(updates), sums, tuple(seconds), marks.found()), outputs
+
+    def _groups(self) -> Iterator[slice]:
+        """Neighbours that may be merged, at the end fewer: each is a node of the sum's tree. Or, without any, all."""
+        start, count = 0, len(self.clients)
+        while start < count:
+            stop = count if self.merged == 1 else start + min(self.merged, power_of_two(count - start))
+            yield slice(start, stop)
+            start = stop
+
+    def _merge(
+        self,
+        worker: Worker,
+        visits: Sequence[Visit],
+        inputs: Sequence[Any],
+        group: slice,
+        marks: Marks,
+        after_another: bool,
+    ) -> Merged | Failure | None:
+        """The single steps of several clients, which were all sent the same; otherwise they are to be visited."""
+        samples = self.samples[group]
+        if self.merged == 1 or len(samples) == 1 or not take_one_step(self.visit.training, samples):
+            return None
+        parameters = None if after_another else self.packed.messages[0].unpack(inputs).parameters
+        return visit_merged(worker, visits[group], samples, parameters, marks)
 
     def _visited(
-        self, worker: Worker, inputs: Sequence[Any], marks: Marks
-    ) -> Iterator[tuple[Update | Failure, Any, float]]:
-        """Update or failure, state and seconds of every visit, in order."""
+        self, worker: Worker, visits: Sequence[Visit], inputs: Sequence[Any], chosen: slice, marks: Marks
+    ) -> Iterator[OneVisit]:
+        """Every chosen visit, in order."""
         together = worker.config.engine.vectorise
-        for start in range(0, len(self.visits), together or 1):
-            group = slice(start, start + (together or 1))
-            visits = self.visits[group]
+        for start in range(chosen.start, chosen.stop, together or 1):
+            group = slice(start, min(start + (together or 1), chosen.stop))
             messages = [message.unpack(inputs) for message in self.packed.messages[group]]
             kept = [None if place is None else inputs[place] for place in self.packed.kept[group]]
             if together:
                 from raysim.vectorised import visit_together  # late: torch's transformations take a while to import
 
-                yield from visit_together(worker, visits, messages, kept, self.keeps, marks)
+                yield from visit_together(worker, visits[group], messages, kept, self.keeps, marks)
             else:
                 started = time.perf_counter()
-                update, state = _visit(worker, visits[0], messages[0], kept[0], self.keeps, marks)
+                update, state = _visit(worker, visits[start], messages[0], kept[0], self.keeps, marks)
                 yield update, state, time.perf_counter() - started
+
+
+def _with_failure(failure: Failure, each: list[OneVisit], clients: Sequence[int]) -> list[OneVisit]:
+    """The single visits after a merged step that raised: what did so only once may not pass unseen, because then the
+    results would depend on it."""
+    if not any(isinstance(update, Failure) for update, _, _ in each):
+        place = clients.index(failure.client)
+        each[place] = (failure, *each[place][1:])
+    return each
 
 
 def _visit(
@@ -113,12 +166,12 @@ def _visit(
     Raises:
         torch.OutOfMemoryError: too many visits share a GPU, or this one alone is too large for it.
     """
-    stage = "data"
+    stage = "model"
     marks("load", visit.client)
     try:
-        samples = worker.data(visit.client).samples
-        stage = "model"
         model = worker.built(visit.client)
+        stage = "data"
+        samples = worker.data(visit.client).samples
         too_few = too_few_samples(model.module, samples)
         if too_few:
             return Failure(visit.client, "data", too_few), kept
@@ -127,8 +180,8 @@ def _visit(
             kept = worker.first_state(visit.client)
         stage = "train"
         marks(stage, visit.client)
-        with seeded_globals(visit):
-            update, state = worker.train(visit, message, kept)
+        seed_globals(visit)
+        update, state = worker.train(visit, message, kept)
         stage = "update"
         marks(stage, visit.client)
         failure = unusable(visit, model, update, state)
@@ -141,8 +194,9 @@ def _visit(
 
 def unusable(visit: Visit, model: FlatModel, update: Update, state: Any) -> Failure | None:
     """The failure that a non-finite update is; ``model`` is as the visit left it."""
-    # The model and the state are looked at too: what a personal method keeps is not part of the update.
-    if tree.finite((update.delta, update.extra, state)) and finite(model.buffer):
+    # Where a client keeps something, that and the model are looked at too: they are no part of the update.
+    kept = state is None or (tree.finite(state) and finite(model.buffer))
+    if finite(as_tensor(update.delta)) and kept and tree.finite(update.extra):
         return None
     where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]
     reason = (
@@ -153,16 +207,23 @@ def unusable(visit: Visit, model: FlatModel, update: Update, state: Any) -> Fail
 
 
 @contextmanager
-def seeded_globals(visit: Visit) -> Iterator[None]:
-    """Give what draws from torch's global stream (dropout) a stream of this visit, and put the old one back."""
-    seed = seeds.number(visit.seed, "global", visit.round, visit.client)
-    on_gpu = torch.cuda.is_initialized()  # type: ignore[no-untyped-call]
-    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if on_gpu else []):
-        # Not torch.manual_seed: it formats a stack trace for every device that is not there, longer than a small visit.
-        torch.default_generator.manual_seed(seed)
-        if on_gpu:
-            torch.cuda.manual_seed(seed)
+def kept_globals() -> Iterator[None]:
+    """Put torch's global streams back as they were, once for a whole block: a sixteenth of a small visit."""
+    with torch.random.fork_rng(devices=[torch.cuda.current_device()] if _on_gpu() else []):
         yield
+
+
+def seed_globals(visit: Visit) -> None:
+    """Give what draws from torch's global streams (dropout) a stream of this visit."""
+    seed = seeds.number(visit.seed, "global", visit.round, visit.client)
+    # Not torch.manual_seed: it formats a stack trace for every device that is not there, longer than a small visit.
+    torch.default_generator.manual_seed(seed)
+    if _on_gpu():
+        torch.cuda.manual_seed(seed)
+
+
+def _on_gpu() -> bool:
+    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
 def too_few_samples(module: torch.nn.Module, samples: int) -> str:

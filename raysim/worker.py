@@ -5,10 +5,12 @@ A worker lives in every ClientActor and, for in-process runs, in the inline pool
 
 from __future__ import annotations
 
+import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import threadpoolctl
@@ -24,8 +26,10 @@ if TYPE_CHECKING:
     from raysim.training import Visit
     from workloads.data import ClientData, Federation, Task
 
-CACHED_SAMPLES = 200_000
-"""Clients' data stay cached in a worker up to so many samples in all, least recently used out first."""
+CACHED_BYTES = 64 * 2**20
+"""The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""
+MOST_CACHED_BYTES = 2**31
+"""What is cached of any, as float32; the least recently used goes first."""
 
 
 class Worker:
@@ -43,8 +47,9 @@ class Worker:
         self.federation = federation
         self.device = device
         self._models: dict[Task, FlatModel] = {}
-        self._data: OrderedDict[int, ClientData] = OrderedDict()
-        self._cached_samples = 0
+        self._data: OrderedDict[int, _Cached] = OrderedDict()
+        self._cached_bytes = 0
+        self._round = 0
         self._keeps_rest: dict[Task, bool] = {}
         """By task: the method wants to share more than all clients' models agree on, and keeps no state by itself; what
         does not agree is then kept for each client, so that a method need not know of it."""
@@ -127,15 +132,32 @@ class Worker:
 
     def data(self, client: int) -> ClientData:
         """The client's samples, cached."""
-        data = self._data.pop(client, None)
-        if data is None:
-            data = self.federation.client(client, self.device)
-            self._cached_samples += data.samples
-            while self._cached_samples > CACHED_SAMPLES and self._data:
-                _, dropped = self._data.popitem(last=False)
-                self._cached_samples -= dropped.samples
-        self._data[client] = data
-        return data
+        cached = self._data.pop(client, None)
+        if cached is None:
+            data = self.federation.client(client, self.device, self.built(client).channels_last)
+            cached = _Cached(data, 4 * data.samples * math.prod(self.federation.task(client).input_shape))
+            self._cached_bytes += cached.size
+            while self._data and self._cached_bytes > self._room_beside(next(iter(self._data.values()))):
+                self._cached_bytes -= self._data.popitem(last=False)[1].size
+        cached.round = self._round
+        self._data[client] = cached
+        return cached.data
+
+    def _room_beside(self, oldest: _Cached) -> int:
+        return MOST_CACHED_BYTES if oldest.round >= self._round - 1 else CACHED_BYTES
+
+    def in_round(self, number: int) -> None:
+        """What follows belongs to this round."""
+        self._round = number
+
+
+@dataclass
+class _Cached:
+    data: ClientData
+    size: int
+    """About what its training samples take as float32, a graph counted as one node."""
+    round: int = 0
+    """In which it was last asked for."""
 
 
 def distinct_tasks(federation: Federation) -> tuple[Task, ...]:

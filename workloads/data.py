@@ -28,8 +28,8 @@ class Task:
 
 @dataclass
 class Batch:
-    """Inputs (images: float32 [B, C, H, W], channels_last; graphs: a GraphBatch of B graphs) and labels, int64 [B].
-    Not to be written to."""
+    """Inputs (images: float32 [B, C, H, W], by default channels_last; graphs: a GraphBatch of B graphs) and labels,
+    int64 [B]. Not to be written to."""
 
     x: Any
     y: torch.Tensor
@@ -45,7 +45,8 @@ class Samples(Protocol):
 
     def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
         """One pass. With a generator: a training epoch, shuffled and (where the workload says so) augmented, all of it
-        drawn from that generator, cut by `batch_bounds(training=True)`. Without: in order, as the samples are."""
+        drawn from that generator, cut by `batch_bounds(training=True)`; a single batch need not be shuffled. Without:
+        in order, as the samples are."""
         ...
 
 
@@ -110,8 +111,11 @@ class Federation(Protocol):
 
     def test_samples(self, client: int) -> int: ...
 
-    def client(self, client: int, device: str) -> ClientData:
-        """Gathers the client's tensors on the device; keep the result, it is not cached here."""
+    def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
+        """Gathers the client's tensors on the device; keep the result, it is not cached here.
+
+        Without `channels_last`, images are contiguous [B, C, H, W]: for models without convolutions, which flatten
+        them."""
         ...
 
     def global_test(self, start: int, stop: int, device: str) -> Samples:

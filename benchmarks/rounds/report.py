@@ -57,7 +57,7 @@ def table(
         memory = ["", ""]
         if name in watched:
             run = watched[name]
-            memory = [f"{peak(run) / 2**30:.2f}", f"{growth(run, workload.warm_up) / 1e3:.0f}"]
+            memory = [f"{peak(run) / 2**30:.2f}", f"{growth(run) / 1e3:.0f}"]
         agrees = abs(accuracy - expected) <= tolerance
         trains &= agrees
         median = statistics.median(own)
@@ -76,7 +76,7 @@ def table(
             "start_seconds": [run.start_seconds for run in runs],
             "accuracies": [run.result.accuracy for run in judged[name]],
             "peak_bytes": peak(watched[name]) if name in watched else None,
-            "growth_bytes": growth(watched[name], workload.warm_up) if name in watched else None,
+            "growth_bytes": growth(watched[name]) if name in watched else None,
             "versions": runs[0].result.versions,
         }
     if not trains:

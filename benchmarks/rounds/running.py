@@ -81,13 +81,13 @@ def peak(run: Run) -> int:
     return max((size for when, size in run.memory if when <= end), default=0)
 
 
-def growth(run: Run, warm_up: int) -> float:
-    """Bytes a round: the least-squares slope after the warm-up and the first quarter of the rounds, in which workers
+def growth(run: Run) -> float:
+    """Bytes a round: the least-squares slope after the first round and the first quarter of them, in which workers
     still meet new clients and keep their data; 0 with fewer than two looks."""
     import numpy as np
 
     starts = run.result.starts
-    begin = starts[max(warm_up, len(starts) // 4)]
+    begin = starts[max(1, len(starts) // 4)]
     looks = [(when, size) for when, size in run.memory if begin <= when < starts[-1]]
     if len(looks) < 2:
         return 0.0

@@ -43,7 +43,7 @@ WORKLOADS = {
     workload.name: workload
     for workload in (
         Workload("W1", "cnn", 20, 500, 1, 2, 3, 2.0, "McMahan CNN (two 5x5 convolutions of 32 and 64, 512 units)"),
-        Workload("W2", "mlp", 200, 50, 2, 10, 12, 2.0, "MLP 3072-64-10"),
+        Workload("W2", "mlp", 200, 50, 20, 20, 12, 2.0, "MLP 3072-64-10"),
         Workload("W3", "mobilenet", 10, 500, 1, 2, 8, 0.3, "torchvision mobilenet_v2 at 32x32"),
     )
 }

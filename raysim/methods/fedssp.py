@@ -6,11 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-import numpy as np
-
 from aggregators.means import weighted_sum
 from raysim.errors import ConfigError
-from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from raysim.method import NOTHING, Context, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
     import torch
@@ -21,7 +19,6 @@ if TYPE_CHECKING:
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
-NOTHING = np.zeros(0, np.float32)
 Start = Literal["first", "zero", "every"]
 
 

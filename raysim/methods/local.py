@@ -6,9 +6,7 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-import numpy as np
-
-from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from raysim.method import NOTHING, Context, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
     import torch
@@ -16,8 +14,6 @@ if TYPE_CHECKING:
     from raysim.parameters import FlatModel
     from raysim.training import Visit
     from workloads.data import ClientData
-
-NOTHING = np.zeros(0, np.float32)
 
 
 @dataclass(frozen=True)

@@ -226,7 +226,8 @@ def test_a_worker_killed_in_a_round_and_one_that_joins(
         found.wait_for_plan("3 client actors")
         an_actor_at_work(worker=machines.workers[-1])
     assert fingerprint(found.folder) == expected
-    assert any("with its node" in fault for fault in found.faults)
+    # Its actor may be missed before its node is; or only the result, if it had just sent one.
+    assert any("does its work again" in fault or "is done again" in fault for fault in found.faults)
     plan = "3 client actors, 1 CPU each, serve 6 clients"
     status = json.loads((found.folder / "status.json").read_text())
     assert status["plan"] == plan and len(status["slots"]) == 3

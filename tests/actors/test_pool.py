@@ -140,7 +140,8 @@ def test_what_a_dead_actor_had_is_done_again_and_counts_once(pool: RayPool, tmp_
     assert sorted(d.index for d in done) == list(range(9))
     assert [pool.fetch(d.outputs[0])[0] for d in done] == [d.result for d in done]
     # It is not the new actor's alone: whichever is up first takes it.
-    assert [note.partition(" ")[2] for note in notes] == ["died during job 0; a new one does its work again"] * 2
+    died = [note.partition(" ")[2] for note in notes if "died" in note]  # on a busy machine it is also told to wait
+    assert died == ["died during job 0; a new one does its work again"] * 2
 
 
 def test_actors_and_calls_have_telling_names(pool: RayPool, tmp_path: Path) -> None:
@@ -160,7 +161,7 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
     notes: list[str] = []
     with pytest.raises(RaysimError, match=f"job 0: its actor died {ATTEMPTS} times, most likely for want of memory"):
         list(pool.run(jobs(tmp_path / "log", 5, deaths=99), notes.append))
-    assert len(notes) == ATTEMPTS - 1
+    assert sum(" died during job 0" in note for note in notes) == ATTEMPTS - 1
     # Nothing of it is left in the pool to be counted among the next jobs.
     assert sorted(d.index for d in pool.run(jobs(tmp_path / "log2", 4), print)) == [0, 1, 2, 3]
 
@@ -202,3 +203,25 @@ def test_an_actor_that_cannot_start_is_not_tried_again(ray_session: None, tmp_pa
     with closing(made), pytest.raises(PlacementError, match=r"(?s)a client actor cannot start: .*no such library"):
         list(made.run(jobs(tmp_path / "log", 1), notes.append))
     assert notes == []
+
+
+def _beside(federation: Any, path: str) -> tuple[int, int]:
+    Path(path).touch()
+    return os.getpid(), federation.clients
+
+
+def test_what_is_called_aside_ends_with_its_process(pool: RayPool, tmp_path: Path) -> None:
+    result = pool.aside(_beside, str(tmp_path / "called"))
+    process, clients = result(60)
+    assert clients == 8 and (tmp_path / "called").exists() and process not in (os.getpid(), *pool.processes())
+    with pytest.raises(ProcessLookupError):
+        for _ in range(200):
+            os.kill(process, 0)
+            time.sleep(0.1)
+    broken = pool.aside(_broken_aside)
+    with pytest.raises(OSError, match="no such font"):
+        broken(60)
+
+
+def _broken_aside(federation: Any) -> None:
+    raise OSError("no such font")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.means import BLOCK, PairwiseSum, sample_weights, weighted_sum
+from aggregators.means import BLOCK, PairwiseSum, node_count, sample_weights, weighted_sum
 
 
 def test_weighted_sum_by_hand() -> None:
@@ -94,7 +94,12 @@ def test_sums_of_blocks_that_shrink_have_the_bits_of_the_whole(count: int, slots
     assert [client for block in blocks for client in block] == list(range(count))
     running = PairwiseSum()
     for block in blocks:
-        running.add(pairwise([vectors[client] for client in block]), len(block))
+        part = PairwiseSum(block[0])
+        for client in block:
+            part.add(vectors[client].copy())
+        assert len(part.nodes()) == node_count(block[0], len(block))
+        for node in part.nodes():
+            running.add(*node)
     found, expected = running.total(), pairwise(vectors)
     assert found is not None and expected is not None and found.tobytes() == expected.tobytes()
 
@@ -132,3 +137,15 @@ def test_sample_weights_refuse(samples: list[int]) -> None:
 def test_weighted_sum_refuses(vectors: list[np.ndarray], factors: list[float], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         weighted_sum(vectors, factors)
+
+
+@given(first=st.integers(0, 300), positions=st.integers(0, 300))
+def test_any_neighbours_are_few_nodes(first: int, positions: int) -> None:
+    part = PairwiseSum(first)
+    for _ in range(positions):
+        part.add(None)
+    nodes = [size for _, size in part.nodes()]
+    assert sum(nodes) == positions and len(nodes) == node_count(first, positions) <= 2 * max(1, positions.bit_length())
+    for size in nodes:
+        assert size & (size - 1) == 0 and first % size == 0
+        first += size

@@ -68,7 +68,7 @@ def test_peak_and_growth_of_memory_are_those_of_the_rounds() -> None:
     memory = [(float(when), 1000 + 7 * (when - 100)) for when in range(90, 140, 5)] + [(150.0, 10**6)]
     run = a_run([10.0, 10.0, 10.0, 10.0], 0.9, memory)
     assert running.peak(run) == 1000 + 7 * 35
-    assert running.growth(run, warm_up=1) == pytest.approx(70.0)
+    assert running.growth(run) == pytest.approx(70.0)
 
 
 def test_the_table_has_medians_without_the_warm_up_and_names_who_does_not_train() -> None:

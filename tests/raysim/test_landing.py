@@ -13,9 +13,10 @@ from hypothesis.extra import numpy as arrays
 from raysim import landing as landing_module
 from raysim import tree
 from raysim.errors import ResultsError
+from raysim.failure import Failure
 from raysim.landing import ALIGNMENT, Landing
 from raysim.method import Update
-from raysim.visits import Failure, TrainedBlock
+from raysim.visits import TrainedBlock
 
 CONTENT = st.one_of(
     st.none(),

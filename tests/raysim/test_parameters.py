@@ -108,3 +108,42 @@ def test_reset_puts_integer_buffers_back_to_what_they_were() -> None:
     module.order.zero_()
     model.reset()
     assert module.order.tolist() == [0, 1, 2, 3]
+
+
+def test_gradients_do_not_depend_on_what_a_process_did_before() -> None:
+    """A method may drop the module's own gradients, torch's usual way to clear them."""
+    module = torch.nn.Linear(1, 1, bias=False)
+    model = FlatModel(module, all_names(module))
+    for _ in range(3):
+        model.reset()
+        module(torch.tensor([[2.0]])).sum().backward()
+        assert model.gradient.tolist() == [2.0] and module.weight.grad is not None
+        assert module.weight.grad.tolist() == [[2.0]]
+        module.zero_grad()
+
+
+def test_the_scaled_gradient_is_laid_out_like_what_travels() -> None:
+    module = torch.nn.Sequential(torch.nn.Conv2d(2, 3, 3), torch.nn.BatchNorm2d(3), torch.nn.Flatten())
+    unused = torch.nn.Linear(4, 2)
+    module.append(torch.nn.Linear(12, 2)).append(torch.nn.Identity())
+    module.register_module("unused", unused)
+    shared = all_names(module) - {"3.bias"}
+    model = FlatModel(module, shared)
+    inputs = torch.randn(5, 2, 4, 4)
+
+    def backward() -> None:
+        hidden = module[3](module[2](module[1](module[0](inputs))))
+        hidden.square().sum().backward()
+
+    with model.loose_gradients(lambda name: True):
+        backward()
+        found = model.scaled_loose_gradient(-0.5)
+    model.gradient.zero_()
+    backward()
+    count = model.shared_parameter_count
+    assert found.numel() == model.shared.numel() == count + 6
+    torch.testing.assert_close(found[:count], -0.5 * model.shared_gradient)
+    assert float(found[:count].abs().max()) > 0 and float(found[count:].abs().max()) == 0
+    (weight,) = (entry for entry in model.entries if entry.name == "unused.weight")
+    start = model.parameters.numel() - count
+    assert float(found[weight.start - start : weight.stop - start].abs().max()) == 0

@@ -17,8 +17,8 @@ from raysim.pool import cut, job_name
     ("count", "slots", "size", "sizes"),
     [
         (20, 2, 0, [1] * 20),  # fewer than 16 a slot: one call each
-        # A quarter of a slot's 100 clients at most (16), half of what a slot has left, a sixteenth at least (4).
-        (200, 2, 0, [16] * 9 + [8] * 4 + [4] * 6),
+        # An eighth of what is left in each of two calls (25, 19, 14, …), rounded down to three bits; at least 6.
+        (200, 2, 0, [24, 24, 16, 16, 14, 14, 10, 10, 8, 8, 7, 7, *[6] * 7]),
         (200, 64, 0, [1] * 200),
         (11, 2, 4, [4, 4, 3]),
         (0, 2, 0, []),
@@ -33,12 +33,12 @@ def test_calls_are_large_at_first_and_small_at_the_end(count: int, slots: int, s
 @pytest.mark.parametrize(
     ("count", "seconds", "sizes"),
     [
-        (200, 0.002, [16] * 9 + [8] * 7),  # 20 ms are ten visits
-        (200, 0.5, [16] * 9 + [8] * 4 + [4] * 3 + [2] * 3 + [1] * 6),  # one visit is long enough
-        (20, 0.002, [8, 8, 4]),
-        (20, 1e-6, [8, 8, 4]),  # no slot is left without a call
-        (20, 0.5, [2] * 7 + [1] * 6),
-        (40, 0.015, [4] * 7 + [2] * 6),  # one is too short, two are not
+        (200, 0.002, [48, 48, 24, 24, 14, 14, 10, 10, 8]),  # 20 ms are ten visits
+        (200, 0.5, [48, 48, 24, 24, 14, 14, 7, 7, 3, 3, 2, 2, 1, 1, 1, 1]),  # one visit is long enough
+        (20, 0.002, [10, 10]),
+        (20, 1e-6, [10, 10]),  # no slot is left without a call
+        (20, 0.5, [5, 5, 2, 2, 1, 1, 1, 1, 1, 1]),
+        (40, 0.015, [10, 10, 5, 5, 2, 2, 2, 2, 2]),  # one is too short, two are not
         (1, 0.5, [1]),
     ],
 )
@@ -54,8 +54,7 @@ def test_many_clients_make_few_calls() -> None:
 
 
 def test_a_call_returns_no_more_than_fits() -> None:
-    # Three would fit, but sizes are powers of two.
-    assert {len(block) for block in cut(range(1000), 2, 0, 9 << 20)} == {2}
+    assert {len(block) for block in cut(range(1000), 2, 0, 9 << 20)} == {3, 1}
     assert {len(block) for block in cut(range(1000), 2, 0, 100 << 20)} == {1}
     assert cut(range(1000), 2, 0, 1) == cut(range(1000), 2)
 
@@ -82,26 +81,26 @@ def test_names_of_jobs_are_few_however_long_a_run_is() -> None:
     together=st.sampled_from([1, 4]),
     seed=st.integers(0, 2**32 - 1),
 )
-def test_long_calls_are_halved_and_stay_nodes_of_the_tree(
+def test_calls_are_no_longer_than_their_share_and_sums_have_the_bits_of_the_whole(
     count: int, slots: int, sigma: float, together: int, seed: int
 ) -> None:
     costs = np.random.default_rng(seed).lognormal(0.0, sigma, count)
     blocks = cut(range(count), slots, together=together, costs=costs.tolist())
     assert [*itertools.chain(*blocks)] == list(range(count))
     for block in blocks:
-        size = 1 << (len(block) - 1).bit_length()
-        assert block[0] % size == 0 and (len(block) == size or block[-1] == count - 1)
-        assert len(block) <= together or costs[block].sum() <= costs.sum() / (2 * slots) * (1 + 1e-9)
+        most = max(costs.sum() / (2 * slots), max(1, count // (16 * slots)) * costs.mean())
+        assert len(block) <= together or costs[block].sum() <= most * (1 + 1e-6)
         assert block[0] % together == 0
     vectors = np.random.default_rng(seed).normal(size=(count, 3)).astype(np.float32)
     each, whole = PairwiseSum(), PairwiseSum()
     for client in range(count):
         each.add(vectors[client].copy())
     for block in blocks:
-        part = PairwiseSum()
+        part = PairwiseSum(block[0])
         for client in block:
             part.add(vectors[client].copy())
-        whole.add(part.total(), len(block))
+        for node in part.nodes():
+            whole.add(*node)
     assert np.array_equal(each.total(), whole.total())  # type: ignore[arg-type]
 
 

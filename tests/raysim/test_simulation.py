@@ -19,6 +19,7 @@ import raysim
 from raysim import checkpoint, seeds
 from raysim.config import RunConfig, build
 from raysim.errors import RaysimError, ResultsError
+from raysim.observer import Silent
 from raysim.results import comparable, load_result
 from raysim.training import Visit
 from raysim.worker import Worker
@@ -67,6 +68,19 @@ def test_run_returns_the_tables_that_are_in_its_folder(tmp_path: Path) -> None:
     assert names >= {"config.yaml", "environment.json", "summary.json", "curve.png", "partition.png", "report.html"}
 
 
+def test_a_picture_that_cannot_be_drawn_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*arguments: Any) -> None:
+        raise OSError("no such font")
+
+    notes: list[str] = []
+    observer = Silent()
+    monkeypatch.setattr(observer, "note", notes.append, raising=False)
+    monkeypatch.setattr("workloads.manifest.draw_partition", fail)
+    result = raysim.run(small(tmp_path), observer=observer)
+    assert len(result.rounds) == 3 and not (result.folder / "partition.png").exists()
+    assert "the partition could not be drawn: no such font" in notes
+
+
 def test_a_stored_config_repeats_the_run(tmp_path: Path) -> None:
     first = raysim.run(small(tmp_path))
     again = raysim.run(replace(build([_flat(first.config)]), output=str(tmp_path / "again")))
@@ -95,7 +109,7 @@ def test_block_size_is_the_number_of_clients_in_a_call(tmp_path: Path, monkeypat
     original = TrainBlock.run
 
     def counted(self: TrainBlock, worker: Worker, inputs: Any) -> Any:
-        sizes.append(len(self.visits))
+        sizes.append(len(self.clients))
         return original(self, worker, inputs)
 
     monkeypatch.setattr(TrainBlock, "run", counted)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections import OrderedDict
 from typing import Any
 
 import numpy as np
@@ -81,10 +82,17 @@ def test_leaves_are_named_like_the_code_that_reaches_them() -> None:
     assert tree.leaves({1: "x", "1": "y"}) == [("[1]", "x"), ("['1']", "y")]
 
 
+@given(trees)
+def test_nbytes_is_the_sum_over_the_leaves(state: object) -> None:
+    found = [leaf for _, leaf in tree.leaves(state) if leaf is not None]
+    assert tree.nbytes(state) == sum(leaf.nbytes if isinstance(leaf, np.ndarray) else 8 for leaf in found)
+
+
 def test_nbytes_by_hand() -> None:
     assert tree.nbytes(example) == 6 * 4 + 0 + 8 + 8 + 2 * 8 + 8 + 8
     assert tree.nbytes(np.zeros(3, np.float16)) == 6
     assert tree.nbytes(None) == 0
+    assert tree.nbytes(OrderedDict(a=np.zeros(3, np.float16), b=1)) == 6 + 8
 
 
 def test_map_arrays_rebuilds_and_leaves_the_input_alone() -> None:

@@ -13,6 +13,7 @@ import pytest
 from raysim import seeds
 from raysim.config import RunConfig, build
 from raysim.errors import ConfigError, RaysimError
+from raysim.failure import Failure
 from raysim.method import Message, Update
 from raysim.methods.fedavg import FedAvg
 from raysim.packing import Packed, PackedMessage
@@ -20,7 +21,7 @@ from raysim.results import comparable
 from raysim.simulation import run
 from raysim.together import LocalTraining, Steps, together
 from raysim.training import Visit
-from raysim.visits import Failure, TrainBlock, TrainedBlock
+from raysim.visits import TrainBlock, TrainedBlock
 from raysim.worker import Worker
 
 CLIENTS = 6
@@ -48,12 +49,10 @@ def make_config(tmp_path: Path) -> Callable[..., RunConfig]:
 def block(config: RunConfig, clients: tuple[int, ...] = tuple(range(CLIENTS))) -> TrainedBlock:
     """One block of visits from the initial model."""
     worker = Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose)))
-    visits = tuple(
-        Visit(config.seed, 1, client, 1, config.training.learning_rate, config.training, 10) for client in clients
-    )
+    visit = Visit(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
     packed = Packed(tuple(PackedMessage(0) for _ in clients), tuple(None for _ in clients), ())
     samples = tuple(worker.federation.samples(client) for client in clients)
-    task = TrainBlock(visits, packed, samples, keeps=False, summed=True, sum_stays=False, each=True)
+    task = TrainBlock(0, visit, clients, packed, samples, keeps=False, summed=True, sum_stays=False, each=True)
     result, states = task.run(worker, (worker.model(0).take_shared(),))
     assert states == []
     return result
@@ -83,8 +82,10 @@ def test_every_method_returns_the_updates_that_it_returns_one_by_one(
         assert sorted(update.extra) == sorted(expected.extra)
         for key, value in expected.extra.items():
             np.testing.assert_allclose(update.extra[key], value, rtol=0, atol=1e-5)
-    assert alone.weighted_total is not None and found.weighted_total is not None
-    np.testing.assert_allclose(found.weighted_total, alone.weighted_total, rtol=1e-4, atol=1e-3)
+    assert [positions for _, positions in found.sums] == [positions for _, positions in alone.sums] == [4, 2]
+    for (one, _), (other, _) in zip(found.sums, alone.sums, strict=True):
+        assert one is not None and other is not None
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-3)
 
 
 def test_results_do_not_depend_on_how_many_groups_a_call_holds(make_config: Callable[..., RunConfig]) -> None:

@@ -8,8 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from raysim import seeds
+from raysim import worker as worker_module
 from raysim.config import RunConfig, build
 from raysim.errors import RaysimError
 from raysim.method import Message
@@ -136,3 +138,36 @@ def test_validation_picks_a_round_for_the_summary(make_config: MakeConfig) -> No
     best = int(result.rounds["validation_accuracy"].to_numpy().argmax())
     assert summary["validated_round"] == best + 1
     assert summary["validated_accuracy"] == pytest.approx(result.rounds["accuracy"][best])
+
+
+@pytest.mark.parametrize(("model", "last"), [("cnn", True), ("mlp", False)])
+def test_images_are_laid_out_as_the_model_reads_them(tmp_path: Path, model: str, last: bool) -> None:
+    options = {"method.name": "fedavg", "workload.name": "synthetic", "workload.train_size": 40, "workload.clients": 2}
+    worker = worker_of(build([options | {"model.name": model, "engine.backend": "inline", "output": str(tmp_path)}]))
+    (batch,) = worker.data(0).train.batches(50)
+    assert batch.x.shape[1] == 3
+    assert batch.x.is_contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+
+
+def test_data_stay_cached_while_their_clients_are_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"method.name": "fedavg", "workload.name": "synthetic", "workload.train_size": 40, "workload.clients": 4}
+    worker = worker_of(build([options | {"engine.backend": "inline", "output": str(tmp_path)}]))
+    size = 4 * worker.federation.samples(0) * 3 * 32 * 32
+    monkeypatch.setattr(worker_module, "CACHED_BYTES", 2 * size)
+
+    def kept(number: int, *clients: int) -> dict[int, int]:
+        """Which data are cached after these visits of a round, by their identity."""
+        worker.in_round(number)
+        for client in clients:
+            worker.data(client)
+        return {client: id(cached.data) for client, cached in worker._data.items()}
+
+    first = kept(1, 0, 1, 2)
+    assert list(first) == [0, 1, 2]  # more than there is room for, but all of this round
+    assert kept(2, 2, 1) == {0: first[0], 2: first[2], 1: first[1]}
+    third = kept(3, 3)
+    assert sorted(third) == [1, 2, 3] and third[1] == first[1]  # 0 was last asked for two rounds ago
+    assert sorted(kept(4, 0)) == [0, 3]
+    monkeypatch.setattr(worker_module, "MOST_CACHED_BYTES", 2 * size)
+    assert sorted(kept(4, 1, 2)) == [1, 2]
+    assert worker._cached_bytes == 2 * size

@@ -84,7 +84,7 @@ class GraphFederation:
     def client_name(self, client: int) -> str:
         return self.parts[client].name
 
-    def client(self, client: int, device: str) -> ClientData:
+    def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         part = self.parts[client]
         train, validation, test = (
             _samples(part.graphs, chosen, device) for chosen in (part.train, part.validation, part.test)

@@ -66,7 +66,7 @@ class ImageFederation:
     def client_name(self, client: int) -> str:
         return str(self.client_names[client]) if len(self.client_names) else f"client {client}"
 
-    def client(self, client: int, device: str) -> ClientData:
+    def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         own = self.train.of(client)
         images, labels = self.images[own], self.labels[own]
         if self.fill:
@@ -80,8 +80,8 @@ class ImageFederation:
         return ClientData(
             client=client,
             name=self.client_name(client),
-            train=self._samples(images, labels, device, self.augment_padding),
-            test=self._samples(test_images, test_labels, device, 0),
+            train=self._samples(images, labels, device, self.augment_padding, channels_last),
+            test=self._samples(test_images, test_labels, device, 0, channels_last),
         )
 
     def global_test(self, start: int, stop: int, device: str) -> ImageSamples:
@@ -110,10 +110,12 @@ class ImageFederation:
             copies,
         )
 
-    def _samples(self, images: NDArray[np.uint8], labels: Integers, device: str, padding: int) -> ImageSamples:
+    def _samples(
+        self, images: NDArray[np.uint8], labels: Integers, device: str, padding: int, channels_last: bool = True
+    ) -> ImageSamples:
         from workloads.images.samples import ImageSamples
 
-        return ImageSamples(images, labels, self.mean, self.deviation, device, padding)
+        return ImageSamples(images, labels, self.mean, self.deviation, device, padding, channels_last=channels_last)
 
 
 def channel_statistics(images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -76,14 +76,14 @@ class FileFederation:
     def client_name(self, client: int) -> str:
         return str(self.client_names[client]) if len(self.client_names) else f"client {client}"
 
-    def client(self, client: int, device: str) -> ClientData:
+    def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         """Decodes nothing yet: each part does when it is first walked over."""
         tests = self.test_files if self.local_test_is_global else self.train_files
         return ClientData(
             client=client,
             name=self.client_name(client),
-            train=self._samples(self.train_files, self.train.of(client), device, self.augment_padding),
-            test=self._samples(tests, self.local_test.of(client), device, 0),
+            train=self._samples(self.train_files, self.train.of(client), device, self.augment_padding, channels_last),
+            test=self._samples(tests, self.local_test.of(client), device, 0, channels_last),
         )
 
     def global_test(self, start: int, stop: int, device: str) -> FileSamples:
@@ -105,8 +105,10 @@ class FileFederation:
             np.zeros(self.clients, dtype=np.int64),
         )
 
-    def _samples(self, files: ImageFiles, rows: Integers, device: str, padding: int) -> FileSamples:
-        return FileSamples(files, rows, self.mean, self.deviation, device, padding)
+    def _samples(
+        self, files: ImageFiles, rows: Integers, device: str, padding: int, channels_last: bool = True
+    ) -> FileSamples:
+        return FileSamples(files, rows, self.mean, self.deviation, device, padding, channels_last)
 
 
 class FileSamples:
@@ -120,10 +122,11 @@ class FileSamples:
         deviation: NDArray[np.float32],
         device: str,
         augment_padding: int,
+        channels_last: bool = True,
     ) -> None:
         self._files, self._rows = files, rows
         self._mean, self._deviation = mean, deviation
-        self._device, self._padding = device, augment_padding
+        self._device, self._padding, self._channels_last = device, augment_padding, channels_last
         self._samples: ImageSamples | None = None
 
     def __len__(self) -> int:
@@ -136,6 +139,13 @@ class FileSamples:
             images = self._files.cache.images(self._rows)
             labels = self._files.labels[self._rows]
             self._samples = ImageSamples(
-                images, labels, self._mean, self._deviation, self._device, self._padding, rows=self._rows
+                images,
+                labels,
+                self._mean,
+                self._deviation,
+                self._device,
+                self._padding,
+                rows=self._rows,
+                channels_last=self._channels_last,
             )
         return self._samples.batches(batch_size, generator)

@@ -23,7 +23,8 @@ class ImageSamples:
 
     Batches are [B, C, H, W] in torch.channels_last: a 5x5 convolution net trains faster so on a CPU even with one
     channel (measured on one core, forward and backward, batch 50: 1x8x8 1.6 against 2.3 ms, 1x28x28 22 against 27 ms,
-    3x32x32 30 against 40 ms; MobileNetV2, batch 32: 63 against 91 ms).
+    3x32x32 30 against 40 ms; MobileNetV2, batch 32: 63 against 91 ms). Without `channels_last` they are contiguous:
+    a model without convolutions flattens them, which would copy each.
     """
 
     def __init__(
@@ -35,7 +36,9 @@ class ImageSamples:
         device: str,
         augment_padding: int = 0,
         rows: NDArray[np.int64] | None = None,
+        channels_last: bool = True,
     ) -> None:
+        self._channels_last = channels_last
         self._rows = None if rows is None else torch.from_numpy(rows.copy())
         self._bytes = torch.from_numpy(images) if rows is not None else torch.from_numpy(images).to(device)
         self._labels = torch.from_numpy(labels).to(device)
@@ -52,10 +55,15 @@ class ImageSamples:
         if small and not self._padding and self._floats is None:
             with torch.inference_mode(False):  # kept: a tensor made while evaluating could never be trained on
                 self._floats = self._normalise(self._bytes)
+            self._bytes = torch.empty(0, dtype=torch.uint8)  # no longer needed
         bounds = batch_bounds(len(self), batch_size, training=generator is not None)
         if generator is None:
             for start, stop in bounds:
                 yield self._batch(slice(start, stop))
+            return
+        if len(bounds) == 1 and self._floats is not None:
+            # All samples make one batch: in which order changes nothing but the rounding of their sums.
+            yield Batch(self._view(self._floats).detach(), self._labels)
             return
         order = torch.randperm(len(self), generator=generator, device=generator.device).to(self._labels.device)
         for start, stop in bounds:
@@ -63,14 +71,16 @@ class ImageSamples:
 
     def _batch(self, chosen: slice | torch.Tensor, generator: torch.Generator | None = None) -> Batch:
         if self._floats is not None:
-            images = self._floats[chosen]
-        else:
-            raw = self._chosen(chosen)
-            if self._padding and generator is not None:
-                # Before normalisation, so that the padding is black, and on bytes, a quarter of the memory.
-                raw = crop_and_flip(raw.permute(0, 3, 1, 2), generator, self._padding).permute(0, 2, 3, 1)
-            images = self._normalise(raw)
-        return Batch(images.permute(0, 3, 1, 2), self._labels[chosen])
+            return Batch(self._view(self._floats[chosen]), self._labels[chosen])
+        raw = self._chosen(chosen)
+        if self._padding and generator is not None:
+            # Before normalisation, so that the padding is black, and on bytes, a quarter of the memory.
+            raw = crop_and_flip(raw.permute(0, 3, 1, 2), generator, self._padding).permute(0, 2, 3, 1)
+        return Batch(self._view(self._normalise(raw)), self._labels[chosen])
+
+    def _view(self, images: torch.Tensor) -> torch.Tensor:
+        """[B, C, H, W], of what :meth:`_normalise` gives."""
+        return images.permute(0, 3, 1, 2) if self._channels_last else images
 
     def _chosen(self, chosen: slice | torch.Tensor) -> torch.Tensor:
         """uint8 [B, H, W, C] on the device."""
@@ -80,6 +90,10 @@ class ImageSamples:
         return self._bytes[rows].to(self._labels.device)
 
     def _normalise(self, images: torch.Tensor) -> torch.Tensor:
-        """Elementwise, so that a batch has the same bits as its part of the whole set."""
+        """[B, H, W, C] from bytes like it, or [B, C, H, W] if batches are not channels_last, contiguous.
+
+        Elementwise, so that a batch has the same bits as its part of the whole set.
+        """
         floats = images.to(torch.float32, memory_format=torch.contiguous_format)
-        return floats.div_(255).sub_(self._mean).div_(self._deviation)
+        floats.div_(255).sub_(self._mean).div_(self._deviation)
+        return floats if self._channels_last else floats.permute(0, 3, 1, 2).contiguous()

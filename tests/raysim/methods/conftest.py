@@ -12,7 +12,7 @@ from raysim.config import RunConfig, build
 from raysim.method import Message, Update
 from raysim.simulation import load_federation
 from raysim.training import Visit
-from raysim.visits import seeded_globals
+from raysim.visits import kept_globals, seed_globals
 from raysim.worker import Worker
 from workloads.parallel import sequential
 
@@ -53,7 +53,8 @@ class Visits:
     def train(self, client: int, message: Message, kept: Any = None, local_epochs: int = 1) -> tuple[Update, Any]:
         model, data = self.worker.model(client), self.worker.data(client)
         visit = self.visit(client, local_epochs)
-        with seeded_globals(visit):
+        with kept_globals():
+            seed_globals(visit)
             result: tuple[Update, Any] = self.method.train(model, data, message, kept, visit)
         return result
 

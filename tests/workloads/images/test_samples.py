@@ -16,8 +16,8 @@ def images(count: int = 21) -> np.ndarray:
     return np.random.default_rng(0).integers(256, size=(count, 8, 6, 3), dtype=np.uint8)
 
 
-def build(count: int = 21, padding: int = 0) -> ImageSamples:
-    return ImageSamples(images(count), np.arange(count), MEAN, DEVIATION, "cpu", padding)
+def build(count: int = 21, padding: int = 0, channels_last: bool = True) -> ImageSamples:
+    return ImageSamples(images(count), np.arange(count), MEAN, DEVIATION, "cpu", padding, channels_last=channels_last)
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -40,6 +40,26 @@ def test_batches_are_float32_channels_last(padding: int) -> None:
             assert batch.y.dtype == torch.int64
             assert batch.x.shape[1:] == (3, 8, 6)
             assert batch.x.is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("whole", [0, samples.WHOLE_SET_BYTES])
+@pytest.mark.parametrize("padding", [0, 1])
+def test_batches_for_models_that_flatten_them_are_contiguous(
+    padding: int, whole: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(samples, "WHOLE_SET_BYTES", whole)
+    for size in (5, 50):
+        flat, usual = (build(padding=padding, channels_last=last).batches(size, seeded()) for last in (False, True))
+        for one, other in zip(flat, usual, strict=True):
+            assert one.x.is_contiguous() and torch.equal(one.x, other.x) and torch.equal(one.y, other.y)
+
+
+def test_a_single_batch_is_not_shuffled_and_not_copied() -> None:
+    data = build()
+    (batch,) = data.batches(21, seeded())
+    assert batch.y.tolist() == list(range(21)) and data._floats is not None
+    assert batch.x.data_ptr() == data._floats.data_ptr()
+    assert len({tuple(next(iter(data.batches(15, seeded(seed)))).y.tolist()) for seed in (1, 2)}) == 2
 
 
 def test_training_order_comes_from_the_generator_alone() -> None:
@@ -95,3 +115,10 @@ def test_augmentation_is_crop_and_flip_before_normalisation() -> None:
 def test_tiny_sets(count: int) -> None:
     assert [len(batch) for batch in build(count, padding=1).batches(5, seeded())] == [1] * count
     assert [len(batch) for batch in build(count).batches(5)] == [1] * count
+
+
+def test_bytes_are_not_kept_beside_the_floats() -> None:
+    data = build()
+    first = [batch.x for batch in data.batches(4)]
+    assert data._bytes.numel() == 0 and len(data) == 21
+    assert all(torch.equal(one, other.x) for one, other in zip(first, data.batches(4), strict=True))

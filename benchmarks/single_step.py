@@ -1,0 +1,89 @@
+"""Milliseconds a client of calls whose clients take a single step, by how many of them are merged into one batch.
+
+    python -m benchmarks.single_step
+    python -m benchmarks.single_step --models mlp --samples 50 --processes 2
+
+FedAvg on synthetic 3x32x32 images, SGD, one batch of all samples of a client, one thread. Every call has all clients,
+from the same model; sizes take turns, each is run once before. With ``--processes`` so many do the same at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import statistics
+import time
+from typing import Any
+
+from raysim import seeds
+from raysim.config import build
+from raysim.packing import Packed, PackedMessage
+from raysim.training import Visit
+from raysim.visits import TrainBlock
+from raysim.worker import Worker, fixed_threads
+
+SIZES = (1, 2, 4, 8, 16, 32)
+TRAINING_SHARE = 0.8
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", default="mlp,cnn", help="comma-separated")
+    parser.add_argument("--samples", default="50,5", help="of each client, comma-separated")
+    parser.add_argument("--clients", type=int, default=32, help="of a call, a multiple of 32")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=7)
+    options = parser.parse_args()
+    print("| model | samples a client | " + " | ".join(map(str, SIZES)) + " |")
+    context = multiprocessing.get_context("spawn")
+    for model in options.models.split(","):
+        for samples in map(int, options.samples.split(",")):
+            barrier, found = context.Barrier(options.processes), context.Queue()
+            arguments = (model, samples, options.clients, options.repeats, barrier, found)
+            processes = [context.Process(target=measure, args=arguments) for _ in range(options.processes)]
+            for process in processes:
+                process.start()
+            rows = [found.get(timeout=600) for _ in processes]
+            for process in processes:
+                process.join()
+            for row in rows:
+                cells = [f"{value:.3g} ({value / row[0]:.2f}x)" for value in row]
+                print(f"| {model} | {samples} | " + " | ".join(cells) + " |", flush=True)
+
+
+def measure(model: str, samples: int, clients: int, repeats: int, barrier: Any, found: Any) -> None:
+    """Put the medians for every size, in order, into the queue."""
+    config = build(
+        [
+            {
+                "method.name": "fedavg",
+                "model.name": model,
+                "workload.name": "synthetic",
+                "workload.train_size": round(samples * clients / TRAINING_SHARE),
+                "workload.test_size": 10,
+                "workload.clients": clients,
+                "workload.min_samples": 1,
+                "training.batch_size": 2 * samples,
+            }
+        ]
+    )
+    with fixed_threads(1):
+        worker = Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose)))
+        everyone = tuple(range(clients))
+        counts = tuple(worker.federation.samples(client) for client in everyone)
+        visit = Visit(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
+        packed = Packed((PackedMessage(0),) * clients, (None,) * clients, ())
+        start = worker.model(0).take_shared()
+        seconds: dict[int, list[float]] = {size: [] for size in SIZES}
+        for _ in range(repeats + 1):
+            for size in SIZES:
+                call = TrainBlock(0, visit, everyone, packed, counts, False, True, False, False, size)
+                barrier.wait()
+                before = time.perf_counter()
+                call.run(worker, (start,))
+                seconds[size].append(time.perf_counter() - before)
+    found.put([1e3 * statistics.median(seconds[size][1:]) / clients for size in SIZES])
+
+
+if __name__ == "__main__":
+    main()

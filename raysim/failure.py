@@ -1,0 +1,15 @@
+"""A visit that gave no usable update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Which client it was, in which stage of its visit, and why."""
+
+    client: int
+    stage: str
+    reason: str
+    traceback: str = ""

@@ -1,0 +1,239 @@
+"""Clients that take a single step of plain federated averaging, as one batch: FedSGD.
+
+A client whose local training is one step of SGD from θ returns Δ_k = −r (∇f_k(θ) + w θ), r the learning rate and w the
+weight decay. A momentum has no effect on a first step. What the server needs of a group of clients is then one
+gradient,
+
+    Σ_k m_k Δ_k = −r (∇ Σ_k m_k f_k(θ) + w θ Σ_k m_k),
+
+that of a single loss over all their samples, instead of a copy of the model, a backward pass and a difference for each:
+0.5 to 0.6 of the time of a small MLP with batches of 50 (docs/profile.md).
+
+Source: McMahan et al. 2017, section 2, "FederatedSGD". The sums agree with those of single visits up to rounding.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from raysim import registry
+from raysim.failure import Failure
+from raysim.method import NOTHING, GlobalModel, Update, Vector
+from raysim.parameters import FlatModel, finite
+from raysim.pool import power_of_two
+from raysim.precision import autocast
+from raysim.together import steps_of
+from raysim.training import Trained, epoch_batches
+from raysim.worker import distinct_tasks
+from workloads.data import batch_bounds
+from workloads.models.classifier import has_batch_norm
+
+if TYPE_CHECKING:
+    from raysim.clock import Marks
+    from raysim.config import RunConfig, Training
+    from raysim.training import Visit
+    from raysim.worker import Worker
+    from workloads.data import Batch, Federation
+
+MERGED_SAMPLES = 512
+"""A batch of merged clients has no more."""
+LEAST_GROUPS = 16
+"""Clients are merged while a round has so many groups of them."""
+MOST_OPERATIONS = 5e7
+"""In the forward pass of a client's batch: a visit of a few milliseconds. What takes longer gains nothing, and its
+clients are better shared among actors than done by one."""
+
+
+def possible(config: RunConfig, federation: Federation, model: FlatModel, keeps: bool) -> bool:
+    """Whether clients that take one step may be merged in this run.
+
+    What clients are sent and do must be FedAvg's, the very functions: what a method of its own does is never guessed.
+    And a sample's gradient must not depend on the others in its batch.
+
+    Args:
+        model: its values are changed.
+        keeps: whether clients keep a state.
+    """
+    training, tasks, method = config.training, distinct_tasks(federation), config.method
+    most = MOST_OPERATIONS / training.batch_size
+    return (
+        config.engine.merge_single_steps
+        and config.engine.vectorise == 0
+        and steps_of(method) is steps_of(registry.method_class("fedavg"))
+        and type(method).message is GlobalModel.message
+        and method.traits.weighted_mean
+        and not keeps
+        and training.optimizer == "sgd"
+        and len(tasks) == 1
+        and tasks[0].kind == "array"
+        and group_size(training, 1, federation.clients) > 1
+        and 2 * model.parameters.numel() <= most  # every one is used, as a rule: large models are not tried out
+        and takes_samples_alone(model, tasks[0].input_shape)
+        and operations(model, tasks[0].input_shape) <= most
+    )
+
+
+def takes_samples_alone(model: FlatModel, input_shape: tuple[int, ...]) -> bool:
+    """Whether a batch's outputs and gradients in training are those of its parts: no BatchNorm, no dropout, no memory.
+
+    It is tried out, with other values in the model, as nobody can know a user's own module by its parts.
+    """
+    if has_batch_norm(model.module):
+        return False
+    generator = torch.Generator().manual_seed(0)
+    for entry in model.entries:
+        values = model.buffer[entry.start : entry.stop]
+        values.add_(0.05 * torch.randn(values.shape, generator=generator).to(model.device))
+    inputs = torch.randn(8, *input_shape, generator=generator).to(model.device)
+    before = [tensor.clone() for tensor in model.module.buffers()]
+    model.module.train()
+    found = []
+    with torch.random.fork_rng():
+        stream = torch.get_rng_state()
+        for parts in ([inputs], [inputs[:3], inputs[3:]]):
+            with model.loose_gradients(lambda name: True) as parameters:
+                outputs = []
+                try:
+                    for part in parts:
+                        outputs.append(model.module(part))
+                        outputs[-1].square().sum().backward()
+                except Exception:  # of the user's module, which may want other inputs
+                    return False
+                gradients = [parameter.grad for parameter in parameters if parameter.grad is not None]
+                found.append([torch.cat(outputs).detach(), *gradients])
+        drew = not torch.equal(stream, torch.get_rng_state())
+    if drew or not all(map(torch.equal, before, model.module.buffers())):
+        return False
+    return all(
+        float((whole - of_parts).abs().max()) <= 1e-4 * float(whole.abs().max())
+        for whole, of_parts in zip(*found, strict=True)
+    )
+
+
+def operations(model: FlatModel, input_shape: tuple[int, ...]) -> float:
+    """About how many additions and multiplications the forward pass of a sample takes: of every tensor of weights
+    [outputs, ...] two for each of its numbers at each place of the output."""
+    counted = [0.0]
+
+    def count(module: torch.nn.Module, inputs: object, output: object) -> None:
+        if isinstance(output, torch.Tensor):
+            for weights in module.parameters(recurse=False):
+                counted[0] += 2 * weights.numel() * output.numel() / len(weights)
+
+    hooks = [module.register_forward_hook(count) for module in model.module.modules()]
+    with torch.no_grad():
+        model.module(torch.zeros(2, *input_shape, device=model.device))
+    for hook in hooks:
+        hook.remove()
+    return counted[0] / 2
+
+
+def group_size(training: Training, local_epochs: int, participants: int) -> int:
+    """How many neighbouring clients of a round are merged, as far as they take one step; a power of two, 1: none."""
+    if local_epochs > 1 or training.steps_per_epoch > 1:
+        return 1
+    largest = max(training.batch_size, 2) + 1  # a sample that is left over joins the batch before it
+    return power_of_two(min(MERGED_SAMPLES // largest, participants // LEAST_GROUPS))
+
+
+def worth_it(training: Training, samples: Sequence[int], size: int) -> bool:
+    """Whether at least half of the groups of neighbours, of participants with so many samples, take one step each."""
+    groups = [samples[start : start + size] for start in range(0, len(samples), size)]
+    return 2 * sum(take_one_step(training, group) for group in groups) >= len(groups)
+
+
+def take_one_step(training: Training, samples: Sequence[int]) -> bool:
+    """Whether a local epoch is one step for clients with so many samples each."""
+    if training.steps_per_epoch:
+        return training.steps_per_epoch == 1 and min(samples) > 0
+    return all(len(batch_bounds(count, training.batch_size, training=True)) == 1 for count in samples)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a group of clients gave."""
+
+    updates: tuple[Update, ...]
+    """Their metrics."""
+    total: Vector
+    """Σ_k m_k Δ_k [d]."""
+    seconds: float
+
+
+def visit_merged(
+    worker: Worker,
+    visits: Sequence[Visit],
+    samples: Sequence[int],
+    parameters: Vector | None,
+    marks: Marks,
+) -> Merged | Failure | None:
+    """The single steps of a few clients.
+
+    Args:
+        parameters: where they start, the shared entries [d]; None if that is in the model since the merged step before,
+            which leaves it as it was.
+
+    Returns:
+        None if a value is not finite or a client has more batches, a Failure if anything was raised: the clients are
+        then to be visited one after another, which also tells which it was.
+    """
+    started, client, stage = time.perf_counter(), visits[0].client, "model"
+    try:
+        model = worker.built(client)
+        if parameters is not None:
+            model.reset()
+            model.load_shared(parameters)
+        batches: list[Batch] = []
+        stage = "data"
+        for visit in visits:
+            client = visit.client
+            marks("load", client)
+            epoch = epoch_batches(worker.data(client).train, visit, visit.generator("shuffle"))
+            batches += itertools.islice(epoch, 1)
+        if not visits[0].training.steps_per_epoch and [*map(len, batches)] != [*samples]:
+            return None  # samples of a kind that makes more batches of them
+        marks("train")
+        client, stage = visits[0].client, "train merged"
+        total, losses = _sum_and_losses(model, batches, visits[0], samples)
+    except torch.OutOfMemoryError:
+        raise  # the GPU's, not a client's
+    except Exception as error:
+        return Failure(client, stage, f"{type(error).__name__}: {error}", traceback.format_exc())
+    if not (np.isfinite(losses).all() and finite(torch.from_numpy(total))):
+        return None
+    updates = tuple(Update(NOTHING, Trained(1, loss).metrics()) for loss in losses.tolist())
+    return Merged(updates, total, time.perf_counter() - started)
+
+
+def _sum_and_losses(
+    model: FlatModel, batches: Sequence[Batch], visit: Visit, samples: Sequence[int]
+) -> tuple[Vector, NDArray[np.float64]]:
+    """Σ_k m_k Δ_k [d] and every client's mean loss [n]."""
+    sizes = [len(batch) for batch in batches]
+    inputs, labels = torch.cat([batch.x for batch in batches]), torch.cat([batch.y for batch in batches])
+    module, training = model.module.train(), visit.training
+    with model.loose_gradients(lambda name: True):
+        with autocast(training.precision, model.device):
+            each = torch.nn.functional.cross_entropy(module(inputs), labels, reduction="none")
+        if sizes == list(samples):
+            value = each.sum()  # m_k times a mean over as many
+        else:
+            factors = np.repeat(np.divide(samples, sizes, dtype=np.float32), sizes)
+            value = each @ torch.from_numpy(factors).to(model.device)
+        value.backward()  # type: ignore[no-untyped-call]
+        total = model.scaled_loose_gradient(-visit.learning_rate)
+    if training.weight_decay:
+        factor = -visit.learning_rate * training.weight_decay * sum(samples)
+        total[: model.shared_parameter_count].add_(model.shared_parameters, alpha=factor)
+    starts = np.cumsum([0, *sizes[:-1]])
+    losses = np.add.reduceat(each.detach().double().cpu().numpy(), starts) / sizes
+    return total.cpu().numpy(), losses

@@ -1,0 +1,105 @@
+"""Small runs of every method, and actors that one run after another is lent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import ray
+
+from actors.parallel import RayParallel
+from actors.placement import Starter, place
+from actors.pool import RayPool
+from raysim.config import RunConfig
+from raysim.observer import Observer
+from raysim.simulation import drive, prepare, run
+from tests.fingerprint import fingerprint
+from workloads.data import Federation
+
+MakeConfig = Callable[..., RunConfig]
+METHODS: dict[str, dict[str, Any]] = {
+    "fedavg": {"method__name": "fedavg"},
+    # Sampling, late joiners, random intervals and NeuNet's memory of the last round, all at once.
+    "fedrad": {
+        "method__name": "fedrad",
+        "schedule__sampling_rate": 0.7,
+        "schedule__joins": (2, 2, 2),
+        "schedule__join_every": 2,
+    },
+    # State that stays with clients between their visits.
+    "local": {"method__name": "local", "schedule__sampling_rate": 0.5},
+}
+GRAPHS = {
+    "workload__name": "toy-graphs",
+    "workload__clients": 4,
+    "workload__graphs_per_client": 60,
+    "training__batch_size": 8,
+    "schedule__rounds": 3,
+}
+IMAGES = {"schedule__rounds": 3, "model__name": "mlp", "schedule__local_epochs": 20}
+# Every other method in one run each, with all that could disturb it at once: three actors, of which one is killed.
+OTHERS: dict[str, dict[str, Any]] = {
+    "fedprox": IMAGES,
+    "centralized": IMAGES,
+    "fedld": IMAGES,
+    "fedgh": IMAGES,
+    "fedpac": IMAGES,
+    "fedbn": {**IMAGES, "model__name": "mobilenet", "model__width": 0.1, "schedule__local_epochs": 1},
+    # Clients of different width and class count, and their spectra computed by remote tasks.
+    "fedssp": {**GRAPHS, "model__hidden": 16},
+    "gcfl": {**GRAPHS, "method__quiet_rounds": 1, "method__small_mean": 1e9, "method__large_update": 0.0},
+    "fgssl": GRAPHS,
+    "fedstar": GRAPHS,
+    "fedsage": GRAPHS,
+    "apple": {**GRAPHS, "model__name": "gin"},
+    "fedcp": {**GRAPHS, "model__name": "gin"},
+}
+
+
+def options(method: str) -> dict[str, Any]:
+    return METHODS.get(method) or {"method__name": method, **OTHERS[method]}
+
+
+def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
+    config = make_config(f"{method}-inline", engine__backend="inline", **options(method))
+    return fingerprint(run(config).folder)
+
+
+class Lender:
+    """Client actors that are there: starting them, and a driver, would take far longer than such a run.
+
+    Each is given the run's settings and data by ``prepare``, as a new one would be. One that dies is replaced.
+    """
+
+    def __init__(self) -> None:
+        self._actors: list[Any] = []
+
+    def run(self, config: RunConfig, observer: Observer, actors: int) -> dict[str, Any]:
+        """A run on so many of them that is driven by this process."""
+        engine = replace(config.engine, actors=actors, cpus_per_client=0.5)  # the rest is for tasks before the rounds
+        config = replace(config, engine=engine)
+        lender = self
+
+        class Lent(RayPool):
+            def close(self) -> None:
+                for slot in self._slots:
+                    if slot.up and not slot.jobs:
+                        lender._actors.append(slot.actor)
+                        slot.actor = None
+                super().close()
+
+        def pool(federation: Federation, useful: int) -> RayPool:
+            placement = place(config, [dict(ray.cluster_resources())], useful)  # type: ignore[no-untyped-call]
+            assert placement.actors == actors
+            given, self._actors = self._actors[:actors], self._actors[actors:]
+            return Lent(config, federation, placement, useful, Starter(config), given)
+
+        folder = prepare(config)
+        (folder / "partition.png").touch()  # a process more, and not what is looked at here
+        assert drive(config, folder, pool, observer, lambda: False, RayParallel()) == "finished"
+        return fingerprint(folder)
+
+    def close(self) -> None:
+        for actor in self._actors:
+            ray.kill(actor)

@@ -1,0 +1,82 @@
+"""The result of every method is a function of its config: in this process = on any number of actors = with one killed.
+
+All on actors that are lent; runs with a driver of their own are in test_equality.py.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raysim.observer import Silent
+from raysim.simulation import run
+from tests.actors.runs import METHODS, OTHERS, Lender, MakeConfig, options, undisturbed
+from tests.fingerprint import fingerprint
+
+sys.path.insert(0, str(Path(__file__).parent))
+from conftest import Killer
+
+
+@pytest.fixture(scope="module")
+def lender(ray_session: None) -> Iterator[Lender]:
+    lender = Lender()
+    yield lender
+    lender.close()
+
+
+@pytest.mark.parametrize("method", OTHERS)
+def test_on_three_actors_of_which_one_is_killed(lender: Lender, make_config: MakeConfig, method: str) -> None:
+    expected = undisturbed(make_config, method)
+    killer = Killer("ray::train[round", round=2)
+    assert lender.run(make_config(f"{method}-killed", **options(method)), killer, actors=3) == expected
+    assert killer.killed
+    assert any(" died during round" in note for note in killer.notes)
+
+
+def test_every_method_is_among_these() -> None:
+    from raysim.registry import known
+
+    assert set(METHODS) | set(OTHERS) == set(known("method"))
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_any_number_of_actors_gives_the_same_bits(lender: Lender, make_config: MakeConfig, method: str) -> None:
+    expected = undisturbed(make_config, method)
+    for actors in (1, 3):
+        assert lender.run(make_config(f"{method}-{actors}", **options(method)), Silent(), actors) == expected
+
+
+TOGETHER: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "batched": (
+        {"method__name": "fedprox", "schedule__rounds": 3, "model__name": "mlp", "engine__vectorise": 2},
+        {"engine__vectorise": 0},
+    ),
+    "merged": (
+        {
+            "workload__clients": 70,
+            "workload__min_samples": 2,
+            "workload__limit": 1400,
+            "schedule__rounds": 2,
+            "schedule__local_epochs": 1,
+            "model__name": "mlp",
+            "evaluation__client_limit": 1,
+        },
+        {"engine__merge_single_steps": False},
+    ),
+}
+
+
+@pytest.mark.parametrize("form", TOGETHER)
+def test_clients_that_train_together_give_the_same_bits_on_any_number_of_actors(
+    lender: Lender, make_config: MakeConfig, form: str
+) -> None:
+    options, off = TOGETHER[form]
+    alone = fingerprint(run(make_config("alone", engine__backend="inline", **options | off)).folder)
+    expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
+    assert expected != alone  # it is another program, whose last bits differ
+    for actors in (1, 3):
+        assert lender.run(make_config(f"on-{actors}", **options), Silent(), actors) == expected
