@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from actors import reaching
 from actors.shipping import modules
+from actors.starting import patiently
 from raysim.errors import PlacementError
 from raysim.outcome import Outcome
 
@@ -35,9 +36,6 @@ QUICK_START = {
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """At 0, all ports of a Ray that is started here are open on 127.0.0.1 only: on Linux too, despite its name. Ray reads
 it when it is imported: who did so before gets a Ray that listens elsewhere too, though only to those with the token."""
-SLOW_START = "timed out during startup"
-"""In Ray's error when its raylet gave itself up because its agent took longer than 15 s to start, as on a machine that
-is busy with other things (ray-project/ray#65983). It is tried once more."""
 HEAD = "node:__internal_head__"
 """A resource that every cluster's head has, and only that."""
 
@@ -76,12 +74,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
         reaching.check(address)
     options |= {"log_to_driver": verbose, "logging_level": logging.INFO if verbose else logging.ERROR}
     try:
-        try:
-            context = ray.init(address=engine.address, **options)
-        except Exception as error:
-            if not local or SLOW_START not in str(error):
-                raise
-            context = ray.init(address=engine.address, **options)
+        context = patiently(lambda: ray.init(address=engine.address, **options))
     except Exception as error:
         what = "Ray could not start on this machine" if local else f"no Ray cluster answers at {engine.address}"
         hint = "start one (`ray start --head`), or leave --engine.address out to use this machine"

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from actors.starting import patiently
+
 # Before Ray or torch is imported anywhere: no more threads than a test says, no usage statistics, and Ray's workers at
 # the priority of the test that waits for them (by default they yield to everything else on a shared machine).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -28,4 +30,5 @@ def start_ray_session() -> None:
     """What ``ray_session`` starts; also for a module that needs a cluster of its own in between."""
     import ray
 
-    ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
+    options = {"num_cpus": 3, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
+    patiently(lambda: ray.init("local", **options))

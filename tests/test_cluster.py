@@ -82,6 +82,7 @@ def test_the_head_does_no_client_work_and_nothing_is_open_to_the_world(name: str
     (start,) = [line for line in config["head_start_ray_commands"] if "ray start" in line]
     no_cores = config.get("available_node_types", {}).get("head", {}).get("resources") == {"CPU": 0}
     assert no_cores or "--num-cpus=0" in start
+    assert " GRPC_ENABLE_FORK_SUPPORT=0 ray start" in start  # else a server that it forks for ray:// may die at once
     assert "--dashboard-host=127.0.0.1" in start and "--autoscaling-config" in start
     for line in [start, *config["worker_start_ray_commands"]]:
         assert "ray start" not in line or "RAY_AUTH_MODE=token" in line

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +19,7 @@ from ray.cluster_utils import Cluster
 from actors import placement
 from actors.client import Client
 from actors.early import EarlyActors
+from actors.starting import patiently
 from raysim.config import RunConfig, build
 from raysim.errors import PlacementError
 from raysim.pool import Job
@@ -66,8 +68,9 @@ def without_torchs_consent() -> str:
 def main() -> None:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
     placement.ClientActor = ray.remote(Counted)  # type: ignore[misc,assignment]
-    cluster = Cluster(initialize_head=True, head_node_args={"num_cpus": 1, "include_dashboard": False})
-    nodes = [cluster.add_node(num_cpus=1, num_gpus=gpus) for gpus in (2, 1)]
+    head = {"num_cpus": 1, "include_dashboard": False}
+    cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
+    nodes = [patiently(partial(cluster.add_node, num_cpus=1, num_gpus=gpus)) for gpus in (2, 1)]
     cluster.wait_for_nodes()
     ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
     try:

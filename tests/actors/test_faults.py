@@ -20,6 +20,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
+from actors.starting import patiently
 from raysim.config import RunConfig
 from raysim.observer import Silent
 from raysim.simulation import run
@@ -46,11 +47,11 @@ class Machines:
 
     def __init__(self) -> None:
         head = {"num_cpus": 0, "include_dashboard": False, "_system_config": QUICK_DEATH}
-        self.cluster = Cluster(initialize_head=True, head_node_args=head)
+        self.cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
         self.workers: list[Any] = []
 
     def add(self) -> None:
-        self.workers.append(self.cluster.add_node(num_cpus=1))
+        self.workers.append(patiently(lambda: self.cluster.add_node(num_cpus=1)))
 
     def kill(self, worker: int = -1) -> None:
         """As a machine whose power fails."""

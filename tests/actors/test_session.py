@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from actors import reaching, session
+from actors import reaching, session, starting
 from raysim.config import default_config
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
@@ -121,9 +121,15 @@ SLOW = "The current node timed out during startup. This could happen because som
 
 @pytest.mark.parametrize(
     ("errors", "address", "tries"),
-    [([SLOW], "local", 2), ([SLOW, SLOW], "local", 2), (["no port is free"], "local", 1), ([SLOW], "127.0.0.1:1", 1)],
+    [
+        ([SLOW], "local", 2),
+        ([SLOW, SLOW, SLOW], "local", 3),
+        (["no port is free"], "local", 1),
+        (["Starting Ray client server failed. See ray_client_server_23000.err"] * 2, "ray://127.0.0.1:1", 3),
+        (["Could not connect"], "ray://127.0.0.1:1", 1),
+    ],
 )
-def test_a_ray_that_started_too_slowly_is_started_once_more(
+def test_a_ray_that_fails_in_passing_is_tried_again(
     monkeypatch: pytest.MonkeyPatch, errors: list[str], address: str, tries: int
 ) -> None:
     import ray
@@ -139,10 +145,11 @@ def test_a_ray_that_started_too_slowly_is_started_once_more(
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
     monkeypatch.setattr(reaching, "check", lambda address: None)
+    monkeypatch.setattr(starting, "PAUSE", 0.0)
     fails = len(errors) == tries
     if fails:
         with pytest.raises(PlacementError, match=errors[-1][:20]):
             session.start_ray(Engine(address=address))
     else:
-        assert session.start_ray(Engine(address=address)) == (True, "")
+        assert session.start_ray(Engine(address=address)) == (address == "local", "")
     assert tried == [address] * tries

@@ -18,6 +18,7 @@ import sys
 from pathlib import Path
 import ray, yaml
 from ray.cluster_utils import Cluster
+from actors.starting import patiently
 from raysim.config import from_dict
 from raysim.observer import Silent
 from raysim.simulation import run
@@ -28,9 +29,10 @@ class Watch(Silent):
         print("spilled", spilled, flush=True)
 
 small = dict(object_store_memory=80 << 20, object_spilling_directory=sys.argv[1])
-cluster = Cluster(initialize_head=True, head_node_args=dict(num_cpus=0, include_dashboard=False, **small))
+head = dict(num_cpus=0, include_dashboard=False, **small)
+cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
 for _ in range(2):
-    cluster.add_node(num_cpus=1, **small)
+    patiently(lambda: cluster.add_node(num_cpus=1, **small))
 ray.init(address=cluster.address, log_to_driver=False)
 for path in sys.argv[2:]:
     run(from_dict(yaml.safe_load(Path(path).read_text())), observer=Watch())
