@@ -24,6 +24,8 @@ from raysim.worker import Worker, fixed_threads
 
 SIZES = (1, 2, 4, 8, 16, 32)
 TRAINING_SHARE = 0.8
+_shared: dict[str, Any] = {}
+"""In a process that measures: the barrier of all of them."""
 
 
 def main() -> None:
@@ -38,21 +40,21 @@ def main() -> None:
     context = multiprocessing.get_context("spawn")
     for model in options.models.split(","):
         for samples in map(int, options.samples.split(",")):
-            barrier, found = context.Barrier(options.processes), context.Queue()
-            arguments = (model, samples, options.clients, options.repeats, barrier, found)
-            processes = [context.Process(target=measure, args=arguments) for _ in range(options.processes)]
-            for process in processes:
-                process.start()
-            rows = [found.get(timeout=600) for _ in processes]
-            for process in processes:
-                process.join()
+            barrier = context.Barrier(options.processes)
+            with context.Pool(options.processes, _share, (barrier,)) as pool:
+                arguments = (model, samples, options.clients, options.repeats)
+                rows = pool.starmap(measure, [arguments] * options.processes, chunksize=1)
             for row in rows:
                 cells = [f"{value:.3g} ({value / row[0]:.2f}x)" for value in row]
                 print(f"| {model} | {samples} | " + " | ".join(cells) + " |", flush=True)
 
 
-def measure(model: str, samples: int, clients: int, repeats: int, barrier: Any, found: Any) -> None:
-    """Put the medians for every size, in order, into the queue."""
+def _share(barrier: Any) -> None:
+    _shared["barrier"] = barrier
+
+
+def measure(model: str, samples: int, clients: int, repeats: int) -> list[float]:
+    """The medians for every size, in order."""
     config = build(
         [
             {
@@ -62,8 +64,9 @@ def measure(model: str, samples: int, clients: int, repeats: int, barrier: Any, 
                 "workload.train_size": round(samples * clients / TRAINING_SHARE),
                 "workload.test_size": 10,
                 "workload.clients": clients,
+                "workload.partition": "iid",
                 "workload.min_samples": 1,
-                "training.batch_size": 2 * samples,
+                "training.batch_size": samples,
             }
         ]
     )
@@ -78,11 +81,11 @@ def measure(model: str, samples: int, clients: int, repeats: int, barrier: Any, 
         for _ in range(repeats + 1):
             for size in SIZES:
                 call = TrainBlock(0, visit, everyone, packed, counts, False, True, False, False, size)
-                barrier.wait()
+                _shared["barrier"].wait(60)
                 before = time.perf_counter()
                 call.run(worker, (start,))
                 seconds[size].append(time.perf_counter() - before)
-    found.put([1e3 * statistics.median(seconds[size][1:]) / clients for size in SIZES])
+    return [1e3 * statistics.median(seconds[size][1:]) / clients for size in SIZES]
 
 
 if __name__ == "__main__":

@@ -38,7 +38,7 @@ GRAPHS = {
     "schedule__rounds": 3,
 }
 IMAGES = {"schedule__rounds": 3, "model__name": "mlp", "schedule__local_epochs": 20}
-# Every other method in one run each, with all that could disturb it at once: three actors, of which one is killed.
+# Every other method, in one run each.
 OTHERS: dict[str, dict[str, Any]] = {
     "fedprox": IMAGES,
     "centralized": IMAGES,

@@ -28,7 +28,7 @@ def lender(ray_session: None) -> Iterator[Lender]:
     lender.close()
 
 
-@pytest.mark.parametrize("method", OTHERS)
+@pytest.mark.parametrize("method", [*METHODS, *OTHERS])
 def test_on_three_actors_of_which_one_is_killed(lender: Lender, make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)
     killer = Killer("ray::train[round", round=2)
@@ -46,7 +46,7 @@ def test_every_method_is_among_these() -> None:
 @pytest.mark.parametrize("method", METHODS)
 def test_any_number_of_actors_gives_the_same_bits(lender: Lender, make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)
-    for actors in (1, 3):
+    for actors in (1, 2):
         assert lender.run(make_config(f"{method}-{actors}", **options(method)), Silent(), actors) == expected
 
 
