@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
 from typing import TypeVar
 
 Started = TypeVar("Started")
@@ -22,11 +26,30 @@ PAUSE = 2.0
 
 def patiently(start: Callable[[], Started]) -> Started:
     """What ``start`` gives, called again where it fails with one of Ray's passing errors."""
+    before = _children_of_ray()
     for _ in range(TRIES - 1):
         try:
             return start()
         except Exception as error:
             if not any(part in str(error) for part in PASSING):
                 raise
+        for process in _children_of_ray() - before:  # Ray leaves its control store and its dashboard behind
+            with suppress(ProcessLookupError):
+                os.kill(process, signal.SIGTERM)
         time.sleep(PAUSE)
     return start()
+
+
+def _children_of_ray() -> set[int]:
+    """This process's children that run a program of Ray's; none where there is no /proc."""
+    import ray
+
+    home, found = str(Path(ray.__file__).parent), set()
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            if parent == os.getpid() and home in (entry / "cmdline").read_bytes().decode(errors="replace"):
+                found.add(int(entry.name))
+        except OSError:  # it has ended meanwhile
+            continue
+    return found

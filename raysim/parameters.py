@@ -239,7 +239,7 @@ def laid_out(flat: torch.Tensor, shape: tuple[int, ...]) -> torch.Tensor:
     """
     leading = flat.shape[:-1]
     if len(shape) != 4:
-        return flat.view(*leading, *shape)
+        return flat.view((*leading, *shape))
     outputs, inputs, height, width = shape
     return flat.view(*leading, outputs, height, width, inputs).movedim(-1, -3)
 

@@ -22,7 +22,7 @@ Result = TypeVar("Result")
 SHARED = 16
 """Neighbours share remote calls once every slot has so many clients, as long as nobody knows how long visits take."""
 CALL_SECONDS = 0.02
-"""Calls shorter than this would cost more than they help slots to end together: each takes 8 ms of processor time in
+"""Calls shorter than this would cost more than they help slots to end together: each takes 10 ms of processor time in
 all, half of it in the driver and the raylet (docs/profile.md)."""
 
 RESULT_BYTES = 32 << 20

@@ -80,6 +80,8 @@ class Rounds:
         kept = worker.first_state(0)
         size = tree.nbytes(kept)
         merges = min(self.intervals) == 1 and single_step.possible(config, federation, model, kept is not None)
+        if merges:
+            folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
         model.reset()
         self.collector = Collector(
             config, federation, pool, folder, observer, stopping, kept is not None, size, merges, recorder

@@ -95,7 +95,7 @@ class Evaluation:
     decompose_every: int = field(
         default=0,
         metadata={
-            "help": "rounds between two loss decompositions, n² evaluations each; 0: never",
+            "help": "rounds between two loss decompositions, n² evaluations each, without merged steps; 0: never",
             "low": 0,
             "source": "FedLD, Eq. 2",
         },

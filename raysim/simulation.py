@@ -168,8 +168,8 @@ def drive(
         useful = max(1, round(config.schedule.sampling_rate * federation.clients))
         stack.enter_context(fixed_threads(config.engine.threads))
         pool = make_pool(federation, useful)
-        federation = pool.federation
         try:
+            federation = pool.federation
             resolved = precision.resolve(config, pool, path, observer.note)
             # Beside the rounds, as loading the plotting library takes longer than many a round; but not before the
             # first visits have come back, as until then every core is at work on their start.

@@ -150,11 +150,12 @@ class TrainBlock:
 
 
 def _with_failure(failure: Failure, each: list[OneVisit], clients: Sequence[int]) -> list[OneVisit]:
-    """The single visits after a merged step that raised: what did so only once may not pass unseen, because then the
-    results would depend on it."""
-    if not any(isinstance(update, Failure) for update, _, _ in each):
-        place = clients.index(failure.client)
-        each[place] = (failure, *each[place][1:])
+    """The single visits after a merged step that raised: what did so only once, or only there, may not pass unseen,
+    because then the results would depend on it."""
+    place = clients.index(failure.client)
+    if not isinstance(each[place][0], Failure):
+        reason = f"{failure.reason}; not so by itself, as all are visited with --engine.merge_single_steps false"
+        each[place] = (replace(failure, reason=reason), *each[place][1:])
     return each
 
 

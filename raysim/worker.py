@@ -134,7 +134,7 @@ class Worker:
         """The client's samples, cached."""
         cached = self._data.pop(client, None)
         if cached is None:
-            data = self.federation.client(client, self.device, self.built(client).channels_last)
+            data = self.federation.client(client, self.device, channels_last=self.built(client).channels_last)
             cached = _Cached(data, 4 * data.samples * math.prod(self.federation.task(client).input_shape))
             self._cached_bytes += cached.size
             while self._data and self._cached_bytes > self._room_beside(next(iter(self._data.values()))):

@@ -80,3 +80,13 @@ def test_clients_that_train_together_give_the_same_bits_on_any_number_of_actors(
     assert expected != alone  # it is another program, whose last bits differ
     for actors in (1, 3):
         assert lender.run(make_config(f"on-{actors}", **options), Silent(), actors) == expected
+
+
+def test_merged_single_steps_of_which_an_actor_is_killed(lender: Lender, make_config: MakeConfig) -> None:
+    # Longer visits and more rounds than above, for the hand that kills meets a call of merged clients at work.
+    options = TOGETHER["merged"][0] | {"model__hidden": 4096, "schedule__rounds": 8}
+    expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
+    killer = Killer("ray::train[round", round=2)
+    assert lender.run(make_config("killed", **options), killer, actors=3) == expected
+    assert killer.killed
+    assert any(" died during round" in note for note in killer.notes)

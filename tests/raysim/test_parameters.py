@@ -147,3 +147,23 @@ def test_the_scaled_gradient_is_laid_out_like_what_travels() -> None:
     (weight,) = (entry for entry in model.entries if entry.name == "unused.weight")
     start = model.parameters.numel() - count
     assert float(found[weight.start - start : weight.stop - start].abs().max()) == 0
+
+
+def test_a_parameter_may_be_a_single_number_or_empty() -> None:
+    class Temperature(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.value, self.none = torch.nn.Parameter(torch.tensor(2.0)), torch.nn.Parameter(torch.zeros(0, 3))
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x * self.value
+
+    model = FlatModel(torch.nn.Sequential(torch.nn.Linear(3, 4), Temperature()), {"1.value", "1.none"})
+    assert model.shared.tolist() == [2.0] and model.shared_parameter_count == 1
+    model.gradient.zero_()
+    values = model.module[0](torch.ones(1, 3))  # type: ignore[index]
+    expected = -0.5 * float(values.detach().sum())
+    model.module[1](values).sum().backward()  # type: ignore[index]
+    before = model.take_shared()
+    torch.optim.SGD(model.select(lambda name: True), 0.5).step()
+    assert model.change_from(before).tolist() == pytest.approx([expected])
