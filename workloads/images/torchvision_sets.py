@@ -77,9 +77,9 @@ class Cifar10(TorchvisionOptions):
     )
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from torchvision.datasets import CIFAR10
+        from workloads.light_torchvision import datasets
 
-        return CIFAR10(root, train=train, download=download)
+        return datasets.CIFAR10(root, train=train, download=download)
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ class Mnist(TorchvisionOptions):
     class_names: ClassVar[tuple[str, ...]] = tuple("0123456789")
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from torchvision.datasets import MNIST
+        from workloads.light_torchvision import datasets
 
-        return MNIST(root, train=train, download=download)
+        return datasets.MNIST(root, train=train, download=download)
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,6 @@ class FashionMnist(TorchvisionOptions):
     )  # fmt: skip
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from torchvision.datasets import FashionMNIST
+        from workloads.light_torchvision import datasets
 
-        return FashionMNIST(root, train=train, download=download)
+        return datasets.FashionMNIST(root, train=train, download=download)

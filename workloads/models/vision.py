@@ -7,8 +7,8 @@ names (`body.` before torchvision's) are torchvision's own.
 from __future__ import annotations
 
 from torch import nn
-from torchvision import models
 
+from workloads.light_torchvision import models
 from workloads.models.classifier import Classifier
 
 # MobileNetV2's blocks (expansion, channels, repeats, stride) with stride 1 instead of 2 in the second.
