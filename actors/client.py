@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -49,7 +50,7 @@ class Client:
         self._seat = Seat(slot, node, os.getpid(), "cpu")
 
     def prepare(self, config: Any, federation: Any) -> str:
-        """Make the worker; Ray's name of the node it is on.
+        """Make the worker, and its model while the driver makes its own; Ray's name of the node it is on.
 
         Args:
             config: the run's settings.
@@ -58,6 +59,8 @@ class Client:
         from raysim.worker import Worker
 
         self._worker = Worker(config, federation, self._device(config))
+        with suppress(Exception):  # the driver says it better: it fails in the same way
+            self._worker.built(0)
         if config.engine.gpus_per_client:
             self._seat = replace(self._seat, device=f"cuda:{ray.get_gpu_ids()[0]}")
         node: str = ray.get_runtime_context().get_node_id()
