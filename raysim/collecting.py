@@ -25,6 +25,7 @@ from raysim.training import Visit
 from raysim.visits import TrainBlock, TrainedBlock
 
 if TYPE_CHECKING:
+    from raysim.cohort import Cohort
     from raysim.config import RunConfig
     from raysim.observer import Observer
     from raysim.pool import Pool
@@ -47,6 +48,7 @@ class RoundPlan:
     learning_rate: float
     clients: tuple[int, ...]
     """The participants, ascending."""
+    cohort: Cohort
     evaluates: bool
     decomposes: bool
 
@@ -224,6 +226,7 @@ class Collector:
             plan.learning_rate,
             config.training,
             evaluation_batch=config.evaluation.batch_size,
+            cohort=plan.cohort,
         )
         counts = tuple(samples[client] for client in block)
         summed = config.method.traits.weighted_mean

@@ -9,6 +9,10 @@ repeated anywhere with the same bits.
 A method may add modules to the user's model, by an optional function ``extend`` (raysim/extension.py). It may yield its
 local training instead of calling it, so that many clients can be trained together (raysim/together.py).
 
+Both halves are told how many clients the round samples and of how many, and how many samples these have
+(``visit.cohort``, ``context.cohort``: raysim/cohort.py), since |S|/N and p_i differ from 1 and m_i/m of the cohort
+wherever clients are sampled or join late.
+
 The least there is to a method, federated averaging, is ``raysim/methods/fedavg.py``; a new one starts as a copy of it.
 """
 
@@ -23,6 +27,7 @@ from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
 from raysim import tree
+from raysim.cohort import UNKNOWN, Cohort
 
 if TYPE_CHECKING:
     import torch
@@ -122,6 +127,8 @@ class Context:
     """The clients' learning rate in this round."""
     shared_parameter_count: int
     """The first so many entries of a shared vector are parameters, the rest are buffers (see parameters.py)."""
+    cohort: Cohort = UNKNOWN
+    """Numbers of clients and samples, the same that every client task of the round was given."""
     client_columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
     round_columns: dict[str, float] = field(default_factory=dict)
 

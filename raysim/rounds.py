@@ -15,6 +15,7 @@ import numpy as np
 
 from aggregators.means import sample_weights
 from raysim import schedule, seeds, single_step, tree
+from raysim.cohort import cohort_of
 from raysim.collecting import Collected, Collector, RoundPlan
 from raysim.decomposition import decompose_round
 from raysim.errors import ConfigError, DiskFullError, RaysimError, code_error
@@ -119,20 +120,17 @@ class Rounds:
 
     def _plan(self, number: int) -> RoundPlan:
         config = self.config
-        clients = schedule.participants(
-            self.state.epochs,
-            self.federation.clients,
-            config.schedule.sampling_rate,
-            self.joins,
-            config.schedule.join_every,
-            seeds.numpy_generator(config.seed, "participants", number),
-        )
+        options, existing = config.schedule, self.federation.clients
+        present = schedule.joined(self.state.epochs, existing, self.joins, options.join_every)
+        generator = seeds.numpy_generator(config.seed, "participants", number)
+        clients = schedule.participants(present, options.sampling_rate, generator).tolist()
         every = config.evaluation.decompose_every
         return RoundPlan(
             number,
             self.intervals[number - 1],
             config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
-            tuple(clients.tolist()),
+            tuple(clients),
+            cohort_of(self.federation, clients, present),
             evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
             decomposes=every > 0 and number % every == 0,
         )
@@ -147,7 +145,7 @@ class Rounds:
             collected = self.collector.collect(plan, messages, self.state.kept)
         trained = time.perf_counter()
         context = Context(
-            self.config.seed, number, len(self.intervals), plan.learning_rate, self.shared_parameter_count
+            self.config.seed, number, len(self.intervals), plan.learning_rate, self.shared_parameter_count, plan.cohort
         )
         with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
             server = self.method.aggregate(self.state.server, collected.updates, context)

@@ -56,37 +56,38 @@ def planned_intervals(config: RunConfig) -> list[int]:
     return communication_intervals(options.rounds * options.local_epochs, options.local_epochs, random, generator)
 
 
-def participants(
-    epochs_before: int,
-    clients: int,
-    sampling_rate: float,
-    joins: Sequence[int],
-    join_every: int,
-    generator: np.random.Generator,
-) -> NDArray[np.int64]:
-    """The clients of one round: ascending ids, int64 [max(1, round(sampling_rate · joined))].
+def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: int) -> int:
+    """How many clients are present in a round: clients 0 to this number − 1.
 
     The first joins[0] clients are there from the start; group g, the next joins[g] clients, joins at the first round
-    with at least g · join_every local epochs before it (FedRAD's late joiners: 3, 2, 3, 2 every 200 epochs). Of those
-    that have joined, a uniform sample without replacement takes part (a half is rounded to the even number).
-
-    Time and memory grow with the number that takes part, not with the number that exists.
+    with at least g · join_every local epochs before it (FedRAD's late joiners: 3, 2, 3, 2 every 200 epochs).
 
     Args:
         epochs_before: local epochs of all rounds before this one.
         clients: number of clients that exist.
-        sampling_rate: fraction of the joined clients, in (0, 1]; 1 takes all and draws nothing.
         joins: sizes of the groups, as accepted by ``check_joins``; empty = all clients from the start.
         join_every: local epochs between two groups.
+    """
+    return sum(joins[: epochs_before // join_every + 1]) if joins else clients
+
+
+def participants(present: int, sampling_rate: float, generator: np.random.Generator) -> NDArray[np.int64]:
+    """The clients of one round: ascending ids, int64 [max(1, round(sampling_rate · present))].
+
+    Of the clients that are present, a uniform sample without replacement takes part (a half is rounded to the even
+    number). Time and memory grow with the number that takes part, not with the number that is present.
+
+    Args:
+        present: number of clients that have joined (:func:`joined`).
+        sampling_rate: fraction of these, in (0, 1]; 1 takes all and draws nothing.
         generator: this round's own stream.
     """
-    joined = sum(joins[: epochs_before // join_every + 1]) if joins else clients
-    count = max(1, round(sampling_rate * joined))
-    if count >= joined:
-        return np.arange(joined, dtype=np.int64)
+    count = max(1, round(sampling_rate * present))
+    if count >= present:
+        return np.arange(present, dtype=np.int64)
     # Without shuffling numpy uses Floyd's method, which is linear in `count`; for more than a twentieth of a large
     # population it permutes that instead, which is linear in `count` as well.
-    return np.sort(generator.choice(joined, count, replace=False, shuffle=False)).astype(np.int64, copy=False)
+    return np.sort(generator.choice(present, count, replace=False, shuffle=False)).astype(np.int64, copy=False)
 
 
 def check_joins(joins: Sequence[int], join_every: int, clients: int) -> None:

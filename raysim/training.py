@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from raysim import optimizers, seeds
+from raysim.cohort import UNKNOWN, Cohort
 from raysim.precision import autocast
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ class Visit:
     training: Training
     classes: int = 0
     evaluation_batch: int = 500
+    cohort: Cohort = UNKNOWN
+    """Numbers of clients and samples of this round."""
 
     def generator(self, purpose: str) -> torch.Generator:
         """The random stream of this visit for one purpose."""

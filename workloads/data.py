@@ -109,6 +109,10 @@ class Federation(Protocol):
         """m_i, the client's training samples, augmented copies that fill it up included."""
         ...
 
+    def total_samples(self, clients: int) -> int:
+        """Σ m_i over the first `clients` clients, without asking each of them: a population may be millions."""
+        ...
+
     def test_samples(self, client: int) -> int: ...
 
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:

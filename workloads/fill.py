@@ -28,6 +28,10 @@ class Fill:
     def size(self, client: int) -> int:
         return int(self.offsets[client + 1] - self.offsets[client])
 
+    def total(self, clients: int) -> int:
+        """Copies of the first `clients` clients."""
+        return int(self.offsets[clients])
+
     def sources_of(self, client: int) -> Integers:
         return self.sources[self.offsets[client] : self.offsets[client + 1]]
 

@@ -38,6 +38,10 @@ class Partition:
     def size(self, client: int) -> int:
         return len(self.of(client))
 
+    def total(self, clients: int) -> int:
+        """Samples of the first `clients` clients."""
+        return int(self.offsets[clients])
+
     def of(self, client: int) -> Integers:
         """The client's indices, ascending; a view."""
         if not 0 <= client < self.clients:

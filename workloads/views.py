@@ -34,6 +34,10 @@ class Views:
         self._check(client)
         return self.each
 
+    def total(self, clients: int) -> int:
+        """Samples of the first `clients` clients; what several of them have counts once for each."""
+        return self.each * clients
+
     def of(self, client: int) -> Integers:
         """The client's indices, ascending."""
         self._check(client)

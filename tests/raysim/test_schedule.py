@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.errors import ConfigError
-from raysim.schedule import check_joins, communication_intervals, participants
+from raysim.schedule import check_joins, communication_intervals, joined, participants
 
 
 @settings(deadline=None, max_examples=50)
@@ -60,14 +60,15 @@ def test_impossible_intervals(epochs: int, interval: int) -> None:
 
 
 def take(epochs_before: int, rate: float = 1.0, joins: tuple[int, ...] = (3, 2, 3, 2), seed: int = 0) -> np.ndarray:
-    return participants(epochs_before, 10, rate, joins, 200, np.random.default_rng(seed))
+    return participants(joined(epochs_before, 10, joins, 200), rate, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize(
-    ("epochs_before", "joined"), [(0, 3), (199, 3), (200, 5), (399, 5), (400, 8), (600, 10), (9999, 10)]
+    ("epochs_before", "present"), [(0, 3), (199, 3), (200, 5), (399, 5), (400, 8), (600, 10), (9999, 10)]
 )
-def test_late_joiners(epochs_before: int, joined: int) -> None:
-    assert take(epochs_before).tolist() == list(range(joined))
+def test_late_joiners(epochs_before: int, present: int) -> None:
+    assert joined(epochs_before, 10, (3, 2, 3, 2), 200) == present
+    assert take(epochs_before).tolist() == list(range(present))
 
 
 def test_without_groups_all_start_together() -> None:
@@ -79,12 +80,12 @@ def test_without_groups_all_start_together() -> None:
 @settings(deadline=None, max_examples=50)
 @given(clients=st.integers(1, 30_000), rate=st.floats(0.001, 1.0), seed=st.integers(0, 2**32 - 1))
 def test_samples(clients: int, rate: float, seed: int) -> None:
-    chosen = participants(0, clients, rate, (), 1, np.random.default_rng(seed))
+    chosen = participants(clients, rate, np.random.default_rng(seed))
     assert chosen.dtype == np.int64
     assert len(chosen) == max(1, round(rate * clients))
     assert np.all(np.diff(chosen) > 0)
     assert chosen[0] >= 0 and chosen[-1] < clients
-    assert np.array_equal(chosen, participants(0, clients, rate, (), 1, np.random.default_rng(seed)))
+    assert np.array_equal(chosen, participants(clients, rate, np.random.default_rng(seed)))
 
 
 def test_sampling_is_uniform_over_the_joined() -> None:
@@ -99,7 +100,7 @@ def test_sampling_is_uniform_over_the_joined() -> None:
 def test_a_million_clients_cost_nothing() -> None:
     generator = np.random.default_rng(0)
     tracemalloc.start()
-    chosen = participants(0, 1_000_000, 1e-4, (), 1, generator)
+    chosen = participants(1_000_000, 1e-4, generator)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert len(chosen) == 100

@@ -75,6 +75,9 @@ class GraphFederation:
     def samples(self, client: int) -> int:
         return len(self.parts[client].train)
 
+    def total_samples(self, clients: int) -> int:
+        return sum(len(part.train) for part in self.parts[:clients])
+
     def validation_samples(self, client: int) -> int:
         return len(self.parts[client].validation)
 

@@ -60,6 +60,9 @@ class ImageFederation:
     def samples(self, client: int) -> int:
         return self.train.size(client) + (self.fill.size(client) if self.fill else 0)
 
+    def total_samples(self, clients: int) -> int:
+        return self.train.total(clients) + (self.fill.total(clients) if self.fill else 0)
+
     def test_samples(self, client: int) -> int:
         return self.local_test.size(client)
 

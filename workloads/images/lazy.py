@@ -70,6 +70,9 @@ class FileFederation:
     def samples(self, client: int) -> int:
         return self.train.size(client)
 
+    def total_samples(self, clients: int) -> int:
+        return self.train.total(clients)
+
     def test_samples(self, client: int) -> int:
         return self.local_test.size(client)
 

@@ -1,0 +1,70 @@
+"""How many clients a round samples, of how many, and how many training samples they hold: the same for both halves.
+
+A method whose mathematics names the number of clients (SCAFFOLD, FedDyn) or a client's share of all data takes them
+from here. They are five integers in every message, whatever the size of the population.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, overload
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from workloads.data import Federation
+
+
+@dataclass(frozen=True)
+class Cohort:
+    """Numbers of clients and training samples of one round.
+
+    A client that failed and was skipped (``engine.on_client_error skip``) still counts here: ``updates.clients`` says
+    whose updates arrived. With pooled data there is one client, which holds all samples.
+    """
+
+    size: int
+    """|S|, the clients that this round sampled."""
+    samples: int
+    """Σ m_i over the cohort."""
+    present: int
+    """N, the clients that have joined by this round, of which the cohort was drawn."""
+    present_samples: int
+    """m = Σ m_i over the clients that have joined."""
+    existing: int
+    """All clients of the run; more than ``present`` while late joiners (``schedule.joins``) are yet to come."""
+
+    @property
+    def rate(self) -> float:
+        """|S| / N, the share of the present clients that take part; ``schedule.sampling_rate`` up to rounding."""
+        return self.size / self.present
+
+    @overload
+    def share(self, samples: int) -> float: ...
+    @overload
+    def share(self, samples: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def share(self, samples: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """p_i = m_i / m over all present clients: of ``data.samples`` in ``train``, ``updates.samples`` in
+        ``aggregate``; the shares of a cohort add up to 1 only where every present client takes part."""
+        return samples / self.present_samples
+
+    @overload
+    def share_of_cohort(self, samples: int) -> float: ...
+    @overload
+    def share_of_cohort(self, samples: NDArray[np.int64]) -> NDArray[np.float64]: ...
+    def share_of_cohort(self, samples: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
+        """m_i over the samples of this round's cohort."""
+        return samples / self.samples
+
+
+UNKNOWN = Cohort(0, 0, 0, 0, 0)
+"""Of a client task or context that was made by hand without one: whoever divides by its numbers gets an error."""
+
+
+def cohort_of(federation: Federation, clients: Sequence[int], present: int) -> Cohort:
+    """The numbers of a round in which ``clients`` take part, sampled from the first ``present`` of all clients."""
+    samples = sum(map(federation.samples, clients))
+    return Cohort(len(clients), samples, present, federation.total_samples(present), federation.clients)

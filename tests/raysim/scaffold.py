@@ -1,0 +1,143 @@
+"""SCAFFOLD on clients whose loss is ½(w − t)²: small enough for numbers by hand, and importable by Ray's processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from raysim.method import GlobalModel, Message, Traits, Update
+from raysim.training import train_epochs
+from workloads.images.federation import ImageFederation
+from workloads.partition import Partition
+
+SAMPLES = (2, 4, 6, 4)
+TARGETS = (0, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Points:
+    """Four clients; the samples of client i are all labelled with its target t_i. Nobody has a test sample."""
+
+    name: ClassVar[str] = "points"
+
+    def load(self, stream: Any) -> ImageFederation:
+        count, none = sum(SAMPLES), np.zeros(0, np.int64)
+        bounds = np.cumsum([0, *SAMPLES])
+        return ImageFederation(
+            name="points",
+            synthetic=True,
+            class_names=tuple(str(label) for label in range(max(TARGETS) + 1)),
+            client_names=np.zeros(0, np.str_),
+            images=np.zeros((count, 1, 1, 1), np.uint8),
+            labels=np.repeat(TARGETS, SAMPLES).astype(np.int64),
+            test_images=np.zeros((0, 1, 1, 1), np.uint8),
+            test_labels=none,
+            train=Partition(np.arange(count), bounds),
+            local_test=Partition(none, np.zeros_like(bounds)),
+            local_test_is_global=False,
+            fill=None,
+            mean=np.zeros(1, np.float32),
+            deviation=np.ones(1, np.float32),
+            augment_padding=0,
+        )
+
+
+class Weight(torch.nn.Module):
+    def __init__(self, classes: int) -> None:
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.zeros(1))
+        self.classes = classes
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return self.weight.expand(len(x), self.classes)
+
+
+@dataclass(frozen=True)
+class OneWeight:
+    name: ClassVar[str] = "one-weight"
+
+    def build(self, task: Any) -> Weight:
+        return Weight(task.classes)
+
+
+@dataclass(frozen=True)
+class Server:
+    parameters: np.ndarray
+    control: np.ndarray
+
+
+@dataclass(frozen=True)
+class Scaffold(GlobalModel):
+    """Karimireddy et al. 2020, Algorithm 1 with option II and a server rate of 1."""
+
+    union: bool = field(default=False, metadata={"help": "train on the union of all clients' data"})
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(pooled=self.union)
+
+    def init_server(self, model: Any) -> Server:
+        return Server(model.take_shared(), np.zeros(1, np.float32))
+
+    def init_client(self, model: Any) -> np.ndarray:
+        return np.zeros(1, np.float32)
+
+    def message(self, server: Server, client: int) -> Message:
+        return Message(server.parameters, {"control": server.control})
+
+    def train(self, model: Any, data: Any, message: Message, kept: np.ndarray, visit: Any) -> Any:
+        model.load_shared(message.parameters)
+        control = message.extra["control"]
+        correction = torch.from_numpy(control - kept)
+        trained = train_epochs(
+            model,
+            data.train,
+            visit,
+            lambda module, batch: 0.5 * (module.weight - batch.y).square().mean(),
+            add_gradient=lambda model: model.gradient.add_(correction),
+        )
+        delta = model.change_from(message.parameters)
+        after = kept - control - delta / np.float32(trained.steps * visit.learning_rate)
+        cohort = visit.cohort
+        metrics = trained.metrics() | {
+            "share": cohort.share(data.samples),
+            "share_of_cohort": cohort.share_of_cohort(data.samples),
+            "rate": cohort.rate,
+        }
+        return Update(delta, metrics, {"control": after - kept}), after
+
+    def aggregate(self, server: Server, updates: Any, context: Any) -> Server:
+        cohort = context.cohort
+        step = np.mean(updates.deltas, axis=0)
+        change = np.mean([update.extra["control"] for update in updates.each], axis=0)
+        server = replace(
+            server,
+            parameters=server.parameters + step,
+            control=server.control + np.float32(cohort.rate) * change,
+        )
+        context.report("weight", float(server.parameters[0]))
+        context.report("control", float(server.control[0]))
+        for name in ("size", "samples", "present", "present_samples", "existing"):
+            context.report(f"cohort_{name}", getattr(cohort, name))
+        context.report_clients("server_share", cohort.share(updates.samples))
+        context.report_clients("server_share_of_cohort", cohort.share_of_cohort(updates.samples))
+        return server
+
+
+def layer(folder: object, **options: object) -> dict[str, object]:
+    """A run of four rounds of one step of size ½ each, at sampling rate ½."""
+    base: dict[str, object] = {
+        "method.name": "tests.raysim.scaffold:Scaffold",
+        "workload.name": "tests.raysim.scaffold:Points",
+        "model.name": "tests.raysim.scaffold:OneWeight",
+        "schedule.rounds": 4,
+        "schedule.local_epochs": 1,
+        "schedule.sampling_rate": 0.5,
+        "training.learning_rate": 0.5,
+        "engine.backend": "inline",
+        "output": str(folder),
+    }
+    return base | {key.replace("__", "."): value for key, value in options.items()}
