@@ -6,8 +6,10 @@ import json
 import sys
 from pathlib import Path
 
+from raysim.options import CONFIG_NAME, read_config_file
 from raysim.outcome import Outcome
 from raysim.progress import plain_text
+from raysim.trust import naming_words
 
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 """Exit codes; refused: the request cannot be met (options, folder)."""
@@ -25,7 +27,8 @@ def tell(outcome: Outcome, folder: Path) -> int:
             print(plain_text(outcome.traceback), file=sys.stderr)
         print(f"raysim: {outcome.message}", file=sys.stderr)
     if folder.exists():  # a failure before the first round has taken a new folder back
-        print(f"Go on with: python -m raysim.launch --resume {short(folder)}", file=sys.stderr)
+        own = naming_words(read_config_file(folder / CONFIG_NAME))
+        print(f"Go on with: python -m raysim.launch --resume {short(folder)}{own}", file=sys.stderr)
     return STOPPED if outcome.status == "stopped" else FAILED
 
 

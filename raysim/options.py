@@ -17,12 +17,13 @@ from raysim import registry
 from raysim.config import RunConfig, build, choose_classes, default_config, flatten, options_of, to_yaml, unknown_option
 from raysim.errors import ConfigError
 from raysim.option_fields import Option
+from raysim.trust import check_names
 
 Action = Literal["run", "help", "list", "print-config"]
 CONFIG_NAME = "config.yaml"
 PAGE_ADDRESS = "127.0.0.1:0"
 """Of the live page unless another is given: any free port, and only for this machine."""
-_COMMANDS = ("config", "resume", "help", "list", "print-config", "verbose", "ui", "detach")
+_COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "verbose", "ui", "detach")
 _FLAGS = {
     "help": "--help",
     "h": "-h",
@@ -60,6 +61,8 @@ class _Line:
     flags: frozenset[str]
     files: tuple[Path, ...]
     resume: Path | None
+    trusted: tuple[Path, ...]
+    """Folders and files whose configurations may name any code."""
     pairs: tuple[tuple[str, str | None], ...]
     """None: no value was given."""
     ui: str | None
@@ -79,6 +82,9 @@ def parse(argv: Sequence[str]) -> Invocation:
     base = [read_config_file(line.resume / CONFIG_NAME, run_folder=True)] if line.resume else []
     files = [read_config_file(path) for path in line.files]
     names = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
+    sources = [line.resume / CONFIG_NAME] if line.resume else []
+    for settings, source in zip([*base, *files], [*sources, *line.files], strict=True):
+        check_names(settings, source, names, line.trusted)
     classes, _ = choose_classes([*base, *files, names])
     if line.flags & {"help", "h"}:
         layers = [{path: layer[path] for path in layer if path.endswith(".name")} for layer in (*base, *files)]
@@ -119,6 +125,7 @@ def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, objec
 def _cut(argv: Sequence[str]) -> _Line:
     flags: set[str] = set()
     files: list[Path] = []
+    trusted: list[Path] = []
     resume: Path | None = None
     pairs: list[tuple[str, str | None]] = []
     ui: str | None = None
@@ -144,9 +151,11 @@ def _cut(argv: Sequence[str]) -> _Line:
             files.append(Path(_value(typed, None if bare else text)))
         elif name == "resume":
             resume = Path(_value(typed, None if bare else text))
+        elif name == "trust":
+            trusted.append(Path(_value(typed, None if bare else text)))
         else:
             pairs.append((name, None if bare else text))
-    return _Line(frozenset(flags), tuple(files), resume, tuple(pairs), ui)
+    return _Line(frozenset(flags), tuple(files), resume, tuple(trusted), tuple(pairs), ui)
 
 
 def _value(typed: str, text: str | None, option: Option | None = None) -> str:

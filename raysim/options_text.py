@@ -21,6 +21,8 @@ _COMMANDS = {
     "--config FILE": "YAML file with options; several are allowed, later ones win, the command line wins over all; "
     "the config.yaml of a run folder is one",
     "--resume FOLDER": "go on with the run in this folder",
+    "--trust FOLDER": "import code (package.module:Class) that configuration files in FOLDER name; without it only "
+    "names that are also given on the command line",
     "--print-config": "print the complete config as YAML and stop",
     "--list": "list methods, workloads and models and stop",
     "--help": "this text, for the chosen method, workload and model",

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from raysim import results, status
-from raysim.config import RunConfig, differences, from_dict, to_dict, to_yaml
+from raysim.config import RunConfig, build, differences, to_dict, to_yaml
 from raysim.errors import RaysimError, ResultsError
 from raysim.observer import Several, Silent
+from raysim.options import CONFIG_NAME, read_config_file
 from raysim.outcome import Outcome, guarded
+from raysim.registry import KINDS, public_name
 from raysim.schedule import planned_intervals
 from raysim.status import Recorder
+from raysim.trust import check_names
 from raysim.watching import SYNTHETIC
 from raysim.writing import write_atomically
 from workloads.parallel import Sequential
@@ -62,7 +65,8 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     if resume is not None:
         path = Path(resume)
         results.RunFolder.open(path)
-        stored = stored_config(path)
+        named = {f"{kind}.name": public_name(kind, getattr(config, kind)) for kind in KINDS}
+        stored = stored_config(path, named)
         changed = differences(stored, config)
         if stored.engine.on_client_error == "fail":
             # No client has failed so far, so every round is the same under either rule.
@@ -88,12 +92,16 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     return path.resolve()
 
 
-def stored_config(path: Path) -> RunConfig:
-    """The config that a run folder was made with."""
-    import yaml
+def stored_config(path: Path, named: Mapping[str, object]) -> RunConfig:
+    """The config that a run folder was made with.
 
-    with (path / "config.yaml").open(encoding="utf-8") as file:
-        return from_dict(yaml.safe_load(file))
+    Args:
+        path: the run folder.
+        named: the names whose classes are in use already; the folder may name no other code.
+    """
+    settings = read_config_file(path / CONFIG_NAME, run_folder=True)
+    check_names(settings, path / CONFIG_NAME, named)
+    return build([settings])
 
 
 def execute(

@@ -166,7 +166,7 @@ def test_yaml(tmp_path: Path, marker: Path, capsys: pytest.CaptureFixture[str], 
     assert main(["--config", str(path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert main(["--resume", str(tmp_path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert study([str(path)]) == 1 and "not valid YAML" in capsys.readouterr().err
-    for reader in (simulation.stored_config, results.load_result, Reading):
+    for reader in (partial(simulation.stored_config, named={}), results.load_result, Reading):
         with pytest.raises(Exception, match="could not determine a constructor"):
             reader(tmp_path)
 

@@ -140,7 +140,7 @@ def test_interrupted_twice_does_not_wait_for_the_visit(folder: Path) -> None:
     launched.interrupt()
     code, _, errors = launched.end(40)
     assert code == 130 and "Traceback" not in errors, errors
-    assert "--resume run" in errors.splitlines()[-1]
+    assert "--resume run --method mine:Slow" in errors.splitlines()[-1]
     assert launched.left() == []
 
 
@@ -150,7 +150,7 @@ def test_a_mistake_in_a_users_method_on_ray(folder: Path) -> None:
     assert code == 1
     assert "client 2, round 2, stage train: ZeroDivisionError: a mistake of mine" in errors
     assert errors.count("Traceback (most recent call last)") == 1 and 'mine.py", line' in errors
-    assert errors.splitlines()[-1] == "Go on with: python -m raysim.launch --resume run"
+    assert errors.splitlines()[-1] == "Go on with: python -m raysim.launch --resume run --method mine:Broken"
     assert launched.left() == []
 
 

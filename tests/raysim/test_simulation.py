@@ -134,7 +134,7 @@ def test_a_later_failure_keeps_the_rounds_before_it(start: Start, tmp_path: Path
     assert code == 1
     assert "client 2, round 2, stage train: ZeroDivisionError: a mistake of mine" in error
     assert error.count("Traceback (most recent call last)") == 1 and "mine.py" in error
-    assert "--resume run" in error
+    assert error.endswith("--resume run --method mine:Broken\n")
     assert rounds_of(tmp_path / "run") == [1] and last_checkpoint(tmp_path / "run").name == "round-000001"
 
 
@@ -212,7 +212,7 @@ def test_a_kept_state_that_is_not_finite_is_a_bad_update(start: Start, tmp_path:
     # Skipped, the client keeps what it had, which is nothing before its first good visit: that can be saved and read.
     skip = ("--engine.on_client_error=skip", "--output=run")
     assert start("--method=mine:BadState", *skip)[0] == 0
-    assert start("--resume=run", small=False)[0] == 0
+    assert start("--resume=run", "--method=mine:BadState", small=False)[0] == 0
 
 
 def test_when_every_client_fails_the_reasons_are_shown(start: Start) -> None:
