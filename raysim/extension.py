@@ -8,7 +8,8 @@ features) writes, beside the functions of :class:`raysim.method.Method`,
 It gets the freshly built model and returns the module that takes its place everywhere: what it holds lies in the flat
 buffer like all else, ``shared_names`` decides what of it travels, and its ``forward`` is the prediction that clients
 are judged by. It keeps the model's own children, ``body`` and ``head``, under their names, so that what knows those
-parts by name still finds them.
+parts by name still finds them. What it adds and what fits one task only (a second head) it names, beside the model's
+own such parts, in an attribute ``task_specific`` (workloads/models/classifier.py).
 """
 
 from __future__ import annotations
@@ -40,8 +41,13 @@ def extended(method: Any, module: torch.nn.Module, seed: int) -> torch.nn.Module
         return module
     import torch
 
+    from workloads.models.classifier import task_specific
+
     torch.manual_seed(seeds.number(seed, "extension"))
+    specific = task_specific(module)
     found = extend(module)
+    if isinstance(found, torch.nn.Module) and not hasattr(found, "task_specific"):
+        setattr(found, "task_specific", specific)  # noqa: B010 - the parts keep their names; mypy takes it for a tensor
     if not isinstance(found, torch.nn.Module):
         raise ConfigError(
             f"{type(method).__name__}.extend must return a torch.nn.Module, not {type(found).__name__}; "

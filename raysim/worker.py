@@ -17,8 +17,10 @@ import threadpoolctl
 import torch
 
 from raysim import seeds
+from raysim.errors import ConfigError
 from raysim.extension import extended
 from raysim.parameters import FlatModel
+from raysim.sharing import common_names, nothing_to_share
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig
@@ -51,9 +53,9 @@ class Worker:
         self._cached_bytes = 0
         self._round = 0
         self._keeps_rest: dict[Task, bool] = {}
-        """By task: the method wants to share more than all clients' models agree on, and keeps no state by itself; what
-        does not agree is then kept for each client, so that a method need not know of it."""
-        self._agreed: set[str] | None = None
+        """By task: the method wants to share more than clients of different tasks can, and keeps no state by itself;
+        the rest is then kept for each client, so that a method need not know of it."""
+        self._common: set[str] | None = None
         if device != "cpu":
             # A visit that is done again must give the same bits, so no algorithm may depend on timing.
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first CUDA call
@@ -72,8 +74,10 @@ class Worker:
         if task not in self._models:
             module = self._build(task)
             wanted = set(self.method.shared_names(module))
-            agreed = self._agreed_names()
-            shared = wanted if agreed is None else wanted & agreed
+            common = self._common_names()
+            shared = wanted if common is None else wanted & common
+            if wanted and not shared:
+                raise ConfigError(nothing_to_share(self.federation.name, wanted))
             model = FlatModel(module, shared, self.device)
             self._models[task] = model
             self._keeps_rest[task] = shared != wanted and self.method.init_client(model) is None
@@ -115,20 +119,14 @@ class Worker:
             torch.manual_seed(seeds.number(self.config.seed, "model"))
             return extended(self.method, self.config.model.build(task), self.config.seed)
 
-    def _agreed_names(self) -> set[str] | None:
-        """Names of the tensors that have one shape in all clients' models; None where all models are alike.
-
-        With clients of different input width and class count, "shared" means what agrees on all of them.
-        """
+    def _common_names(self) -> set[str] | None:
+        """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
         tasks = distinct_tasks(self.federation)
         if len(tasks) == 1:
             return None
-        if self._agreed is None:
-            shapes = [shapes_by_name(self._build(task)) for task in tasks]
-            self._agreed = {
-                name for name, shape in shapes[0].items() if all(other.get(name) == shape for other in shapes[1:])
-            }
-        return self._agreed
+        if self._common is None:
+            self._common = common_names([self._build(task) for task in tasks])
+        return self._common
 
     def data(self, client: int) -> ClientData:
         """The client's samples, cached."""
@@ -163,10 +161,6 @@ class _Cached:
 def distinct_tasks(federation: Federation) -> tuple[Task, ...]:
     """Every task that a client has, once; federations whose clients are all alike need not list them."""
     return tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
-
-
-def shapes_by_name(module: torch.nn.Module) -> dict[str, torch.Size]:
-    return {name: tensor.shape for name, tensor in [*module.named_parameters(), *module.named_buffers()]}
 
 
 @contextmanager

@@ -24,6 +24,9 @@ class Task:
     input_shape: tuple[int, ...]
     classes: int
     kind: Literal["array", "graph"] = "array"
+    name: str = ""
+    """What is to be told apart, by the name of its data set: two sets of two classes are two tasks. Clients whose tasks
+    differ, be it in their names alone, never share input layers or heads (raysim/sharing.py)."""
 
 
 @dataclass

@@ -12,6 +12,7 @@ from torch.func import functional_call
 from torch.nn.functional import gumbel_softmax, normalize
 
 from raysim.errors import ConfigError
+from workloads.models.classifier import task_specific
 
 BANDWIDTHS = (10.0, 15.0, 20.0, 50.0)
 """a of the kernels exp(−d² / 2a) that are added up, as in the authors' code."""
@@ -60,6 +61,7 @@ class ConditionalClassifier(nn.Module):
         self.body, self.head = body, head
         self.global_head = copy.deepcopy(head).requires_grad_(False)
         self.policy = Policy(head.in_features, noise)
+        self.task_specific = (*task_specific(module), "global_head", "context")
         self.register_buffer("context", torch.zeros(head.in_features))
         self.set_context()
 

@@ -76,8 +76,8 @@ class Apple:
     - A client that was not sampled keeps its last core and p. A new one starts from the mean of all cores by p0, and
       is judged by it until its first visit.
     - Only parameters are combined. Floating-point buffers (BatchNorm's statistics) stay local: weights may be negative
-      or not sum to one, and so combined variances could be negative. What does not agree on all clients stays local
-      too, and is trained with g itself.
+      or not sum to one, and so combined variances could be negative. Input layers and heads of clients with different
+      tasks stay local too, and are trained with g itself.
     - A client downloads all n cores (n·d values); the paper's limit on their number is left out.
     """
 

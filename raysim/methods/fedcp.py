@@ -48,8 +48,8 @@ class FedCP:
     - Before its first visit v comes from the head it starts with (authors' code: random numbers).
     - BatchNorm's statistics travel with the body, as for every method here. The frozen body normalises by the
       statistics of the batch, as the trained one does.
-    - Where clients differ in classes (or input width), the heads (or first layers) that do not agree stay with their
-      client: its global head is then the running mean of its own.
+    - Where clients' tasks differ, both heads and the input layer stay with their client: its global head is then the
+      running mean of its own. What travels is the rest of the body, and the policy.
     """
 
     discrepancy: float = field(

@@ -90,6 +90,13 @@ class FedPAC:
         return body
 
     def init_server(self, model: FlatModel) -> Server:
+        own = [entry.name for entry in model.entries if not entry.shared and not entry.name.startswith(HEAD)]
+        if own:
+            raise ConfigError(
+                f"fedpac mixes the heads of all clients, and these have different tasks ({own[0]} is not shared): all "
+                "clients must have the same inputs and classes. Take another method, or one set that is cut over the "
+                "clients"
+            )
         nothing = np.zeros((0, 0), np.float32)
         return Server(model.take_shared(), model.take_kept(), {}, nothing, np.zeros(0, np.int64))
 
@@ -105,16 +112,8 @@ class FedPAC:
         return Message(server.parameters, extra)
 
     def deploy(self, model: FlatModel, message: Message, kept: Any) -> None:
-        head = message.extra["head"]
-        own = model.buffer.numel() - model.shared.numel()
-        if len(head) != own:
-            raise ConfigError(
-                f"fedpac mixes the heads of all clients, and this client's own part has {own} values where the first "
-                f"client's has {len(head)}: all clients must have the same inputs and classes. Take another method, or "
-                "one set that is cut over the clients"
-            )
         model.load_shared(message.parameters)
-        model.load_kept(head)
+        model.load_kept(message.extra["head"])
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit

@@ -47,8 +47,8 @@ class FedSSP:
     β of a mean while μ̄ is nearly a whole one, so the term makes features grow without end.
 
     Table 3's rows: ``--share nothing --preference false`` (Local with this model), ``--share everything --preference
-    false`` (FedAvg of what fits, uniform), ``--share rest --preference false``, ``--preference false`` (GSKS alone),
-    ``--share everything`` (PGPA alone: its print has FedAvg under it), and the defaults.
+    false`` (FedAvg of all but node encoder and head, uniform), ``--share rest --preference false``, ``--preference
+    false`` (GSKS alone), ``--share everything`` (PGPA alone: its print has FedAvg under it), and the defaults.
 
     Running statistics of BatchNorm stay local, as in the authors' code, which averages named parameters only.
     """
@@ -56,8 +56,8 @@ class FedSSP:
     share: Literal["spectral", "nothing", "everything", "rest"] = field(
         default="spectral",
         metadata={
-            "help": "what is averaged: the two spectral encoders (GSKS), nothing, everything that all clients agree on,"
-            " or everything but the spectral encoders",
+            "help": "what is averaged: the two spectral encoders (GSKS), nothing, everything (but node encoder and head"
+            " where clients' tasks differ), or everything but the spectral encoders",
             "source": "FedSSP, section 4.1 and Table 3",
         },
     )

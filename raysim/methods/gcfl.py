@@ -44,11 +44,12 @@ class GCFL:
     FedAvg is weighted by samples. Norms and cosines are over the shared parameters, not over BatchNorm's running
     statistics; these are averaged in the cluster too.
 
-    Departures: the authors share the graph convolutions alone; here clients share every parameter whose name and shape
-    agree on all of them (with GIN also the layer behind the pooling). The authors report the best of all clusterings a
-    client went through, here it is judged by its cluster's current model. Where the paper is open: only clients that
-    took part in the round are looked at and divided. When a cluster splits, the larger side (if equal: that of its
-    first participant) keeps the cluster's number, and so the members that did not take part, and clients yet to come.
+    Clients of different tasks share the graph convolutions alone, as in the authors' code (raysim/sharing.py).
+
+    Departures: the authors report the best of all clusterings a client went through, here it is judged by its cluster's
+    current model. Where the paper is open: only clients that took part in the round are looked at and divided. When a
+    cluster splits, the larger side (if equal: that of its first participant) keeps the cluster's number, and so the
+    members that did not take part, and clients yet to come.
     """
 
     small_mean: float = field(

@@ -29,10 +29,12 @@ class GraphClient:
     validation: Integers
     test: Integers
     class_names: tuple[str, ...]
+    set_name: str
+    """The set that its graphs are of; clients of one set have the same task."""
 
     @property
     def task(self) -> Task:
-        return Task((self.graphs.features.shape[1],), len(self.class_names), "graph")
+        return Task((self.graphs.features.shape[1],), len(self.class_names), "graph", self.set_name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,7 +120,8 @@ class GraphFederation:
             for which in ("train", "validation", "test")
         )
         graphs = union([part.graphs for part in self.parts])
-        return replace(self, parts=(GraphClient("all clients", graphs, train, validation, test, self.class_names),))
+        whole = GraphClient("all clients", graphs, train, validation, test, self.class_names, self.parts[0].set_name)
+        return replace(self, parts=(whole,))
 
     def prepare(self, needs_spectra: bool, parallel: Parallel) -> GraphFederation:
         """With the spectra of all graphs if the model needs them; what is there already is not computed again."""

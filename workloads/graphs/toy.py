@@ -70,7 +70,7 @@ class ToyGraphs:
         made = [family.make(*values) for values in zip(labels.tolist(), nodes.tolist(), seeds.tolist(), strict=True)]
         graphs = from_networkx(made, labels, family.width)
         parts = stratified(labels, self.validation_share, self.test_share, stream(f"split {name}"))
-        return GraphClient(name, graphs, *parts, family.class_names)
+        return GraphClient(name, graphs, *parts, family.class_names, family.name)
 
 
 def from_networkx(made: list[networkx.Graph], labels: Integers, width: int) -> Graphs:

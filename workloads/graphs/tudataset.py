@@ -136,7 +136,8 @@ class TuDataset:
         for files in self._files():
             graphs, class_names = read_graphs(files)
             for name, own in self._cut(files.name, graphs, stream):
-                clients.append(self._client(name, own, class_names, stream))
+                parts = stratified(own.labels, self.validation_share, self.test_share, stream(f"split {name}"))
+                clients.append(GraphClient(name, own, *parts, class_names, files.name))
         return GraphFederation(self.name, False, tuple(clients), self.laplacian)
 
     def _files(self) -> list[TuFiles]:
@@ -174,10 +175,6 @@ class TuDataset:
                 f"{LEAST} each; set parts to at most {max(1, len(graphs) // LEAST)}"
             ) from error
         return [(f"{name} part {part}", graphs.subset(cut.of(part))) for part in range(self.parts)]
-
-    def _client(self, name: str, graphs: Graphs, class_names: tuple[str, ...], stream: Stream) -> GraphClient:
-        parts = stratified(graphs.labels, self.validation_share, self.test_share, stream(f"split {name}"))
-        return GraphClient(name, graphs, *parts, class_names)
 
 
 def check_shares(test_share: float, validation_share: float) -> None:

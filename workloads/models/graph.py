@@ -102,6 +102,8 @@ class GraphBody(nn.Module):
     layer. Only `pre` depends on the width of the node features.
     """
 
+    task_specific = ("pre", "post")
+
     def __init__(self, width: int, hidden: int, convolutions: Iterable[nn.Module], dropout: float) -> None:
         super().__init__()
         self.pre = nn.Linear(width, hidden)
@@ -140,6 +142,8 @@ class StructuralBody(nn.Module):
 
     The structural channel is `structure`, and nothing else is named so: FedStar shares exactly `body.structure.*`.
     """
+
+    task_specific = ("pre", "join", "post")
 
     def __init__(self, width: int, hidden: int, layers: int, dropout: float, walk_steps: int, degrees: int) -> None:
         super().__init__()

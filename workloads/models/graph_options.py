@@ -1,8 +1,8 @@
 """Options of the graph models; light to import, the networks themselves are loaded in `build`.
 
 `build(task)` gives a `workloads.models.classifier.Classifier` from a `GraphBatch` of B graphs to [B, task.classes].
-With clients of different node features and classes only `body.pre.weight` and `head` differ in shape: the graph
-convolutions (and the layer behind the pooling) are what such clients can share.
+Clients whose tasks differ share the graph convolutions only (with `StructuralGin` the structural channel too): input
+layer, head, and the layers between pooling and head stay with their client.
 """
 
 from __future__ import annotations

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from workloads.models.classifier import task_specific
+
 
 class WithPreference(nn.Module):
     """logits = head(body(x) + preference), the preference one vector [h] for all inputs, zero at first.
@@ -19,6 +21,7 @@ class WithPreference(nn.Module):
         self.body = classifier.body
         self.head = classifier.head
         self.preference = nn.Parameter(torch.zeros(classifier.head.in_features))
+        self.task_specific = (*task_specific(classifier), "preference")
 
     def forward(self, inputs: Any) -> Tensor:
         logits: Tensor = self.head(self.body(inputs) + self.preference)

@@ -152,6 +152,8 @@ class SpectralBody(nn.Module):
     FedSSP shares ``eigenvalue_encoder`` and ``filter_encoder``; all else is local.
     """
 
+    task_specific = ("node_encoder",)
+
     def __init__(self, features: int, hidden: int, heads: int, layers: int, decoder_activation: str) -> None:
         super().__init__()
         self.node_encoder = nn.Sequential(nn.Linear(features, hidden), nn.ReLU())

@@ -37,7 +37,8 @@ def path_graphs(sizes: list[int], labels: list[int], width: int) -> Graphs:
 def a_client(name: str, width: int, class_names: tuple[str, ...] = ("no", "yes")) -> GraphClient:
     labels = [index % len(class_names) for index in range(6)]
     indices = np.array([0, 2, 3]), np.array([5]), np.array([1, 4])
-    return GraphClient(name, path_graphs([1, 2, 3, 4, 5, 6], labels, width), *indices, class_names)
+    set_name = name.split(" part ")[0]
+    return GraphClient(name, path_graphs([1, 2, 3, 4, 5, 6], labels, width), *indices, class_names, set_name)
 
 
 @pytest.fixture
@@ -75,7 +76,10 @@ def numbers(samples: Samples) -> list[tuple[int, int, int]]:
 def test_it_is_a_federation(mixed: GraphFederation) -> None:
     federation: Federation = locked(mixed)
     assert federation.clients == 2
-    assert [federation.task(client) for client in range(2)] == [Task((2,), 2, "graph"), Task((3,), 3, "graph")]
+    assert [federation.task(client) for client in range(2)] == [
+        Task((2,), 2, "graph", "narrow"),
+        Task((3,), 3, "graph", "wide"),
+    ]
     assert federation.class_names == ("0", "1", "2")
     assert (federation.samples(0), federation.test_samples(0), federation.global_test_size) == (3, 2, 0)
     client = federation.client(1, "cpu")
