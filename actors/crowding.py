@@ -35,6 +35,5 @@ def memory_error(label: str, error: GpuMemoryError) -> RaysimError:
     """What ends the run where one actor has the GPU for itself."""
     return RaysimError(
         f"{label}: the GPU's memory is not enough, even for one actor by itself: {error}. Lower --training.batch_size "
-        "(--evaluation.batch_size, if that is where it happens) or --engine.vectorise, choose a smaller --model, or "
-        "use GPUs with more memory"
+        "(--evaluation.batch_size, if that is where it happens), choose a smaller --model, or use GPUs with more memory"
     )

@@ -111,16 +111,14 @@ class Collector:
         returned_bytes = self._state_bytes + (0 if weighted_mean and not plan.decomposes else shared.nbytes)
         samples = dict(zip(plan.clients, map(self._federation.samples, plan.clients), strict=True))
         merged, lengths = self._merged(plan, samples), [self._length(samples[client]) for client in plan.clients]
-        together = max(merged, engine.vectorise)
         each = self._epoch_seconds * plan.local_epochs
-        blocks = cut(plan.clients, slots, engine.block_size, returned_bytes, together, lengths, each)
+        blocks = cut(plan.clients, slots, engine.block_size, returned_bytes, merged, lengths, each)
         packer = Packer(self._pool)
         nodes = sum(node_count(first, len(block)) for first, block in _with_positions(blocks))
         sums_stay = weighted_mean and stays_on_workers(nodes, shared.size)
         if sums_stay:  # groups of neighbours are nodes of the tree only if all blocks have one size, a power of two
-            blocks = cut(
-                plan.clients, slots, engine.block_size or power_of_two(max(map(len, blocks)) // 2), 0, together
-            )
+            size = engine.block_size or power_of_two(max(map(len, blocks)) // 2)
+            blocks = cut(plan.clients, slots, size, 0, merged)
         with self._recorder.phase("serialise"):
             jobs = [
                 self._job(plan, first, block, samples, messages, kept, packer, sums_stay, merged)

@@ -18,7 +18,6 @@ from raysim.errors import ConfigError
 from raysim.nearest import did_you_mean
 from raysim.option_fields import Option, options_of_class, plain
 from raysim.sections import Engine, Evaluation, Schedule, Training, cross_check
-from raysim.together import check_method
 from workloads.errors import WorkloadError
 
 SECTIONS: Mapping[str, type[Any]] = {
@@ -101,7 +100,6 @@ def validate(config: RunConfig) -> None:
         section, _, name = path.rpartition(".")
         option.check(getattr(getattr(config, section) if section else config, name))
     cross_check(config.training, config.schedule, config.engine)
-    check_method(config.method, config.engine.vectorise)
 
 
 def build(layers: Sequence[Mapping[str, object]]) -> RunConfig:

@@ -6,8 +6,7 @@ command-line options), its functions are both halves of the algorithm. The serve
 many clients. State goes in and comes out: nothing may live in ``self``, a module or a file, so that a visit can be
 repeated anywhere with the same bits.
 
-A method may add modules to the user's model, by an optional function ``extend`` (raysim/extension.py). It may yield its
-local training instead of calling it, so that many clients can be trained together (raysim/together.py).
+A method may add modules to the user's model, by an optional function ``extend`` (raysim/extension.py).
 
 Both halves are told how many clients the round samples and of how many, and how many samples these have
 (``visit.cohort``, ``context.cohort``: raysim/cohort.py), since |S|/N and p_i differ from 1 and m_i/m of the cohort

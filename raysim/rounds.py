@@ -74,10 +74,6 @@ class Rounds:
                 f"the clients of {federation.name} have different inputs or classes. Set it to 0."
             )
         model = worker.model(0)
-        if config.engine.vectorise:
-            from raysim import vectorised
-
-            vectorised.check(config, federation, model.module)
         kept = worker.first_state(0)
         size = tree.nbytes(kept)
         merges = min(self.intervals) == 1 and single_step.possible(config, federation, model, kept is not None)

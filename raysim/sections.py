@@ -136,18 +136,10 @@ class Engine:
     block_size: int = field(
         default=0,
         metadata={
-            "help": "clients in one remote call, a power of two, at least as many as are trained together; 0: from the "
-            "numbers of participants and actors",
+            "help": "clients in one remote call, a power of two, at least as many as are merged into one step; 0: from "
+            "the numbers of participants and actors",
             "low": 0,
             "placement": True,
-        },
-    )
-    vectorise: int = field(
-        default=0,
-        metadata={
-            "help": "clients of a call that are trained as one batched program, a power of two; 0: one after another. "
-            "Meant for GPUs, where it is still unmeasured; slower on CPUs",
-            "low": 0,
         },
     )
     merge_single_steps: bool = field(
@@ -207,21 +199,13 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             f"schedule.join_every: {schedule.join_every} has no effect without at least two groups in schedule.joins, "
             "3,2,3,2 say."
         )
-    if engine.vectorise and training.precision != "float32":
+    size = engine.block_size
+    if size & (size - 1):
+        below = 1 << (size.bit_length() - 1)
         raise ConfigError(
-            f"engine.vectorise: {engine.vectorise} with training.precision {training.precision}: clients are trained "
-            "together in float32 only. Set training.precision to float32 or engine.vectorise to 0."
+            f"engine.block_size: {size} is no power of two, and only such blocks can be added up where clients are "
+            f"trained. Allowed: 0, 1, 2, 4, 8, …; nearest: {below} and {2 * below}."
         )
-    for name, size, why in (
-        ("block_size", engine.block_size, "only such blocks can be added up where clients are trained"),
-        ("vectorise", engine.vectorise, "only such groups always fit into the calls that clients share"),
-    ):
-        if size & (size - 1):
-            below = 1 << (size.bit_length() - 1)
-            raise ConfigError(
-                f"engine.{name}: {size} is no power of two, and {why}. "
-                f"Allowed: 0, 1, 2, 4, 8, …; nearest: {below} and {2 * below}."
-            )
     gpus = engine.gpus_per_client
     if gpus != 0 and not _is_share(gpus):
         raise ConfigError(

@@ -32,7 +32,6 @@ from raysim.parameters import FlatModel, finite
 from raysim.per_sample import operations, takes_samples_alone
 from raysim.pool import power_of_two
 from raysim.precision import autocast
-from raysim.together import steps_of
 from raysim.training import Trained, epoch_batches
 from raysim.worker import distinct_tasks
 from workloads.data import batch_bounds
@@ -67,8 +66,7 @@ def possible(config: RunConfig, federation: Federation, model: FlatModel, keeps:
     most = MOST_OPERATIONS / training.batch_size
     return (
         config.engine.merge_single_steps
-        and config.engine.vectorise == 0
-        and steps_of(method) is steps_of(registry.method_class("fedavg"))
+        and type(method).train is registry.method_class("fedavg").train
         and type(method).message is GlobalModel.message
         and method.traits.weighted_mean
         and not keeps

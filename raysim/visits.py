@@ -134,19 +134,13 @@ class TrainBlock:
         self, worker: Worker, visits: Sequence[Visit], inputs: Sequence[Any], chosen: slice, marks: Marks
     ) -> Iterator[OneVisit]:
         """Every chosen visit, in order."""
-        together = worker.config.engine.vectorise
-        for start in range(chosen.start, chosen.stop, together or 1):
-            group = slice(start, min(start + (together or 1), chosen.stop))
-            messages = [message.unpack(inputs) for message in self.packed.messages[group]]
-            kept = [None if place is None else inputs[place] for place in self.packed.kept[group]]
-            if together:
-                from raysim.vectorised import visit_together  # late: torch's transformations take a while to import
-
-                yield from visit_together(worker, visits[group], messages, kept, self.keeps, marks)
-            else:
-                started = time.perf_counter()
-                update, state = _visit(worker, visits[start], messages[0], kept[0], self.keeps, marks)
-                yield update, state, time.perf_counter() - started
+        for visit, packed, place in zip(
+            visits[chosen], self.packed.messages[chosen], self.packed.kept[chosen], strict=True
+        ):
+            message, kept = packed.unpack(inputs), None if place is None else inputs[place]
+            started = time.perf_counter()
+            update, state = _visit(worker, visit, message, kept, self.keeps, marks)
+            yield update, state, time.perf_counter() - started
 
 
 def _with_failure(failure: Failure, each: list[OneVisit], clients: Sequence[int]) -> list[OneVisit]:
@@ -173,7 +167,7 @@ def _visit(
         model = worker.built(visit.client)
         stage = "data"
         samples = worker.data(visit.client).samples
-        too_few = too_few_samples(model.module, samples)
+        too_few = _too_few_samples(model.module, samples)
         if too_few:
             return Failure(visit.client, "data", too_few), kept
         if keeps and kept is None:
@@ -185,7 +179,7 @@ def _visit(
         update, state = worker.train(visit, message, kept)
         stage = "update"
         marks(stage, visit.client)
-        failure = unusable(visit, model, update, state)
+        failure = _unusable(visit, model, update, state)
         return (failure, kept) if failure else (update, state)
     except torch.OutOfMemoryError:
         raise  # the GPU's, not the client's
@@ -193,7 +187,7 @@ def _visit(
         return Failure(visit.client, stage, f"{type(error).__name__}: {error}", traceback.format_exc()), kept
 
 
-def unusable(visit: Visit, model: FlatModel, update: Update, state: Any) -> Failure | None:
+def _unusable(visit: Visit, model: FlatModel, update: Update, state: Any) -> Failure | None:
     """The failure that a non-finite update is; ``model`` is as the visit left it."""
     # Where a client keeps something, that and the model are looked at too: they are no part of the update.
     kept = state is None or (tree.finite(state) and finite(model.buffer))
@@ -227,7 +221,7 @@ def _on_gpu() -> bool:
     return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
-def too_few_samples(module: torch.nn.Module, samples: int) -> str:
+def _too_few_samples(module: torch.nn.Module, samples: int) -> str:
     """Why a client with so many training samples cannot train, and what to do; empty if it can."""
     if samples == 0:
         return "this client has no training sample; raise workload.min_samples or lower workload.clients"

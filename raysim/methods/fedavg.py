@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
-from raysim.together import LocalTraining, Steps, together
 
 if TYPE_CHECKING:
     from raysim.parameters import FlatModel
@@ -24,10 +23,13 @@ class FedAvg(GlobalModel):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
 
-    @together
-    def train(self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit) -> Steps[None]:
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+    ) -> tuple[Update, None]:
+        from raysim.training import train_epochs
+
         model.load_shared(message.parameters)
-        trained = yield LocalTraining(data.train)
+        trained = train_epochs(model, data.train, visit)
         return Update(model.change_from(message.parameters), trained.metrics()), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:

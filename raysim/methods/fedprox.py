@@ -6,11 +6,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
-from raysim.together import LocalTraining, Steps, together
 
 if TYPE_CHECKING:
-    import torch
-
     from raysim.parameters import FlatModel
     from raysim.training import Visit
     from workloads.data import ClientData
@@ -31,17 +28,21 @@ class FedProx(GlobalModel):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
 
-    @together
-    def train(self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit) -> Steps[None]:
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+    ) -> tuple[Update, None]:
+        from raysim.training import train_epochs
+
         model.load_shared(message.parameters)
         anchor = model.shared_parameters.clone()
-        trained = yield LocalTraining(data.train, add_gradient=self._add_proximal_gradient)
+
+        def add_proximal_gradient(model: FlatModel) -> None:
+            model.shared_gradient.add_(model.shared_parameters - anchor, alpha=self.mu)
+
+        trained = train_epochs(model, data.train, visit, add_gradient=add_proximal_gradient)
         distance = float((model.shared_parameters - anchor).double().square().sum())
         metrics = trained.metrics() | {"proximal": self.mu / 2 * distance}
         return Update(model.change_from(message.parameters), metrics), None
-
-    def _add_proximal_gradient(self, gradient: torch.Tensor, weights: torch.Tensor, anchor: torch.Tensor) -> None:
-        gradient.add_(weights - anchor, alpha=self.mu)
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

@@ -21,7 +21,6 @@ from aggregators.dynamic_weights import (
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
 from raysim.seeds import numpy_generator
-from raysim.together import LocalTraining, Steps, together
 
 if TYPE_CHECKING:
     import torch
@@ -115,13 +114,15 @@ class FedRAD(GlobalModel):
 
     # -- client: Algorithm 3, lines 9 to 12 -------------------------------------------------------------------------
 
-    @together
-    def train(self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit) -> Steps[None]:
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+    ) -> tuple[Update, None]:
+        from raysim.training import train_epochs
         from workloads.metrics import evaluate
 
         model.load_shared(message.parameters)
         if self.aggregation == "plain":
-            trained = yield LocalTraining(data.train)
+            trained = train_epochs(model, data.train, visit)
             return Update(model.change_from(message.parameters), trained.metrics()), None
         if len(data.test) == 0:
             raise ValueError("FedRAD weighs clients by accuracy on their local test sets; raise workload.test_share")
@@ -133,7 +134,7 @@ class FedRAD(GlobalModel):
         extra = {}
         if self.aggregation == "dynamic" and self.system_gradient == "exact":
             extra["test_gradient"] = _test_gradient(model, data, visit)
-        trained = yield LocalTraining(data.train)
+        trained = train_epochs(model, data.train, visit)
         after = on_local_test()
         metrics = trained.metrics() | {"system_loss": before.loss, "local_accuracy": after.accuracy}
         return Update(model.change_from(message.parameters), metrics, extra), None

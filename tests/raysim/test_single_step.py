@@ -25,8 +25,7 @@ from raysim.parameters import FlatModel
 from raysim.results import comparable
 from raysim.simulation import execute, prepare
 from raysim.single_step import group_size, possible, take_one_step, worth_it
-from raysim.together import LocalTraining, Steps, together
-from raysim.training import Visit
+from raysim.training import Visit, train_epochs
 from raysim.visits import TrainBlock, TrainedBlock
 from raysim.worker import Worker
 from tests.fingerprint import fingerprint
@@ -316,10 +315,9 @@ class OwnMessages(FedAvg):
 class Copied(FedAvg):
     """FedAvg's visit written down once more: it could as well do something else."""
 
-    @together
-    def train(self, model: Any, data: Any, message: Message, kept: Any, visit: Visit) -> Steps[None]:
+    def train(self, model: Any, data: Any, message: Message, kept: Any, visit: Visit) -> tuple[Update, None]:
         model.load_shared(message.parameters)
-        trained = yield LocalTraining(data.train)
+        trained = train_epochs(model, data.train, visit)
         return Update(model.change_from(message.parameters), trained.metrics()), None
 
 
@@ -340,7 +338,6 @@ class Copied(FedAvg):
         ({"method__name": "fedbn"}, False),
         ({"training__optimizer": "adamw"}, False),
         ({"engine__merge_single_steps": False}, False),
-        ({"engine__vectorise": 4}, False),
         ({"model__name": "mobilenet", "model__width": 0.1}, False),
         ({"workload__name": "toy-graphs", "model__name": "gin"}, False),
     ],
