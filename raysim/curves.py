@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -55,14 +56,36 @@ def run_picture(rounds: DataFrame, title: str, dark: bool = False) -> bytes:
     return _draw(accuracy, loss, title, dark, epochs=rounds if "epochs_total" in rounds else None)
 
 
-def comparison_picture(runs: list[tuple[str, DataFrame]], title: str, dark: bool = False) -> bytes:
-    """Accuracy and loss of several (label, table of rounds) as PNG; clients' mean where there is no global accuracy."""
-    accuracy = []
-    for rank, (label, rounds) in enumerate(runs):
-        own = _line(rounds, "accuracy", label, rank)
-        accuracy.append(own if len(own.x) else _line(rounds, "client_accuracy_mean", label, rank))
-    loss = [_line(rounds, "loss", label, rank) for rank, (label, rounds) in enumerate(runs)]
+def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, dark: bool = False) -> bytes:
+    """Accuracy and loss of several settings as PNG; clients' mean where there is no global accuracy.
+
+    Args:
+        runs: label of a setting, and the table of rounds of its run with each seed: their mean is drawn, in a band of
+            one standard deviation.
+        title: shown above.
+        dark: for a dark ground.
+    """
+    accuracy, loss = [], []
+    for rank, (label, tables) in enumerate(runs):
+        own = _mean_line([_line(rounds, "accuracy", label, rank) for rounds in tables])
+        personal = [_line(rounds, "client_accuracy_mean", label, rank) for rounds in tables]
+        accuracy.append(own if len(own.x) else _mean_line(personal))
+        loss.append(_mean_line([_line(rounds, "loss", label, rank) for rounds in tables]))
     return _draw(accuracy, loss, title, dark, shared_legend=True)
+
+
+def _mean_line(lines: Sequence[_Line]) -> _Line:
+    """The mean of lines at every round that one of them has, with the standard deviation where two have it."""
+    if len(lines) == 1:
+        return lines[0]
+    values: dict[int, list[float]] = {}
+    for line in lines:
+        for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True):
+            values.setdefault(x, []).append(y)
+    x = sorted(values)
+    mean = np.array([np.mean(values[place]) for place in x])
+    band = np.array([np.std(values[place], ddof=1) if len(values[place]) > 1 else 0.0 for place in x])
+    return _Line(lines[0].label, np.array(x), mean, lines[0].rank, band)
 
 
 def _line(rounds: DataFrame, name: str, label: str, rank: int, spread: str = "") -> _Line:
@@ -115,8 +138,8 @@ def _draw(
         # One above the other: side by side they would be too small on a phone.
         upper, lower = figure.subplots(2, 1, sharex=True)
         figure.suptitle(title, fontsize=13, fontweight="bold")
-        for axes, name, lines in ((upper, "accuracy", accuracy), (lower, "loss", loss)):
-            _plot(axes, [line for line in lines if len(line.x)], _DARK if dark else LIGHT, not shared_legend)
+        for axes, name, lines, highest in ((upper, "accuracy", accuracy, 1.0), (lower, "loss", loss, np.inf)):
+            _plot(axes, [line for line in lines if len(line.x)], _DARK if dark else LIGHT, not shared_legend, highest)
             axes.set_ylabel(name)
         figure.align_ylabels()
         if shared_legend:
@@ -136,7 +159,7 @@ def _draw(
         return buffer.getvalue()
 
 
-def _plot(axes: Any, lines: list[_Line], colours: tuple[str, ...], legend: bool) -> None:
+def _plot(axes: Any, lines: list[_Line], colours: tuple[str, ...], legend: bool, highest: float) -> None:
     for line in lines:
         colour = colours[line.rank % len(colours)]
         style = _STYLES[line.rank // len(colours) % len(_STYLES)]
@@ -145,8 +168,9 @@ def _plot(axes: Any, lines: list[_Line], colours: tuple[str, ...], legend: bool)
         label = f"\u200a{line.label}"
         axes.plot(line.x, line.y, style, color=colour, marker=marker, markersize=3.5, linewidth=1.7, label=label)
         if line.band is not None:
-            upper = np.minimum(line.y + line.band, 1.0)  # of a share: a band beyond 0 … 1 would say what cannot be
-            axes.fill_between(line.x, np.maximum(line.y - line.band, 0.0), upper, color=colour, alpha=0.15, linewidth=0)
+            # A band beyond what can be would say nothing: a share is at most 1, and neither it nor a loss below 0.
+            lower, upper = np.maximum(line.y - line.band, 0.0), np.minimum(line.y + line.band, highest)
+            axes.fill_between(line.x, lower, upper, color=colour, alpha=0.15, linewidth=0)
     if not lines:
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", alpha=0.6)
     elif legend:

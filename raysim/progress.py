@@ -15,6 +15,8 @@ from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
+from raysim import units
+
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
@@ -210,8 +212,8 @@ class Progress:
             measures.append(Text.assemble(f"{label} ", (_measure(name, self._known.get(name, math.nan)), style)))
         rates = (
             (f"{row['clients_per_second']:.3g}", "clients/s"),
-            (_bytes(row["bytes_down"]), "down"),
-            (_bytes(row["bytes_up"]), "up"),
+            (units.byte_count(row["bytes_down"]), "down"),
+            (units.byte_count(row["bytes_up"]), "up"),
             (f"{row['seconds_round']:.3g}", "s/round"),
         )
         values.add_row(Text.assemble("epochs ", (f"{row['epochs_total']}/{self._total_epochs}", "bold")), *measures)
@@ -228,8 +230,8 @@ class Progress:
                 f"clients {row['participants']:>4}",
                 *measured,
                 f"{row['clients_per_second']:>8.2f} clients/s",
-                f"down {_bytes(row['bytes_down']):>8}",
-                f"up {_bytes(row['bytes_up']):>8}",
+                f"down {units.byte_count(row['bytes_down']):>8}",
+                f"up {units.byte_count(row['bytes_up']):>8}",
                 f"{row['seconds_round']:>7.1f} s",
                 f"left {_duration(self._seconds_left):>8}",
             ]
@@ -246,17 +248,8 @@ def _measure(name: str, value: float) -> str:
     if math.isnan(value):
         return "-"
     if name == "accuracy":
-        return f"{100 * value:.2f} %"
+        return units.percent(value)
     return f"{value:.4f}" if abs(value) < 1000 else f"{value:.2e}"
-
-
-def _bytes(count: float) -> str:
-    """At most 8 characters: 3 digits and a decimal unit."""
-    for unit in ("B", "kB", "MB", "GB"):
-        if count < 999.5:
-            return f"{count:.3g} {unit}"
-        count /= 1000
-    return f"{count:.3g} TB"
 
 
 def _duration(seconds: float) -> str:

@@ -7,7 +7,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from raysim import sitting, status
+from raysim import sitting, status, units
 from raysim.errors import ResultsError
 from raysim.ui.tables import Tail
 from raysim.watching import Watched
@@ -52,7 +52,7 @@ def _row(folder: Path) -> tuple[str, ...]:
         folder.name,
         live["state"],
         done,
-        f"{100 * accuracies[-1]:.2f} %" if accuracies else "-",
+        units.percent(accuracies[-1]) if accuracies else "-",
         f"{datetime.fromtimestamp(_last_sign(folder)):%Y-%m-%d %H:%M:%S}",
         str(sitting.holder(folder).get("process", "")) if working and live["state"] in status.LIVE else "",
     )

@@ -266,7 +266,7 @@ def _if_possible(finish_drawing: Callable[[float], None], observer: Observer) ->
 
 def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values: int) -> None:
     """summary.json, the Parquet tables, the curve and the page."""
-    from raysim import report
+    from raysim import curves, report
 
     rounds = folder.rounds()
     judged = rounds[rounds["accuracy"].notna()]
@@ -300,5 +300,5 @@ def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values
             summary[name] = float(last[name])
     folder.finish(summary)
     title = f"{method} on {workload}{' (synthetic data)' if federation.synthetic else ''}"
-    report.curve(rounds, folder.path / "curve.png", title)
+    curves.curve(rounds, folder.path / "curve.png", title)
     report.page(folder.path)

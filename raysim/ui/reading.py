@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from raysim import units
 from raysim.ui.clients import Clients
 from raysim.ui.tables import Tail, thinned
 from raysim.watching import Watched
@@ -85,7 +86,9 @@ class Reading:
 
     def _run_part(self, live: dict[str, Any]) -> Part:
         watched = self._watched
+        slots = [slot | {"memory": units.byte_count(slot.get("gpu_bytes", 0))} for slot in live.get("slots", [])]
         return live | {
+            "slots": slots,
             "title": watched.title(),
             "folder": self.folder.name,
             "model": watched.name("model"),
@@ -111,6 +114,7 @@ class Reading:
             "last": last,
             "best_accuracy": max(accuracies, default=None),
             "totals": totals,
+            "traffic": units.byte_count(totals["bytes_down"] + totals["bytes_up"], units.THIN),
             "seconds_per_epoch": sorted(recent)[len(recent) // 2] if recent else None,
         }
 

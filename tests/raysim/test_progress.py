@@ -130,10 +130,3 @@ def test_a_run_without_a_terminal_does_not_load_rich() -> None:
         "sys.exit('rich' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-@pytest.mark.parametrize(
-    ("count", "text"), [(0, "0 B"), (999, "999 B"), (999.7, "1 kB"), (12_345_678, "12.3 MB"), (5e13, "50 TB")]
-)
-def test_bytes(count: float, text: str) -> None:
-    assert progress._bytes(count) == text

@@ -12,8 +12,8 @@ import numpy as np
 import pandas
 import pytest
 
-from raysim import report
-from raysim.curves import comparison_picture, run_picture
+from raysim import compare, report
+from raysim.curves import comparison_picture, curve, run_picture
 from raysim.errors import ResultsError
 from raysim.results import RunFolder
 
@@ -51,16 +51,25 @@ def check(path: Path) -> Checker:
     return checker
 
 
-def make(path: Path, rounds: int = 4, clients: int = 3, finish: bool = True, **summary: Any) -> Path:
+def make(
+    path: Path,
+    rounds: int = 4,
+    clients: int = 3,
+    finish: bool = True,
+    more: str = "",
+    lift: float = 0.0,
+    **summary: Any,
+) -> Path:
+    """A run's folder; ``more`` goes into its config, ``lift`` is added to its accuracies."""
     folder = RunFolder.create(
-        path, f"method: {{name: fedavg}}\nworkload: {{name: digits}}\nnote: {json.dumps(EVIL)}\n", {"cpu": EVIL}
+        path, f"method: {{name: fedavg}}\nworkload: {{name: digits}}\nnote: {json.dumps(EVIL)}\n{more}", {"cpu": EVIL}
     )
     for number in range(1, rounds + 1):
         judged = number % 2 == 0
         row: dict[str, Any] = {
             "round": number,
             "epochs_total": 3 * number,
-            "accuracy": 0.2 * number if judged else np.nan,
+            "accuracy": 0.2 * number + lift if judged else np.nan,
         }
         row |= {"loss": 1 / number if judged else np.nan, "train_loss": 0.5, "bytes_down": 1024, "bytes_up": 1024}
         folder.append_round(row)
@@ -103,15 +112,15 @@ def frame(**columns: Any) -> pandas.DataFrame:
 @pytest.fixture
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of the time, and most tests are about the words."""
-    for name in ("run_picture", "comparison_picture"):
-        monkeypatch.setattr(report, name, lambda *arguments: b"picture")
+    monkeypatch.setattr(report, "run_picture", lambda *arguments: b"picture")
+    monkeypatch.setattr(compare, "comparison_picture", lambda *arguments: b"picture")
 
 
 def test_curve_draws_each_series_that_is_there(tmp_path: Path) -> None:
     rounds = frame(
         accuracy=[np.nan, 0.5, 0.9], loss=[np.nan, 2.0, 1.0], train_loss=[3.0, 2.0, 1.0], epochs_total=[1, 5, 9]
     )
-    report.curve(rounds, tmp_path / "curve.png", "digits")
+    curve(rounds, tmp_path / "curve.png", "digits")
     png = (tmp_path / "curve.png").read_bytes()
     assert size(png) == (960, 960)
     assert coloured(png, "#0072b2") > 500 and coloured(png, "#d55e00") > 500
@@ -141,7 +150,7 @@ def test_odd_tables_still_give_a_picture(rounds: pandas.DataFrame) -> None:
 
 
 def test_overlaid_runs_have_their_own_colours_and_any_label() -> None:
-    runs = [(label, frame(accuracy=[0.1, level], loss=[1.0, level])) for label, level in (("_a$", 0.5), ("b", 0.9))]
+    runs = [(label, [frame(accuracy=[0.1, level], loss=[1.0, level])]) for label, level in (("_a$", 0.5), ("b", 0.9))]
     png = comparison_picture(runs, "two")
     for colour in ("#0072b2", "#d55e00"):
         assert coloured(png, colour) > 500
@@ -164,7 +173,7 @@ def test_page_is_self_contained_escaped_and_whole(tmp_path: Path) -> None:
     assert (
         "".join(found.texts).count("<script>alert(1)</script>") >= 3
     )  # as text: the clients' names, config, environment
-    assert "80.00\u202f%" in found.texts and "8 KiB" in found.texts
+    assert "80.00\u202f%" in found.texts and "8.19\u202fkB" in found.texts
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -208,10 +217,17 @@ def test_a_run_without_a_round_has_a_page(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("no_pictures")
 def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    runs = [make(tmp_path / "a" / "run"), make(tmp_path / "b" / "run", synthetic=True, workload="synthetic")]
+    first = make(tmp_path / "a" / "run", more="seed: 0\n")
+    second = make(tmp_path / "b" / "run", synthetic=True, workload="synthetic", more="model: {name: mlp}\nseed: 0\n")
     target = tmp_path / "compare.html"
-    assert report.main([*map(str, runs), "--out", str(target)]) == 0
-    assert capsys.readouterr().out.splitlines() == [*(str(run / "report.html") for run in runs), str(target)]
+    assert report.main([str(first), str(second), "--out", str(target)]) == 0
+    printed = capsys.readouterr().out.splitlines()
+    assert printed == [
+        str(first / "report.html"),
+        str(second / "report.html"),
+        str(target),
+        str(tmp_path / "compare.csv"),
+    ]
     found = check(target)
     assert [address for address in found.addresses if not address.startswith("data:")] == [
         "a/run/report.html",
@@ -221,6 +237,78 @@ def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = target.read_text()
     assert "<h1>Comparison of 2 runs (partly synthetic data)</h1>" in text
     assert "different workloads (digits, synthetic)" in text
+
+
+def seeds(root: Path) -> list[Path]:
+    """Two values of an option, each with seeds 0, 1 and 2; the last accuracies are 80, 82, 84 and 60, 62, 64 %."""
+    return [
+        make(
+            root / f"run-{batch}-{seed}",
+            more=f"training: {{batch_size: {batch}}}\nengine: {{actors: {seed}}}\nseed: {seed}\n",
+            lift=0.02 * seed - (0.2 if batch == 32 else 0.0),
+        )
+        for seed in range(3)
+        for batch in (16, 32)
+    ]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_seeds_of_a_setting_are_one_line_with_the_options_that_differ(tmp_path: Path) -> None:
+    target, table = compare.compare(seeds(tmp_path), tmp_path / "out.html")
+    text = target.read_text()
+    results = text.split("<h2>Results</h2>")[1].split("</table>")[0]
+    assert re.findall(r"<th[^>]*>([^<]*)</th>", results)[:3] == ["training.batch_size", "seeds", "accuracy (%)"]
+    rows = [re.findall(r"<td[^>]*>([^<]*)</td>", row)[:3] for row in results.split("<tr>")[2:]]
+    assert rows == [["16", "0, 1, 2", "82.00 ± 2.00"], ["32", "0, 1, 2", "62.00 ± 2.00"]]
+    # Bytes in one unit: 4 rounds of 1024 bytes up and 1024 down.
+    assert "sent and received (kB)" in results and ">8.19<" in results and ">4<" in results
+    assert text.split("<h2>Runs</h2>")[1].count("<tr>") == 7
+    frame = pandas.read_csv(table)
+    assert frame["setting"].tolist() == ["batch_size 16", "batch_size 32"]
+    assert frame["training.batch_size"].tolist() == [16, 32] and frame["seeds"].tolist() == ["0 1 2", "0 1 2"]
+    np.testing.assert_allclose(frame[["accuracy", "accuracy std"]], [[0.82, 0.02], [0.62, 0.02]])
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_a_repeated_run_is_no_second_seed(tmp_path: Path) -> None:
+    runs = [make(tmp_path / name, more="seed: 3\n") for name in ("one", "two")]
+    target, table = compare.compare(runs, tmp_path / "out.html")
+    assert "Not counted, as another run has the same settings and seed: two." in target.read_text()
+    frame = pandas.read_csv(table)
+    assert frame["accuracy std"].isna().all() and frame["seeds"].tolist() == [3]
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_another_method_brings_its_name_and_not_its_options(tmp_path: Path) -> None:
+    runs = [make(tmp_path / "a"), make(tmp_path / "b"), make(tmp_path / "c")]
+    for run, method in zip(runs, ("fedavg", "fedprox, mu: 0.1", "fedprox, mu: 1.0"), strict=True):
+        text = (run / "config.yaml").read_text().replace("name: fedavg", f"name: {method}")
+        (run / "config.yaml").write_text(text)
+    frame = pandas.read_csv(compare.compare(runs, tmp_path / "out.html")[1])
+    assert frame["setting"].tolist() == ["fedavg", "fedprox, mu 0.1", "fedprox, mu 1.0"]
+    target, _ = compare.compare(runs[:2], tmp_path / "out.html")
+    assert "method.mu" not in target.read_text()
+
+
+def test_the_band_of_seeds_is_drawn() -> None:
+    tables = [frame(accuracy=[0.2 + lift, 0.5 + lift], loss=[1.0, 0.5]) for lift in (0.0, 0.2)]
+    assert not np.array_equal(
+        pixels(comparison_picture([("a", tables)], "")),
+        pixels(comparison_picture([("a", [frame(accuracy=[0.3, 0.6], loss=[1.0, 0.5])])], "")),
+    )
+
+
+@pytest.mark.usefixtures("no_pictures")
+def test_finished_reports_are_not_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done, going = make(tmp_path / "done", more="seed: 1\n"), make(tmp_path / "going", finish=False)
+    for run in (done, going):
+        report.page(run)
+    drawn: list[str] = []
+    monkeypatch.setattr(report, "run_picture", lambda *arguments: drawn.append("picture") or b"picture")
+    assert report.main([str(done), str(going)]) == 0
+    assert len(drawn) == 2  # light and dark of the run that goes on
+    assert report.main([str(done)]) == 0
+    assert len(drawn) == 4  # asked for by itself it is made anew
 
 
 @pytest.mark.usefixtures("no_pictures")
@@ -234,7 +322,7 @@ def test_the_comparison_lies_beside_the_first_run_and_a_repeat_with_a_star_works
 
 
 def test_what_is_no_run_ends_with_one_message(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert report.main([str(tmp_path)]) == 1
+    assert report.main([str(tmp_path)]) == 2
     assert "config.yaml is missing" in capsys.readouterr().err
     with pytest.raises(ResultsError):
         report.page(tmp_path / "absent")

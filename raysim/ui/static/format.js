@@ -28,16 +28,6 @@ export function number(value) {
   return size >= 1000 || size < 0.001 ? value.toExponential(2) : value.toPrecision(size >= 1 ? 4 : 3);
 }
 
-export function bytes(value) {
-  if (!known(value)) return "–";
-  let size = value;
-  for (const unit of ["B", "KiB", "MiB", "GiB"]) {
-    if (size < 1024) return `${Number(size.toPrecision(4))}\u202f${unit}`;
-    size /= 1024;
-  }
-  return `${Number(size.toPrecision(4))}\u202fTiB`;
-}
-
 export function seconds(value) {
   if (!known(value)) return "–";
   if (value < 10) return `${value.toPrecision(2)}\u202fs`;

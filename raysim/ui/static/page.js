@@ -2,7 +2,7 @@
 
 import { Chart } from "./charts.js";
 import { Clients } from "./clients.js";
-import { byId, bytes, element, known, number, percent, share } from "./format.js";
+import { byId, element, known, number, percent, share } from "./format.js";
 import { showRun } from "./run.js";
 
 const parts = {};
@@ -57,7 +57,7 @@ function showTiles() {
   const rounds = parts.rounds;
   const faults = parts.run?.counts?.faults ?? 0;
   if (!rounds) return;
-  const { last, totals } = rounds;
+  const { last } = rounds;
   const figures = [
     ["accuracy", known(last.accuracy), percent(last.accuracy)],
     ["best accuracy", known(rounds.best_accuracy), percent(rounds.best_accuracy)],
@@ -65,7 +65,7 @@ function showTiles() {
     ["loss", known(last.loss), number(last.loss)],
     ["clients/s", known(last.clients_per_second), number(last.clients_per_second)],
     ["busy slots", known(last.slot_utilisation), share(last.slot_utilisation)],
-    ["traffic", rounds.count > 0, bytes(totals.bytes_down + totals.bytes_up)],
+    ["traffic", rounds.count > 0, rounds.traffic],
     ["faults", parts.run?.counts !== undefined, number(faults)],
   ];
   const tiles = figures

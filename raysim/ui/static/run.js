@@ -1,6 +1,6 @@
 // What goes on now: state, progress, this round, placement, faults.
 
-import { byId, bytes, clock, element, known, number, plural, seconds, setText, share } from "./format.js";
+import { byId, clock, element, known, number, plural, seconds, setText, share } from "./format.js";
 
 const STATES = {
   preparing: "preparing",
@@ -94,7 +94,7 @@ function slotBox(slot, run) {
   const fill = element("i");
   fill.style.width = `${100 * Math.min(1, busy)}%`;
   const name = run.backend === "inline" ? "this process" : `client-actor-${String(slot.slot).padStart(2, "0")}`;
-  const device = slot.gpu_bytes ? `${slot.device}, ${bytes(slot.gpu_bytes)}` : slot.device;
+  const device = slot.gpu_bytes ? `${slot.device}, ${slot.memory}` : slot.device;
   const times = slot.lives - 1;
   const last = slot.last.length > 1 ? `clients ${slot.last.join(", ")}` : `client ${slot.last[0]}`;
   return element(

@@ -1,0 +1,84 @@
+"""Numbers as text for people: the same in the terminal, on pages, in tables. Imports nothing large.
+
+Bytes are counted in decimal units (1 kB = 1000 B), as networks and disks are.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+Unit = Literal["percent", "plain", "bytes", "seconds", "count"]
+"""What a number is; percent: a share of one, which people read in percent."""
+UNITS: tuple[Unit, ...] = ("percent", "plain", "bytes", "seconds", "count")
+BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
+THIN = "\u202f"
+"""A narrow space that never breaks a line, between a number and its unit or its thousands."""
+
+
+def byte_count(count: float, space: str = " ") -> str:
+    """A number of bytes with three digits, at most 8 characters up to 999 TB: ``8.19 kB``."""
+    size, unit = count, BYTE_UNITS[0]
+    for unit in BYTE_UNITS:
+        if size < 999.5 or unit == BYTE_UNITS[-1]:
+            break
+        size /= 1000
+    return f"{size:.3g}{space}{unit}"
+
+
+def percent(share: float, space: str = " ") -> str:
+    """A share of one as percent with two decimals: ``81.25 %``."""
+    return f"{100 * share:.2f}{space}%"
+
+
+def number(value: float) -> str:
+    """A plain number: whole ones in full with thin spaces between thousands, others with four digits; – for NaN."""
+    if math.isnan(value):
+        return "–"
+    if float(value).is_integer() and abs(value) < 1e15:
+        return f"{value:,.0f}".replace(",", THIN)
+    return f"{value:.4g}"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How the values of one column of a table are written, all in the same unit."""
+
+    factor: float
+    symbol: str
+    form: str
+    whole: bool = False
+    """Whether values are counted rather than measured, so that equal ones have no spread."""
+
+    def text(self, values: Sequence[float]) -> str:
+        """Mean ± sample standard deviation without the unit; one value alone has no spread, none is empty."""
+        if not values:
+            return ""
+        scaled = [self.factor * value for value in values]
+        exact = self.whole and len(set(scaled)) == 1  # a number of rounds is what it is
+        spread = f" ± {statistics.stdev(scaled):{self.form}}" if len(scaled) > 1 and not exact else ""
+        return f"{statistics.fmean(scaled):{self.form}}{spread}"
+
+    def heading(self, text: str) -> str:
+        """A column's heading with the unit, if there is one."""
+        return f"{text} ({self.symbol})" if self.symbol else text
+
+
+def scale(unit: Unit, values: Iterable[float]) -> Scale:
+    """The scale on which all ``values`` of a column are easy to read."""
+    largest = max((abs(value) for value in values if math.isfinite(value)), default=0.0)
+    if unit == "percent":
+        return Scale(100.0, "%", ".2f")
+    if unit == "seconds":
+        return Scale(1.0, "s", ".1f")
+    if unit == "bytes":
+        power = next((place for place in range(4) if largest < 999.5 * 1000**place), 4)
+        return Scale(1000.0**-power, BYTE_UNITS[power], ".2f" if power else ".0f", whole=True)
+    if unit == "count":
+        return Scale(1.0, "", ".6g", whole=True)
+    if not 0.01 <= largest < 1000:
+        return Scale(1.0, "", ".4g")
+    return Scale(1.0, "", ".4f")
