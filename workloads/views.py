@@ -8,12 +8,16 @@ clients instead.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
 from workloads.partition import Integers, Partition
+
+TRAINING, TEST, VALIDATION = range(3)
+PARTS = ("training", "test", "validation")
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,25 +81,56 @@ def views(
     Raises:
         WorkloadError: a client would need more samples than its side of the data set has.
     """
-    tests = min(max(int(samples * test_share + 0.5), 1), samples - 1)
+    tests = _part(samples, test_share)
     train_pool, test_pool = [], []
     for label in np.unique(labels):
         members = generator.permutation(np.flatnonzero(labels == label))
-        aside = min(max(int(len(members) * test_share + 0.5), 1), len(members) - 1)
+        aside = _part(len(members), test_share)
         test_pool.append(members[:aside])
         train_pool.append(members[aside:])
     key = int(generator.integers(2**63))
-    made = []
-    for part, (pools, each) in enumerate(((train_pool, samples - tests), (test_pool, tests))):
-        available = sum(len(members) for members in pools)
-        if each > available:
-            raise WorkloadError(
-                f"a view of {each} {('training', 'test')[part]} samples is larger than the {available} that there are; "
-                f"lower view_samples ({samples}), or take more images"
-            )
-        bounds = np.concatenate([[0], np.cumsum([len(members) for members in pools])]).astype(np.int64)
-        made.append(Views(np.concatenate(pools), bounds, clients, each, alpha, key, part))
-    return made[0], made[1]
+    return (
+        _views(train_pool, clients, samples - tests, alpha, key, TRAINING),
+        _views(test_pool, clients, tests, alpha, key, TEST),
+    )
+
+
+def set_aside(train: Views, share: float) -> tuple[Views, Views]:
+    """(training, validation) of views of training samples: a `share` (rounded) of each client's is for validation.
+
+    A `share` of every class is set aside for it, so that nobody trains on what anybody is validated on. A client with
+    two samples or more has at least one on both sides; a single one is for training.
+
+    Raises:
+        WorkloadError: a client would need more samples than its side of the data set has.
+    """
+    kept, aside = [], []
+    for start, stop in pairwise(train.bounds.tolist()):
+        members = train.pool[start:stop]  # in random order
+        count = _part(len(members), share)
+        aside.append(members[:count])
+        kept.append(members[count:])
+    each = _part(train.each, share)
+    return (
+        _views(kept, train.clients, train.each - each, train.alpha, train.key, TRAINING),
+        _views(aside, train.clients, each, train.alpha, train.key, VALIDATION),
+    )
+
+
+def _part(count: int, share: float) -> int:
+    """About a share of the samples, with at least one on both sides if there are two."""
+    return min(max(int(count * share + 0.5), 1), count - 1) if count else 0
+
+
+def _views(pools: list[Integers], clients: int, each: int, alpha: float, key: int, part: int) -> Views:
+    available = sum(len(members) for members in pools)
+    if each > available:
+        raise WorkloadError(
+            f"a view of {each} {PARTS[part]} samples is larger than the {available} that there are; "
+            "lower view_samples, or take more images"
+        )
+    bounds = np.concatenate([[0], np.cumsum([len(members) for members in pools])]).astype(np.int64)
+    return Views(np.concatenate(pools), bounds, clients, each, alpha, key, part)
 
 
 def _fitting(counts: Integers, sizes: Integers) -> Integers:

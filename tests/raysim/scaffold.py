@@ -38,6 +38,7 @@ class Points:
             train=Partition(np.arange(count), bounds),
             local_test=Partition(none, np.zeros_like(bounds)),
             local_test_is_global=False,
+            validation=None,
             fill=None,
             mean=np.zeros(1, np.float32),
             deviation=np.ones(1, np.float32),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.data import ClientData, Task
+from workloads.data import NO_SAMPLES, ClientData, Samples, Task
 from workloads.fill import Fill
 from workloads.manifest import client_table
 from workloads.partition import Integers, Partition
@@ -25,8 +25,9 @@ class ImageFederation:
     """Images uint8 [N, H, W, C] and labels int64 [N] once, and per client the indices of its parts.
 
     The arrays may be read-only (shared memory): nothing here writes to them, and what a client needs is copied.
-    `local_test` points into the test images if `local_test_is_global`, else into the training images; `train` and
-    `fill` always point into the training images. `mean` and `deviation` (float32 [C], of x / 255) normalise all images.
+    `local_test` points into the test images if `local_test_is_global`, else into the training images; `train`,
+    `validation` and `fill` always point into the training images. `mean` and `deviation` (float32 [C], of x / 255)
+    normalise all images.
     """
 
     name: str
@@ -40,6 +41,7 @@ class ImageFederation:
     train: Partition | Views
     local_test: Partition | Views
     local_test_is_global: bool
+    validation: Partition | Views | None
     fill: Fill | None
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
@@ -85,7 +87,14 @@ class ImageFederation:
             name=self.client_name(client),
             train=self._samples(images, labels, device, self.augment_padding, channels_last),
             test=self._samples(test_images, test_labels, device, 0, channels_last),
+            validation=self._validation(client, device, channels_last),
         )
+
+    def _validation(self, client: int, device: str, channels_last: bool) -> Samples:
+        if self.validation is None:
+            return NO_SAMPLES
+        own = self.validation.of(client)
+        return self._samples(self.images[own], self.labels[own], device, 0, channels_last)
 
     def global_test(self, start: int, stop: int, device: str) -> ImageSamples:
         return self._samples(self.test_images[start:stop].copy(), self.test_labels[start:stop].copy(), device, 0)
@@ -96,6 +105,7 @@ class ImageFederation:
             client_names=np.array(["all clients"]),
             train=self.train.pooled(),
             local_test=self.local_test.pooled(),
+            validation=self.validation.pooled() if self.validation else None,
             fill=self.fill.pooled() if self.fill else None,
         )
 
@@ -105,13 +115,16 @@ class ImageFederation:
         copied = [self.fill.sources_of(client) if self.fill else own[client][:0] for client in clients]
         copies = np.array([len(sources) for sources in copied], dtype=np.int64)
         sizes = np.array([len(indices) for indices in own], dtype=np.int64)
-        return client_table(
+        table = client_table(
             self,
             [self.client_name(client) for client in clients],
             np.concatenate([np.repeat(clients, sizes), np.repeat(clients, copies)]),
             self.labels[np.concatenate([*own, *copied])],
             copies,
         )
+        if self.validation:
+            table["validation_samples"] = [self.validation.size(client) for client in clients]
+        return table
 
     def _samples(
         self, images: NDArray[np.uint8], labels: Integers, device: str, padding: int, channels_last: bool = True

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.data import Batch, ClientData, Task
+from workloads.data import NO_SAMPLES, Batch, ClientData, Task
 from workloads.images.cache import CHANNELS, ImageCache
 from workloads.manifest import client_table
 from workloads.partition import Integers, Partition
@@ -33,8 +33,8 @@ class ImageFiles:
 class FileFederation:
     """Names, labels and, per client, indices; no pixels.
 
-    `train` points into `train_files`, `local_test` into `test_files` if `local_test_is_global`, else into
-    `train_files`, `global_rows` into `test_files`. An image may belong to several clients. `mean` and `deviation`
+    `train` and `validation` point into `train_files`, `local_test` into `test_files` if `local_test_is_global`, else
+    into `train_files`, `global_rows` into `test_files`. An image may belong to several clients. `mean` and `deviation`
     (float32 [C], of x / 255) normalise all images; they are given, as computing them would decode everything.
     """
 
@@ -46,6 +46,7 @@ class FileFederation:
     train: Partition
     local_test: Partition
     local_test_is_global: bool
+    validation: Partition | None
     global_rows: Integers
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
@@ -87,6 +88,9 @@ class FileFederation:
             name=self.client_name(client),
             train=self._samples(self.train_files, self.train.of(client), device, self.augment_padding, channels_last),
             test=self._samples(tests, self.local_test.of(client), device, 0, channels_last),
+            validation=self._samples(self.train_files, self.validation.of(client), device, 0, channels_last)
+            if self.validation
+            else NO_SAMPLES,
         )
 
     def global_test(self, start: int, stop: int, device: str) -> FileSamples:
@@ -97,16 +101,25 @@ class FileFederation:
         test = self.local_test.pooled()
         if self.local_test_is_global:
             test = Partition(self.global_rows, np.array([0, len(self.global_rows)]))
-        return replace(self, client_names=np.array(["all clients"]), train=self.train.pooled(), local_test=test)
+        return replace(
+            self,
+            client_names=np.array(["all clients"]),
+            train=self.train.pooled(),
+            local_test=test,
+            validation=self.validation.pooled() if self.validation else None,
+        )
 
     def manifest(self) -> pandas.DataFrame:
-        return client_table(
+        table = client_table(
             self,
             [self.client_name(client) for client in range(self.clients)],
             self.train.owners,
             self.train_files.labels[self.train.indices],
             np.zeros(self.clients, dtype=np.int64),
         )
+        if self.validation:
+            table["validation_samples"] = self.validation.sizes
+        return table
 
     def _samples(
         self, files: ImageFiles, rows: Integers, device: str, padding: int, channels_last: bool = True

@@ -15,7 +15,7 @@ from workloads.errors import WorkloadError
 from workloads.fill import draw_fill
 from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.partition import Partition
-from workloads.views import Views, views
+from workloads.views import Views, set_aside, views
 
 if TYPE_CHECKING:
     from workloads.images.archive import ImageSet
@@ -23,7 +23,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageOptions(ABC):
-    """The split of an image set over clients. `load` draws from the streams partition, local_test and fill."""
+    """The split of an image set over clients. `load` draws from the streams partition, local_test,
+    validation and fill."""
 
     name: ClassVar[str]
 
@@ -81,6 +82,16 @@ class ImageOptions(ABC):
             "high_open": True,
         },
     )
+    validation_share: float = field(
+        default=0.0,
+        metadata={
+            "help": "share of a client's training samples that is its validation set, which it does not train on; the "
+            "rounds table then has validation_accuracy, the mean over clients. 0: none",
+            "low": 0.0,
+            "high": 1.0,
+            "high_open": True,
+        },
+    )
     samples_per_client: int = field(
         default=0,
         metadata={
@@ -109,6 +120,9 @@ class ImageOptions(ABC):
             images = images.first(self.limit)
         try:
             train, local_test, client_names = self._parts(images, stream)
+            validation = None
+            if self.validation_share:
+                train, validation = self._validated(train, stream)
         except WorkloadError as error:
             limited = f" (limit = {self.limit} keeps {len(images.labels)} training images)" if self.limit else ""
             raise WorkloadError(f"{images.name}: {error}{limited}") from error
@@ -129,6 +143,7 @@ class ImageOptions(ABC):
             train=train,
             local_test=local_test,
             local_test_is_global=self._shares_test(images),
+            validation=validation,
             fill=fill,
             mean=mean,
             deviation=deviation,
@@ -153,6 +168,12 @@ class ImageOptions(ABC):
         if self._shares_test(images):
             return whole, _tests_of_sites(images, client_names), client_names
         return *partition.cut(whole, self.test_share, stream("local_test")), client_names
+
+    def _validated(self, train: Partition | Views, stream: Stream) -> tuple[Partition | Views, Partition | Views]:
+        """(training, validation) of the training parts."""
+        if isinstance(train, Views):
+            return set_aside(train, self.validation_share)
+        return partition.cut(train, self.validation_share, stream("validation"))
 
     def _split(self, images: ImageSet, generator: np.random.Generator) -> tuple[Partition, NDArray[np.str_]]:
         """(partition of the training images, name of each client or an empty array)."""

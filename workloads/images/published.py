@@ -34,7 +34,7 @@ class PublishedOptions(ABC):
 
     The global test set is ROOT/test. Images are stretched to `size` x `size` and normalised with the published
     channel statistics; where the authors augment by random resized crops, rotation and flips, this crops and flips.
-    `load` draws from the streams partition and local_test.
+    `load` draws from the streams partition, local_test and validation.
     """
 
     name: ClassVar[str]
@@ -89,6 +89,16 @@ class PublishedOptions(ABC):
             "high_open": True,
         },
     )
+    validation_share: float = field(
+        default=0.0,
+        metadata={
+            "help": "share of a client's training samples that is its validation set, which it does not train on; the "
+            "rounds table then has validation_accuracy, the mean over clients. 0: none",
+            "low": 0.0,
+            "high": 1.0,
+            "high_open": True,
+        },
+    )
     size: int = field(default=224, metadata={"help": "height and width of an image in pixels", "low": 4, "high": 2048})
     augment: Literal["none", "crop_flip"] = field(
         default="crop_flip",
@@ -119,6 +129,9 @@ class PublishedOptions(ABC):
             train, local_test = whole, Partition(np.tile(global_rows, whole.clients), offsets)
         else:
             train, local_test = partition.cut(whole, self.test_share, stream("local_test"))
+        validation = None
+        if self.validation_share:
+            train, validation = partition.cut(train, self.validation_share, stream("validation"))
         return FileFederation(
             name=self.name,
             class_names=self.class_names,
@@ -128,6 +141,7 @@ class PublishedOptions(ABC):
             train=train,
             local_test=local_test,
             local_test_is_global=self.local_test == "global",
+            validation=validation,
             global_rows=global_rows,
             mean=np.array(self.mean, dtype=np.float32),
             deviation=np.array(self.deviation, dtype=np.float32),
