@@ -89,9 +89,10 @@ def views(
         test_pool.append(members[:aside])
         train_pool.append(members[aside:])
     key = int(generator.integers(2**63))
+    advice = f"lower view_samples ({samples}), or take more images"
     return (
-        _views(train_pool, clients, samples - tests, alpha, key, TRAINING),
-        _views(test_pool, clients, tests, alpha, key, TEST),
+        _views(train_pool, clients, samples - tests, alpha, key, TRAINING, advice),
+        _views(test_pool, clients, tests, alpha, key, TEST, advice),
     )
 
 
@@ -110,10 +111,10 @@ def set_aside(train: Views, share: float) -> tuple[Views, Views]:
         count = _part(len(members), share)
         aside.append(members[:count])
         kept.append(members[count:])
-    each = _part(train.each, share)
+    each, advice = _part(train.each, share), f"lower view_samples, or change validation_share ({share:g})"
     return (
-        _views(kept, train.clients, train.each - each, train.alpha, train.key, TRAINING),
-        _views(aside, train.clients, each, train.alpha, train.key, VALIDATION),
+        _views(kept, train.clients, train.each - each, train.alpha, train.key, TRAINING, advice),
+        _views(aside, train.clients, each, train.alpha, train.key, VALIDATION, advice),
     )
 
 
@@ -122,12 +123,11 @@ def _part(count: int, share: float) -> int:
     return min(max(int(count * share + 0.5), 1), count - 1) if count else 0
 
 
-def _views(pools: list[Integers], clients: int, each: int, alpha: float, key: int, part: int) -> Views:
+def _views(pools: list[Integers], clients: int, each: int, alpha: float, key: int, part: int, advice: str) -> Views:
     available = sum(len(members) for members in pools)
     if each > available:
         raise WorkloadError(
-            f"a view of {each} {PARTS[part]} samples is larger than the {available} that there are; "
-            "lower view_samples, or take more images"
+            f"a view of {each} {PARTS[part]} samples is larger than the {available} that there are; {advice}"
         )
     bounds = np.concatenate([[0], np.cumsum([len(members) for members in pools])]).astype(np.int64)
     return Views(np.concatenate(pools), bounds, clients, each, alpha, key, part)

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workloads.errors import WorkloadError
-from workloads.views import _fitting, views
+from workloads.views import _fitting, set_aside, views
 
 
 @settings(deadline=None, max_examples=50)
@@ -92,3 +92,33 @@ def test_views_larger_than_the_data_are_refused() -> None:
         views(labels, 5, 1.0, 101, 0.1, np.random.default_rng(0))
     train, _ = views(labels, 5, 1.0, 100, 0.1, np.random.default_rng(0))
     assert train.size(4) == 90
+
+
+def test_nobody_trains_on_what_anybody_is_validated_on() -> None:
+    labels = np.arange(400) % 4
+    whole, test = views(labels, 10**6, 0.3, 40, 0.25, np.random.default_rng(2))
+    train, validation = set_aside(whole, 0.2)
+    assert (train.each, validation.each, test.each) == (24, 6, 10)
+    assert sorted([*train.pool, *validation.pool]) == sorted(whole.pool)
+    # A fifth of each class' 75 samples.
+    assert np.bincount(labels[validation.pool]).tolist() == [15] * 4
+    seen = {part: np.concatenate([part.of(client) for client in range(300)]) for part in (train, validation)}
+    assert np.array_equal(np.unique(seen[train]), np.sort(train.pool))
+    assert np.array_equal(np.unique(seen[validation]), np.sort(validation.pool))
+    # Both follow the client's own class shares.
+    most = [np.bincount(labels[part.of(7)], minlength=4).argmax() for part in (train, validation)]
+    assert most[0] == most[1]
+
+
+def test_a_view_of_one_training_sample_keeps_it() -> None:
+    whole, _ = views(np.arange(40) % 4, 5, 1.0, 2, 0.5, np.random.default_rng(0))
+    train, validation = set_aside(whole, 0.5)
+    assert (train.each, validation.each) == (1, 0)
+    assert len(train.of(3)) == 1 and len(validation.of(3)) == 0
+
+
+def test_validation_views_larger_than_their_part_are_refused() -> None:
+    # One of four training samples of each class, but one of a client's eight: seven are not left.
+    whole, _ = views(np.repeat([0, 1], 5), 5, 1.0, 10, 0.2, np.random.default_rng(0))
+    with pytest.raises(WorkloadError, match=r"7 training samples is larger than the 6 .* validation_share \(0.1\)"):
+        set_aside(whole, 0.1)

@@ -15,6 +15,7 @@ from workloads.errors import WorkloadError
 from workloads.images.archive import ImageSet, image_set
 from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.images.options import ImageOptions
+from workloads.partition import Partition
 
 Stream = Callable[[str], np.random.Generator]
 
@@ -215,3 +216,39 @@ def test_clients_with_one_sample_train_and_have_no_test(stream: Stream) -> None:
     client = federation.client(3, "cpu")
     assert [len(batch) for batch in client.train.batches(8, torch.Generator())] == [1]
     assert list(client.test.batches(8)) == []
+
+
+@pytest.mark.parametrize("kind", ["iid", "dirichlet", "views"])
+def test_a_validation_set_is_cut_off_the_training_part(stream: Stream, strict: None, kind: Any) -> None:
+    options = Numbered(clients=5, partition=kind, min_samples=10, view_samples=20, augment="crop_flip")
+    plain, federation = (frozen(replace(options, validation_share=share).load(stream)) for share in (0.0, 0.25))
+    assert plain.validation is None
+    everybody: dict[str, set[int]] = {"train": set(), "test": set(), "validation": set()}
+    for number in range(5):
+        client, before = federation.client(number, "cpu"), plain.client(number, "cpu")
+        assert len(before.validation) == 0
+        # The local test set is the same with and without; nothing of the training part is lost, or augmented.
+        assert numbers(client.test, federation) == numbers(before.test, plain)
+        held = numbers(client.validation, federation)
+        assert held == federation.validation.of(number).tolist()
+        labels = torch.cat([batch.y for batch in client.validation.batches(7)])
+        assert labels.tolist() == [value % 5 for value in held]
+        assert client.samples == federation.samples(number) == before.samples - len(held)
+        assert len(held) == int(before.samples * 0.25 + 0.5)
+        if kind != "views":  # whose draws are from other pools
+            assert sorted([*federation.train.of(number), *held]) == plain.train.of(number).tolist()
+        for part, samples in (("train", federation.train.of(number)), ("validation", held)):
+            everybody[part] |= set(samples)
+        everybody["test"] |= set(numbers(client.test, federation))
+    assert not everybody["train"] & everybody["validation"]
+    assert not everybody["test"] & everybody["validation"]
+    pooled = federation.pooled()
+    assert len(pooled.client(0, "cpu").validation) == len(pooled.validation.of(0))
+    assert set(federation.manifest()["validation_samples"]) == {len(federation.validation.of(n)) for n in range(5)}
+
+
+def test_copies_that_fill_up_are_never_of_validation_samples(stream: Stream) -> None:
+    federation = Numbered(clients=5, samples_per_client=60, partition="iid", validation_share=0.25).load(stream)
+    assert federation.fill is not None and isinstance(federation.validation, Partition)
+    assert not set(federation.fill.sources) & set(federation.validation.indices)
+    assert [federation.samples(number) for number in range(5)] == [60] * 5

@@ -227,6 +227,21 @@ def test_dirichlet_over_all_training_files(retina: Retina, stream: Stream) -> No
         replace(options, min_samples=5).load(stream)
 
 
+def test_a_validation_set_of_published_clients(retina: Retina, stream: Stream) -> None:
+    plain, federation = (replace(retina, validation_share=share).load(stream) for share in (0.0, 0.4))
+    for number in range(5):
+        assert len(plain.client(number, "cpu").validation) == 0
+        client = federation.client(number, "cpu")
+        held = values(client.validation, federation)
+        assert len(held) == 2 and client.samples == 3
+        assert sorted([*held, *values(client.train, federation)]) == sorted(
+            values(plain.client(number, "cpu").train, plain)
+        )
+        assert values(client.test, federation) == values(plain.client(number, "cpu").test, plain)
+    assert federation.manifest()["validation_samples"].tolist() == [2] * 5
+    assert len(federation.pooled().client(0, "cpu").validation) == 10
+
+
 def test_global_local_tests_and_pooling(retina: Retina, stream: Stream) -> None:
     (Path(retina.path) / "test.csv").write_text("\n".join(name_of("test", number) for number in range(4)))
     federation = replace(retina, local_test="global").load(stream)
