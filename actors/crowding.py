@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from raysim.config import with_sections
 from raysim.errors import GpuMemoryError, RaysimError
 
 if TYPE_CHECKING:
@@ -24,11 +25,11 @@ def less_crowded(config: RunConfig, actors: int) -> RunConfig | None:
     if engine.gpus_per_client >= 1 or (not engine.gpus_per_client and actors == 1):
         return None
     if not engine.gpus_per_client:
-        return replace(config, engine=replace(engine, actors=actors // 2))
+        return with_sections(config, engine=replace(engine, actors=actors // 2))
     before = round(1 / engine.gpus_per_client)
     after = before // 2
     wanted = max(1, engine.actors * after // before) if engine.actors else 0
-    return replace(config, engine=replace(engine, gpus_per_client=1 / after, actors=wanted))
+    return with_sections(config, engine=replace(engine, gpus_per_client=1 / after, actors=wanted))
 
 
 def memory_error(label: str, error: GpuMemoryError) -> RaysimError:

@@ -8,6 +8,7 @@ workload's, the method's, YAML files, command line. Nothing here imports torch o
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -44,6 +45,7 @@ __all__ = [
     "to_yaml",
     "unknown_option",
     "validate",
+    "with_sections",
 ]
 DEFAULT_NAMES: Mapping[str, str] = {"method.name": "fedrad", "workload.name": "digits", "model.name": "cnn"}
 
@@ -83,6 +85,18 @@ def options_of(classes: Mapping[str, type[Any]]) -> dict[str, Option]:
 
 def classes_of(config: RunConfig) -> dict[str, type[Any]]:
     return {kind: type(getattr(config, kind)) for kind in registry.KINDS}
+
+
+def with_sections(config: RunConfig, **sections: Any) -> RunConfig:
+    """A copy with other fixed sections, of which only the conditions between options are checked again.
+
+    For a run under way, in whose processes a user's class of ``__main__`` may be known by value alone.
+    """
+    changed = copy.copy(config)
+    for name, section in sections.items():
+        object.__setattr__(changed, name, section)
+    cross_check(changed.training, changed.schedule, changed.engine)
+    return changed
 
 
 def validate(config: RunConfig) -> None:
@@ -169,11 +183,14 @@ def to_dict(config: RunConfig) -> dict[str, Any]:
     result: dict[str, Any] = {
         kind: {"name": registry.public_name(kind, getattr(config, kind))} for kind in registry.KINDS
     }
-    for path in options_of(classes_of(config)):
-        section, _, name = path.rpartition(".")
-        owner = getattr(config, section) if section else config
-        (result.setdefault(section, {}) if section else result)[name] = plain(getattr(owner, name))
-    return result
+    # By fields, not by options: where a class is known by value alone, the names in its type hints are not.
+    for section in (*registry.KINDS, *SECTIONS):
+        owner = getattr(config, section)
+        values = {entry.name: plain(getattr(owner, entry.name)) for entry in dataclasses.fields(owner) if entry.init}
+        result[section] = result.get(section, {}) | values
+    return result | {
+        entry.name: plain(getattr(config, entry.name)) for entry in dataclasses.fields(config) if entry.metadata
+    }
 
 
 def to_yaml(config: RunConfig) -> str:

@@ -88,13 +88,18 @@ def options_of_class(section: str, cls: type[Any]) -> dict[str, Option]:
     for field in fields(cls):
         if field.init:
             path = f"{section}.{field.name}"
-            default = field.default if field.default_factory is MISSING else field.default_factory()
-            if default is MISSING:
+            default = field.default if _is_missing(field.default_factory) else field.default_factory()  # type: ignore[misc]
+            if _is_missing(default):
                 raise ConfigError(
                     f"{path}: {cls.__module__}.{cls.__qualname__} declares this option without a default."
                 )
             options[path] = Option(path, hints[field.name], default, field.metadata)
     return options
+
+
+def _is_missing(value: object) -> bool:
+    # By type: a class of __main__ is sent to other processes by value, and so are the marks of what it lacks.
+    return isinstance(value, type(MISSING))
 
 
 def fits(value: object, hint: Any) -> bool:

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import torch
 
+from raysim.config import with_sections
 from raysim.pool import Job
 from raysim.writing import write_atomically
 
@@ -65,7 +66,7 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
     found = json.loads(record.read_text(encoding="utf-8"))
     times = ", ".join(f"{name} {value}" for name, value in found["milliseconds_a_step"].items())
     note(f"trains in {found['precision']} (milliseconds a step: {times})")
-    return dataclasses.replace(config, training=dataclasses.replace(config.training, precision=found["precision"]))
+    return with_sections(config, training=dataclasses.replace(config.training, precision=found["precision"]))
 
 
 def _milliseconds(seconds: dict[str, float]) -> dict[str, float]:

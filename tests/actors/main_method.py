@@ -1,0 +1,73 @@
+"""A script with a method of its own in ``__main__``, as a notebook has it; run by test_main_method.py.
+
+Its arguments: ``ray`` or ``inline``, and the run folder to write.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import sys
+from typing import ClassVar, Literal
+
+import numpy as np
+
+import raysim
+from raysim.config import Engine, Schedule
+from raysim.method import Message, Traits, Update
+
+
+@dataclasses.dataclass(frozen=True)
+class Server:
+    parameters: np.ndarray
+    rounds: int = 0
+
+
+@dataclasses.dataclass(frozen=True)
+class Damped:
+    """FedAvg that goes a part of the way, with a state and an option of types that are known to this script only."""
+
+    share: float = dataclasses.field(default=0.5, metadata={"help": "part of the mean update", "low": 0.0})
+    judged: Literal["all", "own"] = "all"
+
+    traits: ClassVar[Traits] = Traits(weighted_mean=True)
+
+    def shared_names(self, module):
+        return [name for name, _ in module.named_parameters()]
+
+    def init_server(self, model):
+        return Server(model.take_shared())
+
+    def init_client(self, model):
+        return None
+
+    def message(self, server, client):
+        return Message(server.parameters)
+
+    def train(self, model, data, message, kept, visit):
+        from raysim.training import train_epochs
+
+        model.load_shared(message.parameters)
+        trained = train_epochs(model, data.train, visit)
+        return Update(model.change_from(message.parameters), trained.metrics()), None
+
+    def aggregate(self, server, updates, context):
+        step = updates.mean() * np.float32(self.share)
+        return dataclasses.replace(server, parameters=server.parameters + step, rounds=server.rounds + 1)
+
+    def deploy(self, model, message, kept):
+        model.load_shared(message.parameters)
+
+
+if __name__ == "__main__":
+    backend, output = sys.argv[1:]
+    usual = raysim.default_config("fedavg", model="mlp")
+    raysim.run(
+        dataclasses.replace(
+            usual,
+            method=Damped(),
+            workload=dataclasses.replace(usual.workload, clients=4, limit=200),
+            schedule=Schedule(rounds=2, local_epochs=1),
+            engine=Engine(backend=backend, actors=2, cpus_per_client=0.5, dashboard=False),
+            output=output,
+        )
+    )
