@@ -37,6 +37,14 @@ def reported(run: Callable[[], int]) -> int:
     except (RaysimError, WorkloadError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
+    except ModuleNotFoundError as error:
+        print(
+            f"raysim: {sys.executable} has no package {error.name!r}, which raysim needs. Use the Python that it was "
+            "installed for (`. .venv/bin/activate` in its folder, then the same command), or install it for this one: "
+            "pip install -e . in that folder",
+            file=sys.stderr,
+        )
+        return REFUSED
     except KeyboardInterrupt:
         print("raysim: interrupted", file=sys.stderr)
         return STOPPED

@@ -55,6 +55,8 @@ class Option:
         bare_list = isinstance(raw, str) and not raw.strip().startswith("[") and _is_list(self.hint, raw)
         try:
             value = _parser(self.hint).parse_object({"value": f"[{raw}]" if bare_list else raw}).value
+        except ImportError:
+            raise  # a package that is missing says nothing of the value
         except Exception as error:  # jsonargparse documents no closed set of exceptions for values it cannot convert
             raise self._wrong(raw) from error
         self.check(value)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import traceback
 from dataclasses import is_dataclass
 from typing import Any, Literal
 
@@ -77,8 +78,11 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
     module_name, _, attribute = location.partition(":")
     try:
         found: object = importlib.import_module(module_name)
-    except (ImportError, ValueError, TypeError) as error:
-        raise ConfigError(f"{kind} {name!r}: cannot import {module_name!r}: {error}") from error
+    except Exception as error:  # a module of a user's own may raise anything
+        if name != location and isinstance(error, ModuleNotFoundError):
+            raise  # raysim's own modules are there: what they import is not (raysim/launch.py says what to do)
+        reason = str(error) if isinstance(error, (ImportError, ValueError, TypeError)) else _where(error)
+        raise ConfigError(f"{kind} {name!r}: cannot import {module_name!r}: {reason}") from error
     try:
         for part in attribute.split("."):
             found = getattr(found, part)
@@ -87,3 +91,10 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
     if not (isinstance(found, type) and is_dataclass(found)):
         raise ConfigError(f"{kind} {name!r}: {location} is not a dataclass; its fields would be the options.")
     return found
+
+
+def _where(error: Exception) -> str:
+    """An error with the file and line that raised it."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (place.filename, place.lineno)
+    return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error} ({file}, line {line})"

@@ -90,6 +90,7 @@ class Rounds:
         for warning in caught:
             if issubclass(warning.category, UserWarning):
                 self._note(str(warning.message))
+        self._first_server = self.state.server
         self._saves = Saves(folder, config.engine.keep_checkpoints, pool, self.state.server, self._mended)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
@@ -145,7 +146,8 @@ class Rounds:
         )
         with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
             server = self.method.aggregate(self.state.server, collected.updates, context)
-            finite = tree.finite(server)
+        self._check_server(server, number)
+        finite = tree.finite(server)
         # Sums of finite updates may still overflow.
         if not finite:
             raise RaysimError(
@@ -165,6 +167,17 @@ class Rounds:
         before.kept.update(collected.kept)
         self.state.kept = before.kept
         self._saves.changed(collected.kept)
+
+    def _check_server(self, server: Any, number: int) -> None:
+        """A state that no later round could take, or no resumed run could read, ends the run where it was made."""
+        try:
+            tree.check_fits(server, self._first_server, "server")
+        except (TypeError, ValueError) as error:
+            raise RaysimError(
+                f"round {number}, stage aggregate: what aggregate returned is no state like the one of init_server: "
+                f"{error}. Let {type(self.method).__name__}.aggregate return the same dataclasses, shapes and types "
+                "(parameters in float32); only an axis that has length 0 in init_server may have any length"
+            ) from error
 
     def _record(
         self,

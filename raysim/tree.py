@@ -139,6 +139,16 @@ def unpack(node: JSON, arrays: Mapping[str, Array], template: object, name: str)
     return value
 
 
+def check_fits(state: object, template: object, name: str) -> None:
+    """Whether a state could be saved and read again with this template, as :func:`unpack` has it.
+
+    Raises:
+        ValueError: it has another leaf, type, dtype or shape; the message names the first of them.
+        TypeError: a leaf is nothing that a state can hold.
+    """
+    unpack(*pack(state, name), template, name)
+
+
 def _is_dataclass(value: object) -> bool:
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 

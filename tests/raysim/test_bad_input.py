@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,3 +138,13 @@ def test_a_gpu_that_this_machine_does_not_have(start: Start) -> None:
         pytest.skip("this machine has a GPU")
     code, error = start("--engine.gpus_per_client=0.5")
     assert code == 1 and "--engine.gpus_per_client" in error and "Traceback" not in error
+
+
+def test_a_python_without_a_package_that_raysim_needs(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    from raysim import option_fields
+
+    option_fields._parser.cache_clear()
+    monkeypatch.setitem(sys.modules, "jsonargparse", None)  # as if it were not installed
+    code, error = start("--learning_rate=0.1")
+    assert code == 2 and f"{sys.executable} has no package 'jsonargparse'" in error
+    assert ".venv/bin/activate" in error and "is not allowed" not in error and "Traceback" not in error

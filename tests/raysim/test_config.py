@@ -334,7 +334,7 @@ def test_a_method_that_came_by_value_still_says_its_options() -> None:
     changed = configs.with_sections(config, training=Training(learning_rate=0.25))
     assert changed.training.learning_rate == 0.25 and changed.method is config.method
     assert config.training.learning_rate != 0.25
-    with pytest.raises(ConfigError, match="training.momentum"):
+    with pytest.raises(ConfigError, match=r"training\.momentum"):
         configs.with_sections(config, training=Training(optimizer="adamw", momentum=0.5))
 
 

@@ -95,3 +95,20 @@ def test_nearest_by_last_part_by_initials_and_by_spelling() -> None:
     assert nearest("completely_different", known) == []
     assert did_you_mean("round", known, "--") == " Did you mean --schedule.rounds?"
     assert did_you_mean("xyz", known) == ""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("def train(:", r"SyntaxError: invalid syntax \(.*faulty_module\.py, line 1\)"),
+        ("import json\nvalue = nothing", r"NameError: name 'nothing' is not defined \(.*faulty_module\.py, line 2\)"),
+        ("import no_such_package", "No module named 'no_such_package'"),
+    ],
+)
+def test_a_module_of_ones_own_that_does_not_import_is_explained(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, wanted: str
+) -> None:
+    (tmp_path / "faulty_module.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ConfigError, match=f"cannot import 'faulty_module': .*{wanted}"):
+        registry.method_class("faulty_module:Mine")

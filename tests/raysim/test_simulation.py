@@ -338,3 +338,17 @@ def test_a_limit_on_the_size_of_files_is_told_like_a_full_disk(tmp_path: Path) -
     found = subprocess.run(command, cwd=tmp_path, preexec_fn=limit, capture_output=True, text=True, timeout=120)
     assert found.returncode == 1
     assert "File too large" in found.stderr and "Traceback" not in found.stderr
+
+
+@pytest.mark.parametrize(
+    ("kind", "found"), [("float64", "float64 array"), ("shape", "float32 array of shape"), ("dict", "dict of 1")]
+)
+def test_a_server_state_of_another_form_is_refused_in_round_1(
+    start: Start, tmp_path: Path, kind: str, found: str
+) -> None:
+    code, error = start("--method=mine:OtherState", f"--method.kind={kind}", "--output=run")
+    assert code == 1
+    assert "round 1, stage aggregate: what aggregate returned is no state like the one of init_server" in error
+    assert "server: expected float32 array of shape" in error and f"found {found}" in error
+    assert "--resume" not in error and "Traceback" not in error
+    assert not (tmp_path / "run").exists()

@@ -90,3 +90,16 @@ class Waiting(FedAvg):
         while visit.round == 3 and not Path("go").exists():
             time.sleep(0.02)
         return super().train(model, data, message, kept, visit)
+
+
+@dataclass(frozen=True)
+class OtherState(FedAvg):
+    """FedAvg whose ``aggregate`` returns something else than ``init_server`` did."""
+
+    kind: str = field(default="float64", metadata={"help": "float64, shape or dict"})
+
+    def aggregate(self, server, updates, context):
+        found = super().aggregate(server, updates, context)
+        if self.kind == "float64":
+            return found.astype("float64")
+        return found[1:] if self.kind == "shape" else {"parameters": found}
