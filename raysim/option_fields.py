@@ -90,7 +90,8 @@ def options_of_class(section: str, cls: type[Any]) -> dict[str, Option]:
     for field in fields(cls):
         if field.init:
             path = f"{section}.{field.name}"
-            default = field.default if _is_missing(field.default_factory) else field.default_factory()  # type: ignore[misc]
+            factory: Any = field.default_factory
+            default = field.default if _is_missing(factory) else factory()
             if _is_missing(default):
                 raise ConfigError(
                     f"{path}: {cls.__module__}.{cls.__qualname__} declares this option without a default."
