@@ -25,11 +25,16 @@ class LossDecomposition:
         return self.local + self.shift + self.aggregation
 
     def columns(self) -> dict[str, float]:
-        """The rounds table's columns, with the absolute values of the paper."""
+        """The rounds table's columns: the absolute values of the paper, the signed terms, and their sum.
+
+        Aggregation mostly lowers the loss (a negative term): a smaller absolute value can then mean less gain.
+        """
         return {
             "local_loss": self.local,
             "distribution_shift_loss": abs(self.shift),
             "aggregation_loss": abs(self.aggregation),
+            "distribution_shift_term": self.shift,
+            "aggregation_term": self.aggregation,
             "global_loss": self.total,
         }
 

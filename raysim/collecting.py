@@ -60,6 +60,8 @@ class Collected:
     updates: Updates
     kept: dict[int, Any]
     """Handle of each participant's new state, where clients keep something."""
+    trained: dict[int, Any]
+    """Handle of each participant's whole trained model, in a round whose loss is decomposed."""
     rows: list[dict[str, Any]]
     """The participants' rows of the clients table, and their ``bytes_up``."""
     busy: float
@@ -108,7 +110,7 @@ class Collector:
         engine, slots = self._config.engine, self._pool.slots
         shared = next(iter(messages.values())).parameters
         weighted_mean = self._config.method.traits.weighted_mean
-        returned_bytes = self._state_bytes + (0 if weighted_mean and not plan.decomposes else shared.nbytes)
+        returned_bytes = self._state_bytes + shared.nbytes * ((not weighted_mean) + plan.decomposes)
         samples = dict(zip(plan.clients, map(self._federation.samples, plan.clients), strict=True))
         merged, lengths = self._merged(plan, samples), [self._length(samples[client]) for client in plan.clients]
         each = self._epoch_seconds * plan.local_epochs
@@ -127,6 +129,7 @@ class Collector:
         results: list[TrainedBlock | None] = [None] * len(jobs)
         sums: list[Any] = [None] * len(jobs)
         states: dict[int, Any] = {}
+        models: dict[int, Any] = {}
         landing, total, added = Landing(self._pool.room, self._folder.path), PairwiseSum(), 0
         done, busy = 0, 0.0
         self._observer.visits_started(plan.clients)
@@ -153,9 +156,13 @@ class Collector:
                         self._failed(update, plan.number)
                 if sums_stay:
                     sums[finished.index] = finished.outputs[-1]
+                good = [isinstance(update, Update) for update in trained.updates]
+                first = len(block) if self._keeps else 0
                 if self._keeps:
-                    returned = zip(block, trained.updates, finished.outputs[: len(block)], strict=True)
-                    states |= {client: state for client, update, state in returned if isinstance(update, Update)}
+                    states |= itertools.compress(zip(block, finished.outputs[:first], strict=True), good)
+                if plan.decomposes:
+                    handles = finished.outputs[first : first + len(block)]
+                    models |= itertools.compress(zip(block, handles, strict=True), good)
         with self._recorder.phase("rows"):
             whole = [result for result in results if result is not None]
             updates, seconds = self._in_client_order(plan, samples, blocks, whole)
@@ -166,7 +173,7 @@ class Collector:
             updates = replace(updates, weighted_total=sum_of([*map(self._pool.fetch, left)]))
         elif weighted_mean:
             updates = replace(updates, weighted_total=total.total())
-        return Collected(updates, states, rows, busy, slots)
+        return Collected(updates, states, models, rows, busy, slots)
 
     def _rows(
         self, plan: RoundPlan, shared_bytes: int, updates: Updates, seconds: Sequence[float]
@@ -227,17 +234,18 @@ class Collector:
             cohort=plan.cohort,
         )
         counts = tuple(samples[client] for client in block)
-        summed = config.method.traits.weighted_mean
-        each = not summed or plan.decomposes
-        task = TrainBlock(first, visit, tuple(block), packed, counts, self._keeps, summed, sum_stays, each, merged)
-        outputs = (len(block) if self._keeps else 0) + sum_stays
+        summed, whole = config.method.traits.weighted_mean, plan.decomposes
+        task = TrainBlock(
+            first, visit, tuple(block), packed, counts, self._keeps, summed, sum_stays, not summed, whole, merged
+        )
+        outputs = len(block) * (self._keeps + whole) + sum_stays
         cost = float(sum(map(self._length, counts)) * plan.local_epochs)
         label, name = f"round {plan.number}, clients {block}", job_name("train", plan.number)
         return Job(task, packed.inputs, outputs, cost, label, name, block[0])
 
     def _merged(self, plan: RoundPlan, samples: Mapping[int, int]) -> int:
         """How many neighbours are merged; 1: none."""
-        if not self._merges or plan.decomposes:  # which asks for each client's update
+        if not self._merges or plan.decomposes:  # which asks for each client's model
             return 1
         training = self._config.training
         size = group_size(training, plan.local_epochs, len(plan.clients))

@@ -10,8 +10,9 @@ import numpy as np
 
 from aggregators.loss_decomposition import decompose
 from aggregators.means import sample_weights
-from raysim.method import Message, Updates
+from raysim.method import Updates
 from raysim.packing import Packed, Packer
+from raysim.parameters import as_tensor
 from raysim.pool import Job, cut, job_name
 from workloads.metrics import evaluate
 
@@ -24,21 +25,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class LossesOfClient:
-    """L_j(θ_i) of one client's trained model θ_i on the training data of every participant j."""
+    """L_j(θ_i) of one client's trained model θ_i, the only input, on the training data of every participant j."""
 
     client: int
     judges: tuple[int, ...]
-    packed: Packed
-    delta: int
-    """Where Δ_i is among the inputs."""
     batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
-        place = self.packed.kept[0]
-        sent = self.packed.messages[0].unpack(inputs)
-        # The client's own model is what it would be judged by, had the server sent what it trained.
-        trained = Message(sent.parameters + inputs[self.delta], sent.extra)
-        model = worker.deployed(self.client, trained, None if place is None else inputs[place])
+        # Not what ``deploy`` makes of a message: that is the model a client is judged by in the next round.
+        model = worker.built(self.client)
+        model.buffer.copy_(as_tensor(inputs[0]))
         classes = worker.federation.task(self.client).classes
         data = (worker.data(judge).train.batches(self.batch_size) for judge in self.judges)
         return [evaluate(model.module, batches, classes).loss for batches in data], []
@@ -64,16 +60,16 @@ class LossesOfGlobal:
 def decompose_round(
     config: RunConfig,
     pool: Pool,
-    sent: Mapping[int, Message],
+    trained: Mapping[int, Any],
     updates: Updates,
     state: State,
     note: Callable[[str], None],
 ) -> dict[str, float]:
-    """Columns ``local_loss``, ``distribution_shift_loss``, ``aggregation_loss`` and ``global_loss`` of a round.
+    """Columns of the rounds table, those of :meth:`aggregators.loss_decomposition.LossDecomposition.columns`.
 
     Args:
-        sent: what each participant was sent, from which its Δ_i counts.
-        updates: of the round, with every Δ_i in ``each``.
+        trained: handle of each participant's whole trained model [N], as ``train`` left it in the flat buffer.
+        updates: of the round.
         state: after the round: the new server state, and what the participants keep now.
 
     Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.
@@ -81,12 +77,10 @@ def decompose_round(
     clients, size = updates.clients, config.evaluation.batch_size
     packer, name = Packer(pool), job_name("decompose", state.round)
     jobs = []
-    for client, update in zip(clients, updates.each, strict=True):
-        packed = packer.pack([client], [sent[client]], state.kept)
-        inputs = (*packed.inputs, packer.handle(update.delta))
-        task = LossesOfClient(client, clients, packed, len(packed.inputs), size)
+    for client in clients:
         label = f"round {state.round}, losses of client {client}"
-        jobs.append(Job(task, inputs, cost=len(clients), label=label, name=name))
+        task = LossesOfClient(client, clients, size)
+        jobs.append(Job(task, (trained[client],), cost=len(clients), label=label, name=name))
     groups = cut(clients, pool.slots)
     for group in groups:
         new = [config.method.message(state.server, client) for client in group]

@@ -165,7 +165,11 @@ class Method(Protocol):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
     ) -> tuple[Update, Any]:
-        """A visit: local training on one client (client actor). ``model`` comes with its initial values."""
+        """A visit: local training on one client (client actor).
+
+        ``model`` comes with its initial values, and is left with the client's whole trained model θ_i: that is what
+        the loss decomposition judges (raysim/decomposition.py).
+        """
         ...
 
     def aggregate(self, server: Any, updates: Updates, context: Context) -> Any:

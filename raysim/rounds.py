@@ -212,7 +212,7 @@ class Rounds:
                 row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._mended)
         if plan.decomposes:
             with self.recorder.phase("decompose"):
-                row |= decompose_round(self.config, self.pool, messages, updates, self.state, self._mended)
+                row |= decompose_round(self.config, self.pool, collected.trained, updates, self.state, self._mended)
         finished = time.perf_counter()
         row |= context.round_columns
         row |= {

@@ -18,7 +18,7 @@ from raysim.clock import Mark, Marks
 from raysim.failure import Failure
 from raysim.method import NOTHING, Message, Update, Vector
 from raysim.packing import Packed
-from raysim.parameters import FlatModel, as_tensor, finite
+from raysim.parameters import FlatModel, as_tensor, finite, to_numpy
 from raysim.pool import power_of_two
 from raysim.single_step import Merged, take_one_step, visit_merged
 from raysim.training import Visit
@@ -61,12 +61,15 @@ class TrainBlock:
     """Return it as the last output, to stay where it is."""
     each: bool
     """Return every Δ_i."""
+    whole: bool = False
+    """Return every client's whole trained model as an output, to stay where it is (None of a client that failed)."""
     merged: int = 1
     """How many neighbours are merged where each takes a single step: a power of two, ``first`` a multiple of it."""
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedBlock, list[Any]]:
         updates: list[Update | Failure] = []
         states: list[Any] = []
+        models: list[Vector | None] = []
         seconds: list[float] = []
         worker.in_round(self.visit.round)
         visits = [
@@ -95,12 +98,15 @@ class TrainBlock:
                     if self.summed:
                         marks("sum", client)
                         total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
+                    if self.whole:  # ``train`` leaves it in the model, where the next visit has not yet been
+                        good = isinstance(update, Update)
+                        models.append(to_numpy(worker.built(client).buffer) if good else None)
                     if isinstance(update, Update) and not self.each:
                         update = Update(NOTHING, update.metrics, update.extra)
                     updates.append(update)
                     states.append(state)
                     seconds.append(spent)
-        outputs = states if self.keeps else []
+        outputs = [*(states if self.keeps else []), *models]
         if self.sum_stays:
             outputs = [*outputs, total.total()]
         sums = () if self.sum_stays else total.nodes()

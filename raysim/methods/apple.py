@@ -146,7 +146,9 @@ class Apple:
         weights = combination.weights.cpu().numpy()
         metrics = trained.metrics() | {"own_weight": float(weights[combination.own])}
         state = Kept(visit.client, data.samples, model.take_kept(), combination.clients, weights)
-        return Update(model.change_from(message.parameters), metrics), state
+        update = Update(model.change_from(message.parameters), metrics)
+        combination.enter()  # what the client has trained is its personal model
+        return update, state
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         cores, samples = dict(server.cores), dict(server.samples)

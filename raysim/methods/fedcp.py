@@ -110,11 +110,13 @@ class FedCP:
         trained = train_epochs(
             model, data.train, visit, self.loss(model), trains=lambda name: not name.startswith(GLOBAL_HEAD)
         )
-        module = classifier(model)
+        module, whole = classifier(model), model.buffer.clone()
         with torch.no_grad():
             for own, received in zip(module.head.parameters(), module.global_head.parameters(), strict=True):
                 received.add_(own).mul_(0.5)
-        return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
+        update, kept = Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
+        model.buffer.copy_(whole)  # what the client has trained has the global head that it received
+        return update, kept
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

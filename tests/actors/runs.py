@@ -28,7 +28,7 @@ METHODS: dict[str, dict[str, Any]] = {
         "schedule__join_every": 2,
     },
     # State that stays with clients between their visits.
-    "local": {"method__name": "local", "schedule__sampling_rate": 0.5},
+    "local": {"method__name": "local", "schedule__sampling_rate": 0.5, "evaluation__decompose_every": 2},
 }
 GRAPHS = {
     "workload__name": "toy-graphs",
@@ -44,7 +44,8 @@ OTHERS: dict[str, dict[str, Any]] = {
     "centralized": IMAGES,
     "fedld": IMAGES,
     "fedgh": IMAGES,
-    "fedpac": IMAGES,
+    # Trained models stay on the workers until they are judged there.
+    "fedpac": {**IMAGES, "evaluation__decompose_every": 2},
     "fedbn": {**IMAGES, "model__name": "mobilenet", "model__width": 0.1, "schedule__local_epochs": 1},
     # Clients of different width and class count, and their spectra computed by remote tasks.
     "fedssp": {**GRAPHS, "model__hidden": 16},

@@ -18,13 +18,12 @@ def test_two_clients_by_hand() -> None:
     assert (found.local, found.shift, found.aggregation) == pytest.approx((1.75, 0.9375, 0.8125))
 
 
-def test_the_columns_hold_absolute_values() -> None:
+def test_the_columns_hold_absolute_values_and_signed_terms() -> None:
     # A model that is better abroad than at home, and a global model that is better than all: both terms negative.
     found = decompose(np.array([0.5, 0.5]), np.array([[2.0, 1.0], [1.0, 2.0]]), np.array([0.5, 0.5]))
     assert (found.shift, found.aggregation) == pytest.approx((-0.5, -1.0))
-    assert found.columns() == pytest.approx(
-        {"local_loss": 2.0, "distribution_shift_loss": 0.5, "aggregation_loss": 1.0, "global_loss": 0.5}
-    )
+    absolute = {"local_loss": 2.0, "distribution_shift_loss": 0.5, "aggregation_loss": 1.0, "global_loss": 0.5}
+    assert found.columns() == pytest.approx(absolute | {"distribution_shift_term": -0.5, "aggregation_term": -1.0})
 
 
 @settings(deadline=None, max_examples=50)
