@@ -55,7 +55,8 @@ class GCFL:
     small_mean: float = field(
         default=0.05,
         metadata={
-            "help": "ε1: a cluster splits only while the norm of its mean update is smaller",
+            "help": "ε1: a cluster splits only while the norm of its mean update is smaller (the authors' runs: 0.07 on"
+            " SM and with BIO, 0.08 with SN)",
             "low": 0.0,
             "source": "Xie et al. 2021",
         },
@@ -63,7 +64,8 @@ class GCFL:
     large_update: float = field(
         default=0.1,
         metadata={
-            "help": "ε2: and while the norm of one of its updates is larger",
+            "help": "ε2: and while the norm of one of its updates is larger (the authors' runs: 0.28 on SM, 0.35 with"
+            " BIO, 0.4 with SN)",
             "low": 0.0,
             "source": "Xie et al. 2021",
         },

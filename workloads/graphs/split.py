@@ -6,7 +6,11 @@ import math
 
 import numpy as np
 
+from workloads.errors import WorkloadError
 from workloads.graphs.graphs import Integers
+
+PUBLISHED_SEED = 123
+"""Of the one split that the code of GCFL, FedStar and FedSSP has for all runs."""
 
 
 def stratified(
@@ -33,6 +37,39 @@ def stratified(
             part.append(chosen)
     tests, validations, trainings = (np.sort(np.concatenate([np.zeros(0, np.int64), *part])) for part in parts)
     return trainings, validations, tests
+
+
+def published(
+    labels: Integers, validation_share: float, test_share: float, name: str
+) -> tuple[Integers, Integers, Integers]:
+    """(training, validation, test) as the code of GCFL, FedStar and FedSSP splits a set: the same for all seeds.
+
+    Two stratified splits by scikit-learn, both with seed 123: first what is to train on, then the rest in two.
+
+    Raises:
+        WorkloadError: a part has fewer graphs than there are classes, or a class too few graphs; `name` says of what.
+    """
+    from sklearn.model_selection import train_test_split  # a second to import
+
+    held = validation_share + test_share
+    try:
+        training, rest = train_test_split(
+            np.arange(len(labels)), test_size=held, stratify=labels, random_state=PUBLISHED_SEED
+        )
+        validation, test = rest[:0], rest
+        if validation_share:
+            validation, test = train_test_split(
+                rest,
+                train_size=validation_share / held,
+                test_size=test_share / held,
+                stratify=labels[rest],
+                random_state=PUBLISHED_SEED,
+            )
+    except ValueError as error:
+        raise WorkloadError(
+            f"{name}: its {len(labels)} graphs cannot be split as published ({error}); set split to drawn"
+        ) from error
+    return np.sort(training), np.sort(validation), np.sort(test)
 
 
 def _quotas(counts: Integers, share: float, free: Integers, most: int) -> Integers:

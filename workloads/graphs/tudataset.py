@@ -16,9 +16,9 @@ from workloads.data import Stream
 from workloads.errors import WorkloadError
 from workloads.graphs import tu_files
 from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graphs import Graphs
+from workloads.graphs.graphs import Graphs, Integers
 from workloads.graphs.spectra import Laplacian
-from workloads.graphs.split import stratified
+from workloads.graphs.split import published, stratified
 
 if TYPE_CHECKING:
     from workloads.graphs.tu_files import TuFiles
@@ -65,7 +65,7 @@ class TuDataset:
 
     Node features are one-hot node labels; where a set has none, the node attributes of the Letter sets, and one-hot
     degrees of all others. Nothing is fetched without the option download. `load` draws from the streams "split NAME"
-    (and "partition" for parts).
+    (unless the split is the published one) and "partition" (for parts).
     """
 
     name: ClassVar[str] = "tudataset"
@@ -97,6 +97,17 @@ class TuDataset:
     )
     test_share: float = field(default=0.1, metadata={**TEST_SHARE, **PAPER})
     validation_share: float = field(default=0.1, metadata={**VALIDATION_SHARE, **PAPER})
+    split: Literal["drawn", "published"] = field(
+        default="drawn",
+        metadata={
+            "help": "training, validation and test graphs: drawn with the run's seed, or published: the one split "
+            "(seed 123) that the code of GCFL, FedStar and FedSSP has for all seeds"
+        },
+    )
+    keep_edgeless: bool = field(
+        default=True,
+        metadata={"help": "false: graphs without edges are left out once a set is split, as in the code of FedSSP"},
+    )
     laplacian: Laplacian = field(default="normalized", metadata=LAPLACIAN)
     data: str = field(
         default="",
@@ -136,8 +147,7 @@ class TuDataset:
         for files in self._files():
             graphs, class_names = read_graphs(files)
             for name, own in self._cut(files.name, graphs, stream):
-                parts = stratified(own.labels, self.validation_share, self.test_share, stream(f"split {name}"))
-                clients.append(GraphClient(name, own, *parts, class_names, files.name))
+                clients.append(GraphClient(name, own, *self._split(name, own, stream), class_names, files.name))
         return GraphFederation(self.name, False, tuple(clients), self.laplacian)
 
     def _files(self) -> list[TuFiles]:
@@ -175,6 +185,17 @@ class TuDataset:
                 f"{LEAST} each; set parts to at most {max(1, len(graphs) // LEAST)}"
             ) from error
         return [(f"{name} part {part}", graphs.subset(cut.of(part))) for part in range(self.parts)]
+
+    def _split(self, name: str, graphs: Graphs, stream: Stream) -> tuple[Integers, Integers, Integers]:
+        """What a client trains on, is validated and tested with."""
+        if self.split == "published":
+            parts = published(graphs.labels, self.validation_share, self.test_share, name)
+        else:
+            parts = stratified(graphs.labels, self.validation_share, self.test_share, stream(f"split {name}"))
+        if self.keep_edgeless:
+            return parts
+        train, validation, test = (part[graphs.edge_counts[part] > 0] for part in parts)
+        return train, validation, test
 
 
 def check_shares(test_share: float, validation_share: float) -> None:

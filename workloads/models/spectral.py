@@ -6,7 +6,8 @@ section 4. The print builds dense n x n bases S_m = U diag(λ'_m) Uᵀ; only the
     S_m(i, j) = Σ_k U_ik λ'_mk U_jk = Σ_k (U_ik U_jk) λ'_mk
 
 is one product of a constant [edges, n] (in every batch's packs) with the new eigenvalues [n, heads]. S is symmetric, so
-all up to the softmax is computed once per undirected edge.
+all up to the softmax is computed once per undirected edge; dropout in the filter encoder is then the same in both
+directions of an edge, which the published code draws apart.
 """
 
 from __future__ import annotations
@@ -38,11 +39,15 @@ class EigenvalueEncoder(nn.Module):
 
 
 class EigenvalueAttention(nn.Module):
-    """A pre-norm block of multi-head attention and FFN over the eigenvalues of each graph: [N, h] -> [N, h]."""
+    """A pre-norm block of multi-head attention and FFN over the eigenvalues of each graph: [N, h] -> [N, h].
 
-    def __init__(self, hidden: int, heads: int) -> None:
+    Dropout is on the attention weights, behind the attention and behind the FFN.
+    """
+
+    def __init__(self, hidden: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.heads = heads
+        self.dropout = nn.Dropout(dropout)
         self.attention_norm = nn.LayerNorm(hidden)
         self.queries_keys_values = nn.Linear(hidden, 3 * hidden)
         self.output = nn.Linear(hidden, hidden)
@@ -54,8 +59,8 @@ class EigenvalueAttention(nn.Module):
         # Split at once: a slice for each pack would cost a backward pass over all tokens for each.
         parts = projected.split([len(pack.node_slots) for pack in packs])
         mixed = torch.cat([self._attend(part, pack) for part, pack in zip(parts, packs, strict=True)])
-        tokens = tokens + self.output(mixed)
-        result: Tensor = tokens + self.ffn(self.ffn_norm(tokens))
+        tokens = tokens + self.dropout(self.output(mixed))
+        result: Tensor = tokens + self.dropout(self.ffn(self.ffn_norm(tokens)))
         return result
 
     def _attend(self, projected: Tensor, pack: Pack) -> Tensor:
@@ -66,15 +71,16 @@ class EigenvalueAttention(nn.Module):
         padded = projected if full else _spread(projected, pack.node_slots, graphs * size)
         parts = padded.view(graphs, size, 3, self.heads, width // self.heads).permute(2, 0, 3, 1, 4)
         mask = None if full else pack.present[:, None, None, :]
-        attended = scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=mask)
+        rate = self.dropout.p if self.training else 0.0
+        attended = scaled_dot_product_attention(parts[0], parts[1], parts[2], attn_mask=mask, dropout_p=rate)
         flat = attended.transpose(1, 2).reshape(graphs * size, width)
         return flat if full else flat.index_select(0, pack.node_slots)
 
 
 class FilterEncoder(nn.Sequential):
-    """The MLP [1_{i=j}, S_1 … S_M] -> h on edges, with BatchNorm and GELU twice: [E, M + 1] -> [E, h]."""
+    """The MLP [1_{i=j}, S_1 … S_M] -> h on edges, with BatchNorm and GELU twice, then dropout: [E, M + 1] -> [E, h]."""
 
-    def __init__(self, heads: int, hidden: int) -> None:
+    def __init__(self, heads: int, hidden: int, dropout: float = 0.0) -> None:
         super().__init__(
             nn.Linear(heads + 1, hidden),
             nn.BatchNorm1d(hidden),
@@ -82,6 +88,7 @@ class FilterEncoder(nn.Sequential):
             nn.Linear(hidden, hidden),
             nn.BatchNorm1d(hidden),
             nn.GELU(),
+            nn.Dropout(dropout),
         )
 
     def forward(self, bases: Tensor) -> Tensor:
@@ -94,24 +101,28 @@ class FilterEncoder(nn.Sequential):
 
 
 class SpectralConvolution(nn.Module):
-    """x_i ← x_i + Σ_{j→i} S_ij ⊙ GELU(W x_j), then x ← x + FFN(x), the FFN with BatchNorm."""
+    """x_i ← x_i + Σ_{j→i} S_ij ⊙ GELU(W x_j), then x ← x + FFN(x), the FFN with BatchNorm and ReLU, twice.
 
-    def __init__(self, hidden: int) -> None:
+    Dropout is on both terms that are added to x.
+    """
+
+    def __init__(self, hidden: int, dropout: float = 0.0) -> None:
         super().__init__()
         self.before = nn.Sequential(nn.Linear(hidden, hidden), nn.GELU())
         self.ffn = nn.Sequential(
             nn.Linear(hidden, hidden),
             nn.BatchNorm1d(hidden),
-            nn.GELU(),
+            nn.ReLU(),
             nn.Linear(hidden, hidden),
             nn.BatchNorm1d(hidden),
-            nn.GELU(),
+            nn.ReLU(),
         )
+        self.dropout = nn.Dropout(dropout)
 
     def forward(self, nodes: Tensor, edges: EdgeFilter | None) -> Tensor:
         if edges is not None:
-            nodes = nodes + edges.gather(self.before(nodes))
-        result: Tensor = nodes + self.ffn(nodes)
+            nodes = nodes + self.dropout(edges.gather(self.before(nodes)))
+        result: Tensor = nodes + self.dropout(self.ffn(nodes))
         return result
 
 
@@ -154,15 +165,17 @@ class SpectralBody(nn.Module):
 
     task_specific = ("node_encoder",)
 
-    def __init__(self, features: int, hidden: int, heads: int, layers: int, decoder_activation: str) -> None:
+    def __init__(
+        self, features: int, hidden: int, heads: int, layers: int, decoder_activation: str, dropout: float = 0.0
+    ) -> None:
         super().__init__()
         self.node_encoder = nn.Sequential(nn.Linear(features, hidden), nn.ReLU())
         self.eigenvalue_encoder = EigenvalueEncoder(hidden)
-        self.attention = EigenvalueAttention(hidden, heads)
+        self.attention = EigenvalueAttention(hidden, heads, dropout)
         activation = {"none": nn.Identity(), "relu": nn.ReLU(), "tanh": nn.Tanh()}[decoder_activation]
         self.decoder = nn.Sequential(nn.Linear(hidden, heads), activation)
-        self.filter_encoder = FilterEncoder(heads, hidden)
-        self.convolutions = nn.ModuleList(SpectralConvolution(hidden) for _ in range(layers))
+        self.filter_encoder = FilterEncoder(heads, hidden, dropout)
+        self.convolutions = nn.ModuleList(SpectralConvolution(hidden, dropout) for _ in range(layers))
 
     def forward(self, batch: GraphBatch) -> Tensor:
         if batch.spectrum is None:

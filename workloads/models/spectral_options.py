@@ -31,6 +31,16 @@ class Spectral:
     decoder_activation: Literal["none", "relu", "tanh"] = field(
         default="none", metadata={"help": "activation of the new eigenvalues"}
     )
+    dropout: float = field(
+        default=0.1,
+        metadata={
+            "help": "dropout in and behind the attention, behind its FFN, in the filter encoder and the convolutions",
+            "low": 0.0,
+            "high": 1.0,
+            "high_open": True,
+            "source": "FedSSP (code)",
+        },
+    )
 
     def build(self, task: Task) -> Classifier:
         """A freshly initialised network; WorkloadError where the inputs are no graphs or the widths do not fit."""
@@ -49,7 +59,9 @@ class Spectral:
         from workloads.models.classifier import Classifier
         from workloads.models.spectral import SpectralBody
 
-        body = SpectralBody(task.input_shape[0], self.hidden, self.heads, self.layers, self.decoder_activation)
+        body = SpectralBody(
+            task.input_shape[0], self.hidden, self.heads, self.layers, self.decoder_activation, self.dropout
+        )
         return Classifier(body, nn.Linear(self.hidden, task.classes))
 
 

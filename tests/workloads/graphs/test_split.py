@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.graphs.split import stratified
+from workloads.errors import WorkloadError
+from workloads.graphs.split import published, stratified
 
 shares = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.45])
 small_shares = st.sampled_from([0.0, 0.1, 0.17, 0.2, 0.25])  # even of 4 graphs this leaves one to train on
@@ -85,3 +86,27 @@ def test_the_draw_is_random_and_repeats() -> None:
     labels = [0, 1] * 50
     assert draw(labels, 0.1, 0.1, 1) == draw(labels, 0.1, 0.1, 1)
     assert draw(labels, 0.1, 0.1, 1)[2] != draw(labels, 0.1, 0.1, 2)[2]
+
+
+def test_the_published_split_is_that_of_the_published_code() -> None:
+    """Two calls of scikit-learn on the graphs in their order, as in GCFL's `split_data`."""
+    from sklearn.model_selection import train_test_split
+
+    labels = np.random.default_rng(0).integers(0, 3, 188)
+    train, validation, test = published(labels, 0.1, 0.1, "S")
+    graphs = [(number, label) for number, label in enumerate(labels.tolist())]
+    first = {"shuffle": True, "random_state": 123, "stratify": labels.tolist()}
+    kept, rest = train_test_split(graphs, train_size=None, test_size=0.2, **first)
+    second = {**first, "stratify": [label for _, label in rest]}
+    validated, tested = train_test_split(rest, train_size=0.5, test_size=0.5, **second)
+    for part, expected in ((train, kept), (validation, validated), (test, tested)):
+        assert part.tolist() == sorted(number for number, _ in expected)
+    assert [len(train), len(validation), len(test)] == [150, 19, 19]
+
+
+def test_a_published_split_without_validation_or_of_too_few_graphs() -> None:
+    labels = np.array([0, 1] * 20)
+    train, validation, test = published(labels, 0.0, 0.2, "S")
+    assert [len(train), len(validation), len(test)] == [32, 0, 8]
+    with pytest.raises(WorkloadError, match=r"S: its 3 graphs cannot be split as published \(.*\); set split to drawn"):
+        published(np.array([0, 1, 2]), 0.1, 0.1, "S")

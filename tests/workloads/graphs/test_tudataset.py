@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -68,6 +69,37 @@ def test_the_split_of_a_set_depends_on_nothing_but_its_stream(folder: Path, stre
     assert np.array_equal(both.parts[1].test, alone.parts[0].test)
     other = TuDataset(sets=("TWO",), data=str(folder)).load(lambda purpose: np.random.default_rng(99))
     assert not np.array_equal(other.parts[0].train, alone.parts[0].train)
+
+
+def test_the_published_split_is_the_same_for_all_seeds(folder: Path, stream: Stream) -> None:
+    options = TuDataset(sets=("ONE", "TWO"), split="published", data=str(folder))
+    one, other = options.load(stream), options.load(lambda purpose: np.random.default_rng(99))
+    assert [len(part.train) for part in one.parts] == [72, 32]
+    for first, second in zip(one.parts, other.parts, strict=True):
+        assert np.array_equal(first.train, second.train) and np.array_equal(first.test, second.test)
+    drawn = TuDataset(sets=("ONE",), data=str(folder)).load(stream).parts[0]
+    assert not np.array_equal(one.parts[0].test, drawn.test)
+    cut = TuDataset(sets=("TWO",), parts=13, partition="iid", split="published", data=str(folder))
+    with pytest.raises(WorkloadError, match=r"TWO part 0: its . graphs cannot be split as published"):
+        cut.load(stream)
+
+
+@pytest.mark.parametrize("split", ["drawn", "published"])
+def test_graphs_without_edges_are_left_out_on_request(
+    tmp_path: Path, zipped: Zipped, texts: Texts, stream: Stream, split: Any
+) -> None:
+    """Nothing else changes: the same graphs train, validate and test, but for those without edges."""
+    content = texts([0, 0, 1] * 30)
+    graph_of = content["graph_indicator"].split()
+    with_edges = [line for line in content["A"].splitlines() if int(graph_of[int(line.split(",")[0]) - 1]) % 2]
+    zipped(tmp_path, "ONE", content | {"A": "\n".join(with_edges) + "\n"})
+    options = TuDataset(sets=("ONE",), split=split, data=str(tmp_path))
+    every, rest = options.load(stream).parts[0], replace(options, keep_edgeless=False).load(stream).parts[0]
+    assert (every.graphs.edge_counts == 0).any()
+    for name in ("train", "validation", "test"):
+        before, after = getattr(every, name), getattr(rest, name)
+        assert after.tolist() == [graph for graph in before if every.graphs.edge_counts[graph]]
+        assert 0 < len(after) < len(before)
 
 
 @pytest.mark.parametrize("kind", ["iid", "dirichlet"])

@@ -16,7 +16,15 @@ from workloads.errors import WorkloadError
 from workloads.graphs.batch import GraphSamples, collate, pack_starts
 from workloads.graphs.graphs import Graphs, offsets
 from workloads.graphs.spectra import compute_spectra
-from workloads.models.spectral import EdgeFilter, EigenvalueEncoder, SpectralBody, entries_at_edges
+from workloads.models.spectral import (
+    EdgeFilter,
+    EigenvalueAttention,
+    EigenvalueEncoder,
+    SpectralBody,
+    SpectralConvolution,
+    entries_at_edges,
+    mean_of_nodes,
+)
 from workloads.models.spectral_options import Spectral
 from workloads.parallel import sequential
 
@@ -180,6 +188,55 @@ def test_the_softmax_over_incoming_edges_by_hand(scale: float) -> None:
     found = EdgeFilter(filters, batch).gather(values)
     first = 1 / (1 + math.exp(0.5 * scale))
     np.testing.assert_allclose(found[:, 0], [10.0, first * 1 + (1 - first) * 100, 10.0], rtol=1e-5)
+
+
+def test_the_convolutions_ffn_has_relu() -> None:
+    """It ends in max(0, ·): what is added to a node is nowhere negative; GELU goes down to −0.17."""
+    torch.manual_seed(0)
+    convolution = SpectralConvolution(8).eval()
+    nodes = torch.randn(50, 8)
+    added = convolution(nodes, None).detach() - nodes
+    assert float(added.min()) > -1e-6 and float((added == 0).float().mean()) > 0.2
+
+
+def test_dropout_is_where_the_published_network_has_it() -> None:
+    """With a rate of 1 what is dropped vanishes: both terms of the attention and of a convolution, and the filters."""
+    graphs = with_spectra(random_graphs(12, seed=2))
+    batch = collate(graphs)
+    assert batch.spectrum is not None
+    torch.manual_seed(1)
+    network = SpectralBody(3, 8, heads=2, layers=2, decoder_activation="none", dropout=1.0).train()
+    tokens = network.eigenvalue_encoder(batch.spectrum.eigenvalues)
+    assert torch.equal(network.attention(tokens, batch.spectrum.packs), tokens)
+    assert not network.filter_encoder(torch.randn(5, 3)).any()
+    edges = EdgeFilter(torch.zeros(batch.edges.shape[1], 8), batch)
+    nodes = network.node_encoder(batch.features)
+    assert torch.equal(network.convolutions[0](nodes, edges), nodes)
+    torch.testing.assert_close(network(batch), mean_of_nodes(nodes, batch))
+    network.eval()
+    assert not torch.equal(network.attention(tokens, batch.spectrum.packs), tokens)
+    assert not torch.equal(network.convolutions[0](nodes, edges), nodes)
+
+
+def test_attention_weights_are_dropped_too() -> None:
+    """Weights alone, as what stands behind the attention is a dropout of its own: set to 0, the draws still matter."""
+    graphs = with_spectra(random_graphs(12, seed=2))
+    spectrum = collate(graphs).spectrum
+    assert spectrum is not None
+    torch.manual_seed(1)
+    attention = EigenvalueAttention(8, 2, dropout=0.5).train()
+    projected = torch.randn(len(spectrum.packs[-1].node_slots), 24)
+    first, second = (attention._attend(projected, spectrum.packs[-1]) for _ in range(2))
+    assert not torch.equal(first, second)
+    attention.eval()
+    first, second = (attention._attend(projected, spectrum.packs[-1]) for _ in range(2))
+    assert torch.equal(first, second)
+
+
+def test_dropout_is_on_by_default_as_published() -> None:
+    model = Spectral(hidden=8, heads=2).build(Task((3,), 2, "graph"))
+    rates = {part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)}
+    assert rates == {0.1}
 
 
 def test_packs_cover_all_graphs_with_little_padding() -> None:
