@@ -1,7 +1,8 @@
 """Whole state of a run on disk: JSON for structure, safetensors for arrays, no pickle.
 
 A checkpoint is one directory, ``round-000012``. It is written under another name and renamed when every byte is on
-the disk, so a kill at any moment leaves the last good one. It is read against a template, once its checksums agree.
+the disk, so a kill at any moment leaves the last good one. Its manifest holds the checksum of every file and of itself.
+It is read against a template, once these agree.
 States of clients that have not changed since the checkpoint before are hard links to its files (client_files.py).
 """
 
@@ -22,12 +23,13 @@ from raysim.client_files import ClientFiles, number_of, stem
 from raysim.errors import CheckpointError, DiskFullError
 from raysim.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
 from raysim.tree import JSON, unpack
-from raysim.writing import FULL
+from raysim.writing import FULL, sync_directory
 
-FORMAT = 2
+FORMAT = 3
 _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
 _PARTIAL = ".partial"
 _MANIFEST = "manifest.json"
+_PASSED_OVER = ".unusable"
 
 
 @dataclass(frozen=True)
@@ -93,12 +95,13 @@ def save(
             write_pair(write, stem(number), nodes, arrays)
             new[number] = [client for client, _ in nodes]
         manifest: dict[str, JSON] = {"format": FORMAT, "round": round, "facts": dict(facts), "files": dict(entries)}
+        manifest["sha256"] = _checksum(manifest)
         write(_MANIFEST, json.dumps(manifest, indent=1).encode())
         with _disk(folder, round):
-            _sync_directory(partial)
+            sync_directory(partial)
             target = _free_name(folder, round)
             partial.rename(target)
-            _sync_directory(folder)
+            sync_directory(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # gone already after success
     files.moved(target, reused)
@@ -114,19 +117,48 @@ def latest(folder: Path) -> Path | None:
     return found[-1][2] if found else None
 
 
+def newest_first(folder: Path) -> list[Path]:
+    """All complete checkpoints in ``folder``."""
+    return [path for _, _, path in reversed(_checkpoints(folder))]
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest of a checkpoint: ``round``, ``facts``, ``files`` (name → sha256, bytes)."""
+    """The manifest of a checkpoint: ``round``, ``facts``, ``files`` (name → sha256, bytes).
+
+    Raises:
+        DamagedError: it is not what was written, or lies in the directory of another round.
+        CheckpointError: another version of raysim wrote it.
+    """
     try:
         manifest = json.loads((path / _MANIFEST).read_bytes())
         found = manifest["format"]
-        if found == FORMAT:
-            files = {name: (str(entry["sha256"]), int(entry["bytes"])) for name, entry in manifest["files"].items()}
-            if any(Path(name).name != name for name in files):
-                raise ValueError("it names files outside the checkpoint")
-            return {"round": int(manifest["round"]), "facts": dict(manifest["facts"]), "files": files}
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise damaged(path, _MANIFEST, str(error)) from error
-    raise CheckpointError(f"{path} has format {found!r}, this raysim reads {FORMAT}; use the version that wrote it.")
+        # Up to format 2 there was no checksum of the manifest.
+        if (found >= FORMAT or "sha256" in manifest) and manifest.pop("sha256") != _checksum(manifest):
+            raise ValueError("its content has changed since it was written (SHA-256)")
+        if found != FORMAT:
+            error = CheckpointError(
+                f"{path} has format {found}, this raysim reads {FORMAT}: go on with the version of raysim that wrote "
+                "it, or start the run again in a new folder"
+            )
+            error.resumable = False
+            raise error
+        files = {name: (str(entry["sha256"]), int(entry["bytes"])) for name, entry in manifest["files"].items()}
+        if any(Path(name).name != name for name in files):
+            raise ValueError("it names files outside the checkpoint")
+        match = _NAME.fullmatch(path.name)
+        if match and int(match[1]) != manifest["round"]:
+            raise ValueError(f"it is of round {manifest['round']}")
+        return {"round": int(manifest["round"]), "facts": dict(manifest["facts"]), "files": files}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise damaged(path / _MANIFEST, reason) from error
+
+
+def set_aside(path: Path) -> None:
+    """Take a checkpoint that cannot be gone on from out of the way of ``latest``; it goes when its round is saved."""
+    target = path.with_name(path.name + _PASSED_OVER)
+    shutil.rmtree(target, ignore_errors=True)
+    path.rename(target)
 
 
 def load(
@@ -141,8 +173,8 @@ def load(
     it elsewhere, no more than a file of them is in memory.
 
     Raises:
-        CheckpointError: a file is damaged or missing (the message says which, and how to go on from the checkpoint
-            before), or the state does not fit (the message names the leaf, what was expected and what was found).
+        DamagedError: a file is not what was written, or is missing.
+        CheckpointError: the state does not fit (the message names the leaf, what was expected and what was found).
     """
     manifest = read_manifest(path)
     for name, (checksum, size) in manifest["files"].items():
@@ -168,7 +200,7 @@ def load(
             "resume with the configuration it was written with, or start a new run."
         ) from error
     except OSError as error:
-        raise CheckpointError(f"Cannot read checkpoint {path}: {error}.") from error
+        raise damaged(path, str(error)) from error
     return Checkpoint(manifest["round"], server, dict(sorted(kept.items())), manifest["facts"], files)
 
 
@@ -177,11 +209,11 @@ def _verify(path: Path, name: str, checksum: str, size: int) -> None:
         with (path / name).open("rb") as file:
             found = os.fstat(file.fileno()).st_size
             if found != size:
-                raise damaged(path, name, f"it has {found} bytes, {size} were written")
+                raise damaged(path / name, f"it has {found} bytes, {size} were written")
             if hashlib.file_digest(file, "sha256").hexdigest() != checksum:
-                raise damaged(path, name, "its content has changed since it was written (SHA-256)")
+                raise damaged(path / name, "its content has changed since it was written (SHA-256)")
     except OSError as error:
-        raise damaged(path, name, str(error)) from error
+        raise damaged(path / name, error.strerror or str(error)) from error
 
 
 @contextmanager
@@ -206,12 +238,9 @@ def _write(path: Path, data: bytes) -> None:
         os.fsync(file.fileno())
 
 
-def _sync_directory(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+def _checksum(manifest: Mapping[str, JSON]) -> str:
+    """SHA-256 of what the manifest says, however it is written."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 
 def _checkpoints(folder: Path) -> list[tuple[int, int, Path]]:
@@ -240,3 +269,7 @@ def _prune(folder: Path, written: Path, round: int, keep: int) -> None:
         # removed now is tried again at the next save.
         with suppress(OSError):
             shutil.rmtree(path.rename(path.with_name(path.name + _PARTIAL)))
+    for path in folder.glob(f"round-*{_PASSED_OVER}"):
+        match = _NAME.fullmatch(path.name.removesuffix(_PASSED_OVER))
+        if match and int(match[1]) <= round:
+            shutil.rmtree(path, ignore_errors=True)

@@ -41,6 +41,7 @@ __all__ = [
     "flatten",
     "from_dict",
     "options_of",
+    "settings",
     "to_dict",
     "to_yaml",
     "unknown_option",
@@ -233,6 +234,13 @@ def differences(a: RunConfig, b: RunConfig, *, placement: bool = False) -> list[
         if changed and counts and value != after[path]:
             lines.append(f"{path}: {value} → {after[path]}")
     return lines
+
+
+def settings(config: RunConfig) -> dict[str, object]:
+    """Path → plain value of every option that results depend on; those of placement are left out."""
+    options = options_of(classes_of(config))
+    values = flatten(to_dict(config))
+    return {path: value for path, value in values.items() if path in DEFAULT_NAMES or not options[path].placement}
 
 
 _YAML_LIST = "tag:yaml.org,2002:seq"

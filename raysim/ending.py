@@ -26,7 +26,7 @@ def tell(outcome: Outcome, folder: Path) -> int:
         if outcome.traceback:
             print(plain_text(outcome.traceback), file=sys.stderr)
         print(f"raysim: {outcome.message}", file=sys.stderr)
-    if folder.exists():  # a failure before the first round has taken a new folder back
+    if folder.exists() and outcome.resumable:  # a failure before the first round has taken a new folder back
         own = naming_words(read_config_file(folder / CONFIG_NAME))
         print(f"Go on with: python -m raysim.launch --resume {short(folder)}{own}", file=sys.stderr)
     return STOPPED if outcome.status == "stopped" else FAILED

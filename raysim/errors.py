@@ -10,6 +10,8 @@ class RaysimError(Exception):
 
     traceback: str = ""
     """The first traceback, where the cause lies in code (a method's, say); empty where the message says it all."""
+    resumable: bool = True
+    """Whether ``--resume`` is a next step; if not, the message names another one."""
 
 
 class ConfigError(RaysimError):
@@ -17,7 +19,13 @@ class ConfigError(RaysimError):
 
 
 class CheckpointError(RaysimError):
-    """A checkpoint is missing, damaged, or does not fit the run it is loaded into."""
+    """A checkpoint cannot be written, or does not fit the run it is loaded into."""
+
+
+class DamagedError(CheckpointError):
+    """Something in a run folder is not what the run wrote there; without an earlier checkpoint it cannot go on."""
+
+    resumable = False
 
 
 class ResultsError(RaysimError):

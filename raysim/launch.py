@@ -12,11 +12,12 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from raysim.ending import FINISHED, REFUSED, STOPPED, short, tell
-from raysim.errors import ConfigError, RaysimError
+from raysim.errors import ConfigError, DiskFullError, RaysimError
 from raysim.options import Invocation, parse
 from raysim.outcome import Outcome
 from raysim.progress import Progress, title_of
@@ -76,7 +77,13 @@ def _main(words: Sequence[str]) -> int:
 
 def work(invocation: Invocation, folder: Path, announced: Callable[[], bool] = lambda: False) -> int:
     """Drive the run in ``folder``, which is prepared, and serve its page if one was asked for; the exit code."""
-    with sitting(folder):
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(sitting(folder))
+        except DiskFullError:
+            if invocation.resume is None:  # nothing is lost with it
+                shutil.rmtree(folder, ignore_errors=True)
+            raise
         if invocation.ui is None:
             return _follow(invocation, folder, announced)
         from raysim.ui.serving import Address, Page, until_interrupted

@@ -52,6 +52,8 @@ class Traits:
     """The method trains on the union of all clients' data: the engine hands it one client that holds everything."""
     random_intervals: bool = False
     """Local epochs follow FedRAD's random communication unless the schedule says otherwise."""
+    uses_rounds: bool = False
+    """``aggregate`` reads ``context.rounds``: a run of it cannot be trained longer than it was planned for."""
 
 
 @dataclass(frozen=True)
@@ -122,6 +124,7 @@ class Context:
     round: int
     """Counted from 1."""
     rounds: int
+    """Of the whole run, for methods whose ``traits.uses_rounds`` say that they read it."""
     learning_rate: float
     """The clients' learning rate in this round."""
     shared_parameter_count: int

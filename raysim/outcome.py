@@ -17,6 +17,8 @@ class Outcome:
     status: str
     message: str = ""
     traceback: str = ""
+    resumable: bool = True
+    """Whether ``--resume`` is the next step."""
 
 
 def guarded(drive: Callable[[], str]) -> Outcome:
@@ -24,7 +26,7 @@ def guarded(drive: Callable[[], str]) -> Outcome:
     try:
         return Outcome(drive())
     except RaysimError as error:
-        return Outcome("failed", str(error), error.traceback)
+        return Outcome("failed", str(error), error.traceback, error.resumable)
     except WorkloadError as error:
         return Outcome("failed", str(error))
     except Exception as error:

@@ -9,6 +9,7 @@ import fcntl
 import io
 import json
 import math
+import os
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -22,7 +23,7 @@ import numpy as np
 from raysim.environment import environment as environment  # part of what a run's folder records
 from raysim.errors import DiskFullError, ResultsError
 from raysim.table import Row, Table
-from raysim.writing import append_whole, write_atomically, writing
+from raysim.writing import append_whole, sync_directory, write_atomically, writing
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -61,18 +62,16 @@ class RunFolder:
         Raises:
             ResultsError: there is a run already, or something else, or the folder cannot be written.
         """
-        with writing(path):
+        with writing(path), _taken_back(path):
             path.mkdir(parents=True, exist_ok=True)
             found = sorted(entry.name for entry in path.iterdir())
             if not found:
                 write_atomically(path / "environment.json", _json(environment))
-                # Last, because it is what makes the folder a run; exclusive, so that of two processes one wins.
-                try:
-                    with (path / "config.yaml").open("x", encoding="utf-8") as file:
-                        file.write(config_yaml)
+                # Last, because it is what makes the folder a run.
+                if _write_first(path / "config.yaml", config_yaml.encode()):
+                    sync_directory(path)
                     return cls(path)
-                except FileExistsError:
-                    found = ["config.yaml"]
+                found = ["config.yaml"]
         if "config.yaml" in found:
             raise ResultsError(
                 f"{path} already holds a run. Go on with it through --resume {path}, or choose another folder."
@@ -135,14 +134,55 @@ class RunFolder:
         for table in (self._rounds, self._clients, self._profile):
             table.flush()
 
+    def marks(self) -> dict[str, Any]:
+        """Put the rows of rounds.csv and clients.csv on the disk for good; what a checkpoint keeps of them.
+
+        Raises:
+            DiskFullError: there is no room.
+        """
+        self.flush()
+        marks = {table.path.name: table.mark() for table in (self._rounds, self._clients)}
+        with writing(self.path):
+            sync_directory(self.path)
+        return marks
+
+    def check(self, marks: Mapping[str, Any]) -> None:
+        """Compare the tables with a checkpoint's marks.
+
+        Raises:
+            DamagedError: a table is not what was written.
+        """
+        for table in (self._rounds, self._clients):
+            table.check(marks[table.path.name])
+
+    def go_back(self, last_round: int, marks: Mapping[str, Any]) -> None:
+        """Make the tables, which agree with these marks, what they were after ``last_round``.
+
+        The summary and the Parquet files, which describe the run as it was, go.
+        """
+        for table in (self._rounds, self._clients):
+            table.cut(marks[table.path.name])
+        self._profile.truncate(last_round)
+        self._remove_derived()
+
     def truncate(self, last_round: int) -> None:
-        """Drops what a resumed run will write again: rows after ``last_round``, half-written lines, and the summary and
-        Parquet files, which describe the run as it was."""
+        """Drops rows after ``last_round``, half-written lines, and the summary and Parquet files."""
         for table in (self._rounds, self._clients, self._profile):
             table.truncate(last_round)
+        self._remove_derived()
+
+    def _remove_derived(self) -> None:
         with writing(self.path):
             for name in _DERIVED:
                 (self.path / name).unlink(missing_ok=True)
+
+    def finished(self) -> bool:
+        """Whether the run has a summary."""
+        return (self.path / "summary.json").exists()
+
+    def rounds_written(self) -> int:
+        """Number of whole rows in rounds.csv, whatever they hold."""
+        return self._rounds.whole_rows()
 
     def rounds(self) -> DataFrame:
         """One row a round."""
@@ -199,6 +239,38 @@ def comparable(frame: DataFrame) -> DataFrame:
     """The frame without the columns that hold times and rates: what two runs of one config must share bit for bit."""
     timing = [name for name in frame.columns if name in TIMING_COLUMNS or name.startswith("seconds_")]
     return frame.drop(columns=timing)
+
+
+@contextmanager
+def _taken_back(path: Path) -> Iterator[None]:
+    """Removes what a new run has written into its folder if the disk is full before it is a run."""
+    existed = path.is_dir()
+    try:
+        yield
+    except (OSError, ResultsError):
+        if not (path / "config.yaml").exists():
+            (path / "environment.json").unlink(missing_ok=True)
+            if not existed:
+                with suppress(OSError):
+                    path.rmdir()
+        raise
+
+
+def _write_first(path: Path, data: bytes) -> bool:
+    """Writes a whole new file; False if there is one already, as where two processes take a folder at once."""
+    try:
+        file = path.open("xb")
+    except FileExistsError:
+        return False
+    try:
+        with file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        path.unlink()
+        raise
+    return True
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

@@ -91,7 +91,7 @@ class Rounds:
             if issubclass(warning.category, UserWarning):
                 self._note(str(warning.message))
         self._first_server = self.state.server
-        self._saves = Saves(folder, config.engine.keep_checkpoints, pool, self.state.server, self._mended)
+        self._saves = Saves(folder, config, pool, self.state.server, self._mended)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 

@@ -1,22 +1,31 @@
-"""A run's checkpoints: what has changed since the last one, and the way back to it."""
+"""A run's checkpoints: what has changed since the last one, and the way back to the newest that can be gone on from."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import json
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import checkpoint
 from raysim.client_files import ClientFiles
-from raysim.errors import DiskFullError
+from raysim.config import settings
+from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsError
+from raysim.schedule import common_rounds
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
+    from raysim.config import RunConfig
     from raysim.pool import Pool
     from raysim.results import RunFolder
     from raysim.worker import Worker
     from workloads.data import Federation, Task
+
+ROUNDS = "schedule.rounds"
+MAY_CHANGE = (ROUNDS, "engine.on_client_error")
+"""Settings that a run can be resumed with other values of, as ``raysim.simulation.prepare`` checks."""
 
 
 @dataclass
@@ -35,14 +44,17 @@ class Saves:
 
     Args:
         folder: the run's.
-        keep: how many checkpoints stay.
+        config: its settings; a checkpoint of other settings is not gone on from.
         pool: holds clients' states.
         first: the server's state before the first round.
-        note: is told of a disk that is full, and that it no longer is.
+        note: is told of damage, of a disk that is full, and that it no longer is.
     """
 
-    def __init__(self, folder: RunFolder, keep: int, pool: Pool, first: Any, note: Callable[[str], None]) -> None:
-        self._folder, self._keep, self._pool, self._first, self._note = folder, keep, pool, first, note
+    def __init__(
+        self, folder: RunFolder, config: RunConfig, pool: Pool, first: Any, note: Callable[[str], None]
+    ) -> None:
+        self._folder, self._config, self._pool, self._first, self._note = folder, config, pool, first, note
+        self._settings = json.loads(json.dumps(settings(config)))
         self._round = 0
         """Of the last checkpoint."""
         self._files = ClientFiles()
@@ -69,15 +81,16 @@ class Saves:
         """
         if state.round == self._round:
             return
-        self._folder.flush()  # a checkpoint of a round without its rows would leave a hole in the tables
+        # The rows are on the disk before the manifest that counts them: a power cut in between costs no row.
+        facts = {"tables": self._folder.marks(), "settings": self._settings}
         checkpoint.save(
             self._folder.checkpoints,
             state.round,
             state.server,
             self._changed,
             lambda client: self._pool.fetch(state.kept[client]),
-            {},
-            self._keep,
+            facts,
+            self._config.engine.keep_checkpoints,
             self._files,
         )
         if self._failed:
@@ -95,10 +108,17 @@ class Saves:
                 self._note(f"{error} The run goes on, and tries again after every round")
 
     def latest(self, worker: Worker, federation: Federation) -> State | None:
-        """The state of the last checkpoint; the tables lose what came after it. None if there is no checkpoint."""
-        path = checkpoint.latest(self._folder.checkpoints)
-        if path is None:
-            return None
+        """The state of the newest checkpoint that the run can go on from; the tables lose what came after it.
+
+        Newer ones that are damaged, or that tables have lost rows of, are passed over, which is noted.
+
+        Returns:
+            None if there is no checkpoint at all.
+
+        Raises:
+            DamagedError: there are some, and none that the run can go on from.
+            CheckpointError: they are of another version, or of other settings.
+        """
         templates: dict[Task, Any] = {}
 
         def template(client: int) -> Any:
@@ -107,15 +127,108 @@ class Saves:
                 templates[task] = worker.first_state(client)
             return templates[task]
 
-        found = checkpoint.load(path, self._first, template, hold=self._pool.share)
-        self._round, self._files = found.round, found.files
-        self._changed.clear()
-        self._folder.truncate(found.round)
-        return State(found.server, found.round, 0, found.kept)
+        reasons: list[str] = []
+        passed: list[Path] = []
+        for path in checkpoint.newest_first(self._folder.checkpoints):
+            try:
+                facts = facts_of(path, self._config)
+                self._folder.check(facts["tables"])
+                found = checkpoint.load(path, self._first, template, hold=self._pool.share)
+            except DamagedError as error:
+                passed.append(path)
+                reasons += [str(error)] if str(error) not in reasons else []
+                continue
+            if reasons:
+                self._note(f"{'; '.join(reasons)}. The run goes on from the checkpoint of round {found.round}")
+            for newer in passed:
+                checkpoint.set_aside(newer)
+            self._round, self._files = found.round, found.files
+            self._changed.clear()
+            self._folder.go_back(found.round, facts["tables"])
+            return State(found.server, found.round, 0, found.kept)
+        if reasons:
+            raise DamagedError(
+                f"{'; '.join(reasons)}. No checkpoint is left to go on from: {start_again(self._folder.path)}"
+            )
+        return None
 
     def none(self) -> State:
-        """The state before the first round, with empty tables."""
+        """The state before the first round, with empty tables.
+
+        Raises:
+            DamagedError: the run is finished, and its tables would be lost.
+        """
+        place, rounds = self._folder.checkpoints, self._folder.rounds_written()
+        if self._folder.finished():
+            raise DamagedError(
+                f"damaged: {place}: the run is finished, and there is no checkpoint. The tables are left as they are; "
+                f"to compute it again, {start_again(self._folder.path)}"
+            )
+        if rounds:
+            self._note(f"{place} holds no checkpoint: the run starts again from round 1 ({rounds} were in rounds.csv)")
         self._round, self._files = 0, ClientFiles()
         self._changed.clear()
         self._folder.truncate(0)
         return State(self._first)
+
+
+def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
+    """What a checkpoint knows of its run: marks of the tables, and settings.
+
+    Raises:
+        DamagedError: it is damaged, or its rounds are not the first rounds of a run of this length.
+        CheckpointError: it is of another version, or of other settings.
+    """
+    manifest = checkpoint.read_manifest(path)
+    facts: dict[str, Any] = manifest["facts"]
+    number = manifest["round"]
+    before, now = facts["settings"], json.loads(json.dumps(settings(config)))
+    changed = [
+        f"{name}: {before[name]} → {now[name]}"
+        for name in before.keys() & now.keys()
+        if name not in MAY_CHANGE and before[name] != now[name]
+    ]
+    if changed:
+        error = CheckpointError(
+            f"{path} was made with other settings: {'; '.join(sorted(changed))}. Going on with these would change the "
+            "results: bring config.yaml back, or start the run again in a new folder"
+        )
+        error.resumable = False
+        raise error
+    common = common_rounds(config, before[ROUNDS])
+    if number > common:
+        raise DamagedError(
+            f"{path}: a run of {before[ROUNDS]} rounds and one of {now[ROUNDS]} have only their first {common} rounds "
+            f"in common, and this is after round {number}"
+        )
+    return facts
+
+
+def check_rounds(folder: RunFolder, config: RunConfig) -> None:
+    """Whether a run can go on with the number of rounds that ``config`` has now.
+
+    Raises:
+        ResultsError: more rounds are done, or those that are done would not be the same in a run of that length.
+    """
+    reasons = []
+    for path in checkpoint.newest_first(folder.checkpoints):
+        try:
+            done = checkpoint.read_manifest(path)["round"]
+            if done > config.schedule.rounds:
+                reasons.append(f"{done} rounds are done")
+                break
+            facts_of(path, config)
+            return
+        except DamagedError as error:
+            reasons.append(str(error))
+    if reasons or folder.finished():
+        why = "; ".join(reasons) or f"{folder.checkpoints} holds no checkpoint"
+        raise ResultsError(
+            f"schedule.rounds {config.schedule.rounds} is not possible for this run: {why}. Leave it out to resume, or "
+            f"{start_again(folder.path)}"
+        )
+
+
+def start_again(folder: Path) -> str:
+    """The advice for a run that cannot go on."""
+    return f"start it in a new folder with --config {folder / 'config.yaml'} --output NEW_FOLDER"

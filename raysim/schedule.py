@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -54,6 +56,27 @@ def planned_intervals(config: RunConfig) -> list[int]:
     random = options.intervals == "random" or (options.intervals == "method" and config.method.traits.random_intervals)
     generator = seeds.numpy_generator(config.seed, "intervals")
     return communication_intervals(options.rounds * options.local_epochs, options.local_epochs, random, generator)
+
+
+def common_rounds(config: RunConfig, rounds: int) -> int:
+    """How many first rounds of a run are the same if it has ``rounds`` rounds in all instead of what the config says.
+
+    They differ from where random intervals do, from the shorter run's last round if that is evaluated only because it
+    is the last, and from the start for a method that looks at the number of rounds.
+    """
+    if rounds == config.schedule.rounds:
+        return rounds
+    if config.method.traits.uses_rounds:
+        return 0
+    other = dataclasses.replace(config, schedule=dataclasses.replace(config.schedule, rounds=rounds))
+    plans = [
+        [
+            (epochs, number % config.evaluation.every == 0 or number == len(intervals))
+            for number, epochs in enumerate(intervals, start=1)
+        ]
+        for intervals in (planned_intervals(config), planned_intervals(other))
+    ]
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*plans, strict=False)))
 
 
 def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: int) -> int:

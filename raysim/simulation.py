@@ -10,14 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from raysim import results, status
-from raysim.config import RunConfig, build, differences, to_dict, to_yaml
+from raysim.config import RunConfig, build, differences, to_dict
 from raysim.errors import RaysimError, ResultsError
 from raysim.observer import Several, Silent
 from raysim.options import CONFIG_NAME, read_config_file
 from raysim.outcome import Outcome, guarded
 from raysim.registry import KINDS, public_name
+from raysim.saving import check_rounds
 from raysim.schedule import planned_intervals
 from raysim.status import Recorder
+from raysim.stored_config import check_seal, stored_text
 from raysim.trust import check_names
 from raysim.watching import SYNTHETIC
 from raysim.writing import write_atomically
@@ -60,14 +62,18 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     """The run folder: a new one with config and environment in it, or the one to continue, checked against ``config``.
 
     Raises:
-        ResultsError: the folder to continue is no run, or was made with other settings.
+        ConfigError: its config.yaml is damaged.
+        ResultsError: the folder to continue is no run, was made with other settings, or cannot have another number of
+            rounds.
     """
     if resume is not None:
         path = Path(resume)
-        results.RunFolder.open(path)
+        folder = results.RunFolder.open(path)
+        check_seal(path / CONFIG_NAME)
         named = {f"{kind}.name": public_name(kind, getattr(config, kind)) for kind in KINDS}
         stored = stored_config(path, named)
-        changed = differences(stored, config)
+        longer = stored.schedule.rounds != config.schedule.rounds
+        changed = [line for line in differences(stored, config) if not line.startswith("schedule.rounds:")]
         if stored.engine.on_client_error == "fail":
             # No client has failed so far, so every round is the same under either rule.
             changed = [line for line in changed if not line.startswith("engine.on_client_error:")]
@@ -83,12 +89,15 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
                 + "\nLeave them out to resume, or start a new run with --config "
                 f"{path / 'config.yaml'} and your changes"
             )
-        if stored.engine.on_client_error != config.engine.on_client_error:
-            write_atomically(path / "config.yaml", to_yaml(config).encode())
+        if longer:
+            check_rounds(folder, config)
+        if longer or stored.engine.on_client_error != config.engine.on_client_error:
+            with folder.exclusive():
+                write_atomically(path / "config.yaml", stored_text(config).encode())
         return path.resolve()
     method, workload = _names(config)
     path = Path(config.output) if config.output else results.new_run_path(Path("runs"), method, workload, config.seed)
-    results.RunFolder.create(path, to_yaml(config), results.environment() | {"seed": config.seed})
+    results.RunFolder.create(path, stored_text(config), results.environment() | {"seed": config.seed})
     return path.resolve()
 
 

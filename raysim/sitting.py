@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.errors import ResultsError
+from raysim.writing import write_whole, writing
 
 NAME = "process.json"
 STOP = "stop"
@@ -30,9 +31,11 @@ def sitting(folder: Path) -> Iterator[None]:
     """This process is at work on the run; an old wish to stop is void.
 
     Raises:
-        ResultsError: another process is.
+        ResultsError: another process is, or the folder cannot be written.
     """
-    with (folder / NAME).open("a", encoding="utf-8") as file:
+    with writing(folder / NAME):
+        file = (folder / NAME).open("ab", buffering=0)
+    with file:
         deadline = time.monotonic() + LOCK_SECONDS
         while True:
             try:
@@ -46,10 +49,11 @@ def sitting(folder: Path) -> Iterator[None]:
                         f"run. Watch it with: python -m raysim.attach {folder} (--stop ends it)"
                     ) from error
                 time.sleep(0.05)
-        (folder / STOP).unlink(missing_ok=True)
-        file.truncate(0)
-        json.dump({"process": os.getpid(), "host": socket.gethostname(), "started": time.time()}, file)
-        file.flush()
+        with writing(folder / NAME):
+            (folder / STOP).unlink(missing_ok=True)
+            file.truncate(0)
+            me = {"process": os.getpid(), "host": socket.gethostname(), "started": time.time()}
+            write_whole(file, json.dumps(me).encode())
         yield
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from raysim.errors import CheckpointError
+from raysim.errors import CheckpointError, DamagedError
 from raysim.tree import JSON, Array, nbytes, pack
 
 SHARD_BYTES = 256 << 20  # bounds the memory of a save: client states are gathered and written shard by shard
@@ -73,11 +73,8 @@ def read_pair(path: Path, stem: str) -> tuple[Any, dict[str, Array]]:
     try:
         return json.loads((path / plain).read_bytes()), from_bytes((path / tensors).read_bytes())
     except (SafetensorError, ValueError) as error:
-        raise damaged(path, stem, str(error)) from error
+        raise damaged(path / stem, str(error)) from error
 
 
-def damaged(path: Path, name: str, reason: str) -> CheckpointError:
-    return CheckpointError(
-        f"Checkpoint {path} is damaged in {name}: {reason}. "
-        "Remove this directory and resume again: the run then goes on from the checkpoint before it."
-    )
+def damaged(path: Path, reason: str) -> DamagedError:
+    return DamagedError(f"damaged: {path}: {reason}")

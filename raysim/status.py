@@ -25,6 +25,7 @@ OUT = 48
 """Clients still out that are named."""
 LOST = 200
 """Clients with lost visits that are named."""
+COUNTS = ("done", "failed", "requeued", "faults")
 PAUSE = 0.4
 """Seconds between two writes."""
 
@@ -45,6 +46,7 @@ class Recorder(Silent):
     def __init__(self, folder: Path, intervals: Sequence[int] = ()) -> None:
         self._path = folder / NAME
         before = read(folder)
+        counts, faults, lost = _carried_on(before)
         self._status: dict[str, Any] = {
             "state": "preparing",
             "message": "",
@@ -52,13 +54,13 @@ class Recorder(Silent):
             "round": 0,
             "rounds": len(intervals),
             "epochs": sum(intervals),
-            "counts": {"done": 0, "failed": 0, "requeued": 0, "faults": 0, **before.get("counts", {})},
-            "faults": before.get("faults", []),
+            "counts": counts,
+            "faults": faults,
             "plan": "",
             "preparing": None,
             "current": None,
         }
-        self._lost: Counter[int] = Counter({int(client): times for client, times in before.get("lost", {}).items()})
+        self._lost = lost
         self._slots: dict[int, dict[str, Any]] = {}
         self._out: set[int] = set()
         self._lock, self._changed, self._closed = threading.Lock(), threading.Event(), threading.Event()
@@ -180,6 +182,19 @@ class Recorder(Silent):
         except OSError:
             with suppress(OSError):
                 partial.unlink(missing_ok=True)
+
+
+def _carried_on(before: dict[str, Any]) -> tuple[dict[str, int], list[dict[str, Any]], Counter[int]]:
+    """Counts, faults and lost visits of an earlier sitting; none if its file is damaged."""
+    try:
+        counts = {name: int(before["counts"][name]) for name in COUNTS}
+        faults = [
+            {"time": float(entry["time"]), "round": int(entry["round"]), "text": str(entry["text"])}
+            for entry in before["faults"]
+        ]
+        return counts, faults, Counter({int(client): int(times) for client, times in before["lost"].items()})
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return dict.fromkeys(COUNTS, 0), [], Counter()
 
 
 def read(folder: Path) -> dict[str, Any]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.errors import DiskFullError
+from raysim.errors import DamagedError, DiskFullError
+from raysim.table_marks import RowDigest, bare, cells, first_fault, number
 from raysim.writing import append_whole, write_atomically, writing
 
 if TYPE_CHECKING:
@@ -25,7 +28,9 @@ class Table:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self._columns: list[str] | None = None
+        self._columns: list[str] = []
+        self._digest: RowDigest | None = None
+        """Of the rows in the file; None, and no columns: it has not been read yet."""
         self._held: list[Row] = []
         """Rows for which there was no room yet."""
 
@@ -43,25 +48,78 @@ class Table:
         """
         if not self._held:
             return
-        if self._columns is None:
-            self._columns = self._header()
+        digest = self._read()
         new = [name for name in dict.fromkeys(name for row in self._held for name in row) if name not in self._columns]
         with writing(self.path):
             if new:
                 self._widen(new)
-            columns = self._columns
-            append_whole(self.path, _text([row.get(name) for name in columns] for row in self._held).encode())
+            lines = [_line(row.get(name) for name in self._columns).encode() for row in self._held]
+            append_whole(self.path, b"".join(lines))
+        digest.add(lines)
         self._held = []
 
+    def mark(self) -> dict[str, Any]:
+        """Put all rows on the disk for good; their mark, for a checkpoint (:mod:`raysim.table_marks`).
+
+        Raises:
+            DiskFullError: there is no room.
+        """
+        self.flush()
+        digest = self._read()
+        if self._columns:
+            with writing(self.path), self.path.open("rb") as file:
+                os.fsync(file.fileno())
+        return digest.mark(self._columns)
+
+    def check(self, mark: Mapping[str, Any]) -> None:
+        """Compare the file with a mark. What comes after the marked rows may be anything: a kill leaves it.
+
+        Raises:
+            DamagedError: the rows are not those that were written.
+        """
+        columns, rows = mark["columns"], mark["rows"]
+        if not rows:
+            return
+        try:
+            with self.path.open("rb") as file:
+                header, *lines = islice(file, rows + 1)
+        except OSError as error:
+            raise DamagedError(f"damaged: {self.path}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise DamagedError(f"damaged: {self.path}: it is empty") from error
+        found = cells(header) if header.endswith(b"\n") else []
+        if found[: len(columns)] != columns:
+            raise DamagedError(f"damaged: {self.path}: its first line does not name the columns that were written")
+        if lines and not lines[-1].endswith(b"\n"):
+            lines.pop()
+        if RowDigest(lines).mark(columns) != mark:
+            raise DamagedError(f"damaged: {self.path}: {first_fault(lines, found, rows)}")
+
+    def cut(self, mark: Mapping[str, Any]) -> None:
+        """Make the file, which agrees with a mark, what it was then."""
+        self._columns, self._digest, self._held = [], None, []
+        columns, rows = mark["columns"], mark["rows"]
+        if not rows:
+            self.path.unlink(missing_ok=True)
+            return
+        with self.path.open("rb") as file:
+            lines = [bare(line) for line in islice(file, 1, rows + 1)]
+        self._rewrite(columns, [line + b"," * (len(columns) - len(cells(line))) + b"\n" for line in lines])
+        self._columns, self._digest = columns, RowDigest(lines)
+
     def truncate(self, last_round: int) -> None:
-        self._columns, self._held = None, []
+        """Drop the rows after a round, and what cannot be read."""
+        self._columns, self._digest, self._held = [], None, []
         columns = self._header()
-        if not columns:
+        if "round" not in columns or not last_round:
             self.path.unlink(missing_ok=True)
             return
         position = columns.index("round")
-        kept = [line for line in self._lines() if int(next(csv.reader([line]))[position]) <= last_round]
-        self._rewrite(_line(columns), kept)
+        self._rewrite(columns, [line for line in self._lines() if 0 <= number(line, position) <= last_round])
+
+    def whole_rows(self) -> int:
+        """Number of whole lines after the first, whatever they hold."""
+        return sum(1 for _ in self._lines()) if self.path.exists() else 0
 
     def frame(self) -> DataFrame:
         import pandas
@@ -69,31 +127,36 @@ class Table:
         columns = self._header()
         if not columns:
             return pandas.DataFrame()
-        text = io.StringIO(_line(columns) + "".join(self._lines()))
+        text = io.StringIO(_line(columns) + b"".join(self._lines()).decode())
         frame = pandas.read_csv(text, dtype=str, keep_default_na=False)
         return pandas.DataFrame({name: frame[name] if name == "name" else _typed(frame[name]) for name in columns})
+
+    def _read(self) -> RowDigest:
+        """The digest of the rows in the file; reads what is there the first time."""
+        if self._digest is None:
+            self._columns = self._header()
+            self._digest = RowDigest(self._lines() if self._columns else ())
+        return self._digest
 
     def _header(self) -> list[str]:
         if not self.path.exists():
             return []
-        with self.path.open(encoding="utf-8", newline="") as file:
+        with self.path.open("rb") as file:
             first = file.readline()
-        return next(csv.reader([first])) if first.endswith("\n") else []
+        return cells(first) if first.endswith(b"\n") else []
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self) -> Iterator[bytes]:
         """Whole lines after the header."""
-        with self.path.open(encoding="utf-8", newline="\n") as file:
-            next(file)
-            yield from (line for line in file if line.endswith("\n"))
+        with self.path.open("rb") as file:
+            yield from (line for line in islice(file, 1, None) if line.endswith(b"\n"))
 
     def _widen(self, new: list[str]) -> None:
-        old = self._columns or []
-        lines = [line[:-1] + "," * len(new) + "\n" for line in self._lines()] if old else []
-        self._rewrite(_line(old + new), lines)
-        self._columns = old + new
+        lines = [line[:-1] + b"," * len(new) + b"\n" for line in self._lines()] if self._columns else []
+        self._rewrite(self._columns + new, lines)
+        self._columns = self._columns + new
 
-    def _rewrite(self, header: str, lines: Iterable[str]) -> None:
-        write_atomically(self.path, (header + "".join(lines)).encode())
+    def _rewrite(self, columns: list[str], lines: Iterable[bytes]) -> None:
+        write_atomically(self.path, _line(columns).encode() + b"".join(lines))
 
 
 def _typed(cells: Series[str]) -> Any:
@@ -109,13 +172,8 @@ def _typed(cells: Series[str]) -> Any:
 
 
 def _line(values: Iterable[Any]) -> str:
-    return _text([values])
-
-
-def _text(rows: Iterable[Iterable[Any]]) -> str:
-    """One line a row."""
     buffer = io.StringIO()
-    csv.writer(buffer, lineterminator="\n").writerows([_cell(value) for value in row] for row in rows)
+    csv.writer(buffer, lineterminator="\n").writerow([_cell(value) for value in values])
     return buffer.getvalue()
 
 

@@ -6,6 +6,7 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 
 from raysim.errors import DiskFullError, ResultsError
@@ -28,16 +29,30 @@ def write_atomically(path: Path, data: bytes) -> None:
             partial.unlink(missing_ok=True)
 
 
+def sync_directory(path: Path) -> None:
+    """Put the names in a directory on the disk: a file that is new or was replaced has its name there only then."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
 def append_whole(path: Path, data: bytes) -> None:
     """All of it or, where the disk is full, nothing."""
     with path.open("ab", buffering=0) as file:
-        before, rest = file.tell(), memoryview(data)
-        try:
-            while rest:
-                rest = rest[file.write(rest) :]
-        except OSError:
-            os.ftruncate(file.fileno(), before)
-            raise
+        write_whole(file, data)
+
+
+def write_whole(file: FileIO, data: bytes) -> None:
+    """All of it at the end of an open file or, where the disk is full, nothing."""
+    before, rest = file.seek(0, os.SEEK_END), memoryview(data)
+    try:
+        while rest:
+            rest = rest[file.write(rest) :]
+    except OSError:
+        os.ftruncate(file.fileno(), before)
+        raise
 
 
 @contextmanager

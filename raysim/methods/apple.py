@@ -107,7 +107,7 @@ class Apple:
         metadata={"help": "gradient of a core: n·p_ii·g, as large as FedAvg's at the start, or p_ii·g as printed"},
     )
 
-    traits: ClassVar[Traits] = Traits(personal=True)
+    traits: ClassVar[Traits] = Traits(personal=True, uses_rounds=True)
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         return [name for name, _ in module.named_parameters()]

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from raysim import checkpoint, state_files, tree
 from raysim.client_files import ClientFiles
-from raysim.errors import CheckpointError
+from raysim.errors import CheckpointError, DamagedError
 
 
 @dataclass(frozen=True)
@@ -204,8 +204,41 @@ def test_one_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, dat
     content = bytearray(file.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     file.write_bytes(content)
-    with pytest.raises(CheckpointError, match=f"damaged in {file.name}.*Remove this directory and resume again"):
+    with pytest.raises(CheckpointError, match=f"^damaged: .*{file.name}: its content has changed"):
         load(path)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=40)
+def test_one_changed_byte_of_the_manifest_is_found_or_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = save(tmp_path_factory.mktemp("c"))
+    file = path / "manifest.json"
+    content = bytearray(file.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    before = checkpoint.read_manifest(path)
+    file.write_bytes(content)
+    try:
+        assert checkpoint.read_manifest(path) == before  # a blank that became another blank
+    except DamagedError as error:
+        assert str(error).startswith(f"damaged: {file}: ")
+
+
+def test_a_manifest_in_the_directory_of_another_round_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path, 3)
+    with pytest.raises(DamagedError, match="it is of round 3"):
+        load(path.rename(tmp_path / "round-000007"))
+
+
+def test_a_checkpoint_that_is_set_aside_goes_when_its_round_is_saved_again(tmp_path: Path) -> None:
+    save(tmp_path, 2)
+    checkpoint.set_aside(save(tmp_path, 6))
+    assert checkpoint.latest(tmp_path) == tmp_path / "round-000002"
+    save(tmp_path, 4)
+    assert (tmp_path / "round-000006.unusable").exists()
+    save(tmp_path, 6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["round-000004", "round-000006"]
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "server.json", "server.safetensors", "clients-00000.safetensors"])
@@ -217,25 +250,27 @@ def test_truncated_and_missing_files_are_named(tmp_path: Path, name: str, part: 
         (path / name).unlink()
     else:
         (path / name).write_bytes(content[: int(len(content) * part)])
-    with pytest.raises(CheckpointError, match=f"damaged in {name}"):
+    with pytest.raises(CheckpointError, match=f"^damaged: .*{name}"):
         load(path)
 
 
 @pytest.mark.parametrize(
     "manifest",
-    [[], {"format": 2}, {"format": 2, "round": 1, "facts": {}, "files": {"../x": {"sha256": "", "bytes": 0}}}],
+    [[], {"format": 3}, {"format": 3, "round": 1, "facts": {}, "files": {"../x": {"sha256": "", "bytes": 0}}}],
 )
 def test_a_foreign_manifest_is_refused(tmp_path: Path, manifest: Any) -> None:
     path = save(tmp_path)
+    if isinstance(manifest, dict):
+        manifest["sha256"] = checkpoint._checksum(manifest)
     (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match=r"damaged in manifest\.json"):
+    with pytest.raises(CheckpointError, match=r"^damaged: .*manifest\.json"):
         load(path)
 
 
 def test_another_format_is_named(tmp_path: Path) -> None:
     path = save(tmp_path)
-    (path / "manifest.json").write_text(json.dumps({"format": 99}))
-    with pytest.raises(CheckpointError, match="has format 99, this raysim reads 2"):
+    (path / "manifest.json").write_text(json.dumps({"format": 2}))
+    with pytest.raises(CheckpointError, match="has format 2, this raysim reads 3"):
         load(path)
 
 
@@ -324,8 +359,9 @@ def test_pickle_is_never_loaded(tmp_path: Path, name: str) -> None:
     if name != "manifest.json":
         manifest = json.loads((path / "manifest.json").read_text())
         manifest["files"][name] = {"sha256": hashlib.sha256(trap).hexdigest(), "bytes": len(trap)}
+        manifest["sha256"] = checkpoint._checksum({key: manifest[key] for key in manifest if key != "sha256"})
         (path / "manifest.json").write_text(json.dumps(manifest))
-    with pytest.raises(CheckpointError, match="is damaged in"):
+    with pytest.raises(CheckpointError, match=r"^damaged: "):
         load(path)
     assert not (tmp_path / "sprung").exists()
     for module in (checkpoint, state_files, tree):

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import inspect
+import sys
 import tracemalloc
 
 import numpy as np
@@ -7,6 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raysim import registry, schedule
+from raysim.config import build
 from raysim.errors import ConfigError
 from raysim.schedule import check_joins, communication_intervals, joined, participants
 
@@ -119,3 +123,27 @@ def test_accepted_joins() -> None:
 def test_refused_joins(joins: tuple[int, ...], join_every: int, message: str) -> None:
     with pytest.raises(ConfigError, match=message):
         check_joins(joins, join_every, 10)
+
+
+def test_common_rounds() -> None:
+    def common(rounds: int, other: int, **options: object) -> int:
+        config = build([{"method.name": "fedavg", "schedule.rounds": rounds} | options])
+        return schedule.common_rounds(config, other)
+
+    assert common(6, 6) == common(6, 10) == common(10, 6) == 6
+    every_4: dict[str, object] = {"evaluation.every": 4}
+    assert common(6, 10, **every_4) == 5  # the shorter run's last round is evaluated
+    assert common(8, 10, **every_4) == 8
+    random: dict[str, object] = {"schedule.intervals": "random", "schedule.local_epochs": 8}
+    assert 3 <= common(6, 10, **random) <= 5
+    assert common(6, 6, **random) == 6
+    assert common(6, 10, **{"method.name": "apple"}) == 0  # its pull decays over the whole run
+
+
+def test_a_method_that_reads_the_number_of_rounds_says_so() -> None:
+    """In the source of each: context.rounds, or the context handed on."""
+    for name in registry.known("method"):
+        found = registry.method_class(name)
+        source = inspect.getsource(sys.modules[found.__module__])
+        traits = build([{"method.name": name}]).method.traits
+        assert traits.uses_rounds == ("context.rounds" in source), name

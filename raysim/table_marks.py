@@ -1,0 +1,76 @@
+"""Marks of the tables: by them a checkpoint knows the rows that were written before it, and a resume finds damage.
+
+A mark holds a table's columns, its number of rows and the SHA-256 of all of them, one after another: that of a later
+round covers the rows of all earlier ones. Empty cells at the end of a row do not count, so that a column that a later
+round adds changes no mark.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+class RowDigest:
+    """Number and SHA-256 of the rows of a table that grows."""
+
+    def __init__(self, lines: Iterable[bytes] = ()) -> None:
+        self.rows = 0
+        self._sum = hashlib.sha256()
+        self.add(lines)
+
+    def add(self, lines: Iterable[bytes]) -> None:
+        """Count lines that follow, with or without their line ends."""
+        for line in lines:
+            self._sum.update(bare(line) + b"\n")
+            self.rows += 1
+
+    def mark(self, columns: Sequence[str]) -> dict[str, Any]:
+        """What a checkpoint keeps."""
+        return {"columns": list(columns), "rows": self.rows, "sha256": self._sum.hexdigest()}
+
+
+def bare(line: bytes) -> bytes:
+    """The line without its end and the empty cells before it."""
+    return line.rstrip(b"\r\n").rstrip(b",")
+
+
+def cells(line: bytes) -> list[str]:
+    """The texts of a line; none if they cannot be read."""
+    try:
+        return next(csv.reader([line.decode()]), [])
+    except (UnicodeDecodeError, csv.Error):
+        return []
+
+
+def number(line: bytes, position: int) -> int:
+    """The whole number in a cell of a line; -1 if there is none."""
+    found = cells(line)
+    return int(found[position]) if position < len(found) and found[position].isdecimal() else -1
+
+
+def first_fault(lines: Sequence[bytes], columns: Sequence[str], rows: int) -> str:
+    """What is wrong with lines whose digest is not that of the ``rows`` that were written, as far as it can be seen.
+
+    Args:
+        lines: without the header; of the rows that were written at most as many as there were.
+        columns: names in the header; ``round`` is one of them.
+        rows: how many were written.
+    """
+    keys = [columns.index(name) for name in ("round", "client") if name in columns]
+    before = [0] * len(keys)
+    for place, line in enumerate(lines, start=2):  # as an editor counts: the header is line 1
+        found = cells(line)
+        key = [number(line, position) for position in keys]
+        if b"\0" in line:
+            return f"line {place} holds NUL bytes"
+        if len(found) != len(columns) or -1 in key:
+            return f"line {place} is no whole row"
+        if key <= before or key[0] > before[0] + 1:
+            return f"line {place} (round {key[0]}) does not follow the line before it (round {before[0]})"
+        before = key
+    if len(lines) < rows:
+        return f"it ends after round {before[0]}, with {len(lines)} of {rows} rows"
+    return f"a row of the rounds up to {before[0]} has changed since it was written (SHA-256)"
