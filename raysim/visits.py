@@ -14,6 +14,7 @@ import torch
 
 from aggregators.means import PairwiseSum
 from raysim import seeds, tree
+from raysim.client_state import ClientState
 from raysim.clock import Mark, Marks
 from raysim.failure import Failure
 from raysim.method import NOTHING, Message, Update, Vector
@@ -25,7 +26,7 @@ from raysim.training import Visit
 from raysim.worker import Worker
 from workloads.models.classifier import has_batch_norm
 
-OneVisit: TypeAlias = "tuple[Update | Failure, Any, float]"
+OneVisit: TypeAlias = "tuple[Update | Failure, ClientState | None, float]"
 """Update or failure, state and seconds."""
 
 
@@ -68,7 +69,7 @@ class TrainBlock:
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedBlock, list[Any]]:
         updates: list[Update | Failure] = []
-        states: list[Any] = []
+        states: list[ClientState | None] = []
         models: list[Vector | None] = []
         seconds: list[float] = []
         worker.in_round(self.visit.round)
@@ -106,7 +107,7 @@ class TrainBlock:
                     updates.append(update)
                     states.append(state)
                     seconds.append(spent)
-        outputs = [*(states if self.keeps else []), *models]
+        outputs: list[Any] = [*(states if self.keeps else []), *models]
         if self.sum_stays:
             outputs = [*outputs, total.total()]
         sums = () if self.sum_stays else total.nodes()
@@ -160,8 +161,8 @@ def _with_failure(failure: Failure, each: list[OneVisit], clients: Sequence[int]
 
 
 def _visit(
-    worker: Worker, visit: Visit, message: Message, kept: Any, keeps: bool, marks: Marks
-) -> tuple[Update | Failure, Any]:
+    worker: Worker, visit: Visit, message: Message, kept: ClientState | None, keeps: bool, marks: Marks
+) -> tuple[Update | Failure, ClientState | None]:
     """One visit; an exception or a non-finite update becomes a Failure and leaves the kept state as it was.
 
     Raises:
@@ -193,7 +194,7 @@ def _visit(
         return Failure(visit.client, stage, f"{type(error).__name__}: {error}", traceback.format_exc()), kept
 
 
-def _unusable(visit: Visit, model: FlatModel, update: Update, state: Any) -> Failure | None:
+def _unusable(visit: Visit, model: FlatModel, update: Update, state: ClientState | None) -> Failure | None:
     """The failure that a non-finite update is; ``model`` is as the visit left it."""
     # Where a client keeps something, that and the model are looked at too: they are no part of the update.
     kept = state is None or (tree.finite(state) and finite(model.buffer))

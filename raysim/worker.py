@@ -11,14 +11,16 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import threadpoolctl
 import torch
 
 from raysim import seeds
+from raysim.client_state import ClientState
 from raysim.errors import ConfigError
 from raysim.extension import extended
+from raysim.method import NOTHING
 from raysim.parameters import FlatModel
 from raysim.sharing import common_names, nothing_to_share
 
@@ -52,10 +54,10 @@ class Worker:
         self._data: OrderedDict[int, _Cached] = OrderedDict()
         self._cached_bytes = 0
         self._round = 0
-        self._keeps_rest: dict[Task, bool] = {}
-        """By task: the method wants to share more than clients of different tasks can, and keeps no state by itself;
-        the rest is then kept for each client, so that a method need not know of it."""
         self._common: set[str] | None = None
+        self._keeps_private = False
+        """Whether the method wants to share more than clients of different tasks can; what they cannot is then kept for
+        each client, so that a method need not know of it. Known once ``_common`` is."""
         if device != "cpu":
             # A visit that is done again must give the same bits, so no algorithm may depend on timing.
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first CUDA call
@@ -80,39 +82,39 @@ class Worker:
                 raise ConfigError(nothing_to_share(self.federation.name, wanted))
             model = FlatModel(module, shared, self.device)
             self._models[task] = model
-            self._keeps_rest[task] = shared != wanted and self.method.init_client(model) is None
         return self._models[task]
 
-    def first_state(self, client: int) -> Any:
+    def first_state(self, client: int) -> ClientState | None:
         """What a client keeps before its first visit; None where clients keep nothing."""
         model = self.model(client)
-        if self._keeps_rest[self.federation.task(client)]:
-            return model.take_kept()
+        private = model.take_kept() if self._keeps_private else NOTHING
         state = self.method.init_client(model)
         model.reset()
-        return state
+        return None if state is None and not self._keeps_private else ClientState(state, private)
 
-    def train(self, visit: Visit, message: Message, kept: Any) -> tuple[Update, Any]:
+    def train(self, visit: Visit, message: Message, kept: ClientState | None) -> tuple[Update, ClientState | None]:
         """A client's visit from a state as :meth:`first_state` or an earlier visit gave it."""
         model = self.model(visit.client)
-        data = self.data(visit.client)
-        if not self._keeps_rest[self.federation.task(visit.client)]:
-            result: tuple[Update, Any] = self.method.train(model, data, message, kept, visit)
-            return result
-        model.load_kept(kept)
-        update, _ = self.method.train(model, data, message, None, visit)
-        return update, model.take_kept()
+        self._load_private(model, kept)
+        own = None if kept is None else kept.method
+        update, state = self.method.train(model, self.data(visit.client), message, own, visit)
+        if kept is None:
+            return update, None
+        return update, ClientState(state, model.take_kept() if self._keeps_private else NOTHING)
 
-    def deployed(self, client: int, message: Message, kept: Any) -> FlatModel:
+    def deployed(self, client: int, message: Message, kept: ClientState | None) -> FlatModel:
         """The model that the client is judged by; ``kept`` is None before its first visit."""
         if kept is None:
             kept = self.first_state(client)
         model = self.model(client)
-        if self._keeps_rest[self.federation.task(client)]:
-            model.load_kept(kept)
-            kept = None
-        self.method.deploy(model, message, kept)
+        self._load_private(model, kept)
+        self.method.deploy(model, message, None if kept is None else kept.method)
         return model
+
+    def _load_private(self, model: FlatModel, kept: ClientState | None) -> None:
+        if self._keeps_private:
+            assert kept is not None, "a client with a private part has a state"
+            model.load_kept(kept.private)
 
     def _build(self, task: Task) -> torch.nn.Module:
         with torch.random.fork_rng():
@@ -125,7 +127,9 @@ class Worker:
         if len(tasks) == 1:
             return None
         if self._common is None:
-            self._common = common_names([self._build(task) for task in tasks])
+            modules = [self._build(task) for task in tasks]
+            self._common = common_names(modules)
+            self._keeps_private = any(set(self.method.shared_names(module)) - self._common for module in modules)
         return self._common
 
     def data(self, client: int) -> ClientData:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,15 @@ from raysim import seeds
 from raysim import worker as worker_module
 from raysim.config import RunConfig, build
 from raysim.errors import RaysimError
-from raysim.method import Message
+from raysim.method import Message, Vector
+from raysim.methods.fedavg import FedAvg
+from raysim.observer import Silent
+from raysim.parameters import FlatModel
 from raysim.results import comparable
-from raysim.simulation import load_federation, run
+from raysim.simulation import execute, load_federation, prepare, run
 from raysim.training import Visit
 from raysim.worker import Worker, distinct_tasks
+from tests.fingerprint import fingerprint
 from workloads.parallel import sequential
 
 MakeConfig = Callable[..., RunConfig]
@@ -51,6 +56,20 @@ def worker_of(config: RunConfig) -> Worker:
     return Worker(config, load_federation(config, sequential))
 
 
+class Watch(Silent):
+    round = 0
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        self.round = round
+
+
+def stopped(config: RunConfig, rounds: int) -> Path:
+    """The folder of a run that was stopped after some rounds."""
+    folder, watch = prepare(config), Watch()
+    assert execute(config, folder, watch, stopping=lambda: watch.round > rounds).status == "stopped"
+    return folder
+
+
 def visit(config: RunConfig, client: int, classes: int) -> Visit:
     return Visit(0, 1, client, 1, 0.05, config.training, classes)
 
@@ -74,12 +93,51 @@ def test_the_rest_is_kept_from_visit_to_visit_and_deployed(make_config: MakeConf
     message = Message(worker.model(0).take_shared())
     classes = worker.federation.task(0).classes
     _, second = worker.train(visit(config, 0, classes), message, first)
-    assert second.shape == first.shape and np.abs(second - first).max() > 0
-    np.testing.assert_array_equal(worker.deployed(0, message, second).take_kept(), second)
-    np.testing.assert_array_equal(worker.deployed(0, message, None).take_kept(), first)
+    assert second is not None and first.method is None and second.method is None
+    assert second.private.shape == first.private.shape and np.abs(second.private - first.private).max() > 0
+    np.testing.assert_array_equal(worker.deployed(0, message, second).take_kept(), second.private)
+    np.testing.assert_array_equal(worker.deployed(0, message, None).take_kept(), first.private)
     # A client with other widths has a rest of another size.
-    others = [worker.first_state(client).shape for client in range(3)]
-    assert len(set(others)) > 1
+    others = [worker.first_state(client) for client in range(3)]
+    assert len({state.private.shape for state in others if state is not None}) > 1
+
+
+@dataclass(frozen=True)
+class Counts(FedAvg):
+    """FedAvg whose clients keep a number, and which reports the entries that stay, before and after a visit."""
+
+    def init_client(self, model: FlatModel) -> Vector:
+        return np.zeros(1, np.float32)
+
+    def train(self, model: FlatModel, data: Any, message: Message, kept: Vector, visit: Visit) -> Any:
+        before = float(model.take_kept().sum(dtype=np.float64))
+        update, _ = super().train(model, data, message, None, visit)
+        after = float(model.take_kept().sum(dtype=np.float64))
+        metrics = {**update.metrics, "before": before, "after": after, "visits": float(kept[0]) + 1}
+        return replace(update, metrics=metrics), kept + 1
+
+
+def test_beside_a_state_of_the_method_the_rest_is_kept_too(make_config: MakeConfig) -> None:
+    options = {"method__name": f"{__name__}:Counts", "schedule__rounds": 4, "workload__clients": 2}
+    whole = run(make_config("whole", **options))
+    config = make_config("parts", **options)
+    resumed = run(config, resume=stopped(config, rounds=2))
+    for result in (whole, resumed):
+        for _, rows in result.clients.groupby("client"):
+            assert rows["visits"].tolist() == [1, 2, 3, 4]
+            assert rows["before"].tolist()[1:] == rows["after"].tolist()[:-1]
+            assert len(set(rows["after"])) == 4
+    assert fingerprint(resumed.folder) == fingerprint(whole.folder)
+
+
+def test_beside_a_state_of_the_method_a_client_is_judged_with_the_rest(make_config: MakeConfig) -> None:
+    config = make_config("judged", method__name=f"{__name__}:Counts")
+    worker = worker_of(config)
+    message = Message(worker.model(0).take_shared())
+    _, state = worker.train(visit(config, 0, worker.federation.task(0).classes), message, worker.first_state(0))
+    assert state is not None and state.method == [1]
+    np.testing.assert_array_equal(worker.deployed(0, message, state).take_kept(), state.private)
+    assert not np.array_equal(worker.deployed(0, message, None).take_kept(), state.private)
 
 
 def test_clients_that_are_alike_keep_nothing(make_config: MakeConfig) -> None:
@@ -107,21 +165,8 @@ def test_fedpac_says_that_it_needs_clients_that_are_alike(make_config: MakeConfi
 
 def test_a_resumed_run_has_each_clients_rest(make_config: MakeConfig) -> None:
     whole = run(make_config("whole", schedule__rounds=3))
-    from raysim.observer import Silent
-    from raysim.simulation import execute, prepare
-
     config = make_config("parts", schedule__rounds=3)
-    folder = prepare(config)
-
-    class Two(Silent):
-        now = 0
-
-        def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-            self.now = round
-
-    watch = Two()
-    assert execute(config, folder, watch, stopping=lambda: watch.now > 2).status == "stopped"
-    resumed = run(config, resume=folder)
+    resumed = run(config, resume=stopped(config, rounds=2))
     assert comparable(resumed.rounds).to_csv() == comparable(whole.rounds).to_csv()
 
 

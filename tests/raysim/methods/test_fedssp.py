@@ -11,6 +11,7 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from raysim import tree
+from raysim.client_state import ClientState
 from raysim.errors import ConfigError
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedssp import FedSSP, RunningMean, Server, preference_step, regularised_loss
@@ -153,7 +154,7 @@ def test_statistics_are_shared_on_request(make_visits: Callable[..., Any]) -> No
 def test_a_client_is_judged_with_its_preference(make_visits: Callable[..., Any]) -> None:
     visits = make_visits(**GRAPHS)
     model = visits.worker.model(0)
-    kept = visits.worker.first_state(0)
+    kept = visits.worker.first_state(0).method
     message = Message(visits.worker.model(0).take_shared(), {"mean": np.zeros(0, np.float32)})
     batch = next(iter(visits.worker.data(0).test.batches(4)))
     place = next(entry for entry in model.entries if entry.name == "preference")
@@ -162,7 +163,7 @@ def test_a_client_is_judged_with_its_preference(make_visits: Callable[..., Any])
     for value in (0.0, 3.0):
         mine = kept.copy()
         mine[place.start : place.stop] = value
-        deployed = visits.worker.deployed(0, message, mine)
+        deployed = visits.worker.deployed(0, message, ClientState(mine))
         deployed.module.eval()
         outputs.append(deployed.module(batch.x).detach())
     shift = deployed.module.head.weight.sum(dim=1) * 3.0  # type: ignore[union-attr]
