@@ -72,6 +72,40 @@ def _gram(vectors: Vectors, start: int, end: int, precision: np.dtype[Any]) -> M
     return gram
 
 
+def piece_grams(vectors: Vectors, boundaries: Sequence[int]) -> list[Matrix]:
+    """:func:`gram_matrix` of each piece of the vectors, as :func:`combine` cuts them."""
+    return [gram_matrix(vectors, *piece) for piece in pairwise(boundaries)]
+
+
+def mean_cosine(gram: Matrix) -> float:
+    """Mean over all pairs of ⟨v_i, v_j⟩ / (‖v_i‖ ‖v_j‖); a zero vector has cosine 0, one vector alone nan."""
+    count = len(gram)
+    if count < 2:
+        return float("nan")
+    lengths = np.sqrt(np.diag(gram))
+    products = np.outer(lengths, lengths)
+    cosines = np.divide(gram, products, out=np.zeros_like(gram), where=products > 0)
+    return float(np.triu(cosines, 1).sum() / (count * (count - 1) / 2))
+
+
+def eigenvalue_shares(gram: Matrix) -> Matrix:
+    """λ_k / Σλ of the Gram matrix, descending [n]; nan where all vectors are zero."""
+    with one_blas_thread():
+        values = np.linalg.eigvalsh(gram)[::-1]
+    return np.asarray(values / values.sum() if values.sum() > 0 else np.full(len(gram), np.nan))
+
+
+def step_shares(grams: Sequence[Matrix], coefficients: Sequence[Matrix]) -> Matrix:
+    """⟨s_i, s⟩ / ‖s‖² [n], s = Σ_i s_i the step and s_i what vector i adds to it (:func:`combine`): they sum to one.
+
+    Args:
+        grams: of each piece.
+        coefficients: n numbers for each piece.
+    """
+    along = np.sum([c * (gram @ c) for gram, c in zip(grams, coefficients, strict=True)], axis=0)
+    return np.asarray(along / along.sum() if along.sum() > 0 else np.full(len(along), np.nan))
+
+
 def combine(
     vectors: Vectors, boundaries: Sequence[int], coefficients: Sequence[Sequence[float]]
 ) -> NDArray[np.float32]:

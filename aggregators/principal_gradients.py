@@ -6,6 +6,8 @@ v_k = Gᵀ e_k / √(n λ_k), so that ⟨g_i, v_k⟩ = √(n λ_k) e_ki and
 
     r_i = Σ_k λ_k ⟨g_i, v_k⟩ v_k = Σ_j (Σ_k λ_k e_ki e_kj) g_j,      ‖r_i‖² = Σ_k n λ_k³ e_ki².
 
+The authors' code brings every axis' component to its length by itself (:func:`authors_coefficients`).
+
 No axis of length d is ever formed, nothing is divided by λ_k, and the result is one set of n coefficients. Updates
 Δ_i = -g_i have the same Gram matrix and thus the same coefficients: no sign has to be changed anywhere.
 """
@@ -13,12 +15,11 @@ No axis of length d is ever formed, nothing is divided by λ_k, and the result i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Literal
 
 import numpy as np
 
-from aggregators.gram import Matrix, Vectors, gram_matrix, one_blas_thread
+from aggregators.gram import Matrix, Vectors, one_blas_thread, piece_grams
 
 Conflict = Literal["keep", "drop"]
 
@@ -33,8 +34,10 @@ def axes_kept(clients: int, share: float) -> int:
     return max(1, int(np.floor(round(share * clients, 9))))
 
 
-def principal_coefficients(gram: Matrix, share: float = 0.8, conflict: Conflict = "keep") -> Matrix:
-    """c, float64 [n], with mean_i g_i' = Σ_j c_j g_j, from the Gram matrix [n, n] of gradients or of updates.
+def principal_coefficients(
+    gram: Matrix, share: float = 0.8, conflict: Conflict = "keep", weights: Matrix | None = None
+) -> Matrix:
+    """c, float64 [n], with Σ_i p_i g_i' = Σ_j c_j g_j, from the Gram matrix [n, n] of gradients or of updates.
 
     Args:
         gram: ⟨g_i, g_j⟩, float64.
@@ -43,6 +46,7 @@ def principal_coefficients(gram: Matrix, share: float = 0.8, conflict: Conflict 
             which the mean gradient lies). ``keep``: it counts, as printed; then the calibration changes nothing.
             ``drop``: it is discarded. An axis on which the mean gradient has no component has no calibrated direction
             (sign 0): ``drop`` discards it for everyone.
+        weights: p_i, which sum to one [n]; None: 1/n each, as printed.
 
     A client without a component on the leading axes (under 1e-7 of all) contributes 0; all others keep their length.
     Where eigenvalues are equal the axes are not unique: LAPACK's choice counts, which is the same every time, but
@@ -52,26 +56,67 @@ def principal_coefficients(gram: Matrix, share: float = 0.8, conflict: Conflict 
     scale = float(np.trace(gram)) / count
     if scale == 0.0:
         return np.zeros(count, np.float64)
+    weights = np.full(count, 1 / count) if weights is None else weights
     with one_blas_thread():
-        ascending, columns = np.linalg.eigh(gram / (scale * count))
-        kept = axes_kept(count, share)
-        values = ascending[::-1][:kept].copy()
-        values[values <= count * np.finfo(np.float64).eps * values[0]] = 0.0
-        axes = columns[:, ::-1][:, :kept]  # e_ki in row i, column k
-        axes = np.where(np.abs(axes) > NOISE, axes, 0.0)
+        values, axes = _leading_axes(gram, scale, share)
         components = axes
         if conflict == "drop":
-            along_mean = axes.sum(axis=0)
-            axes = axes * np.where(np.abs(along_mean) > NOISE * count, np.sign(along_mean), 0.0)
+            along_mean = weights @ axes
+            axes = axes * np.where(np.abs(along_mean) > NOISE, np.sign(along_mean), 0.0)
             components = np.maximum(axes, 0.0)
         lengths = np.sqrt(count * (components**2 @ values**3))
         wanted = np.sqrt(np.maximum(np.diag(gram) / scale, 0.0))
         correction = np.divide(wanted, lengths, out=np.zeros(count), where=lengths > 0)
-        return np.asarray(((correction @ components) * values) @ axes.T / count)
+        return np.asarray((((weights * correction) @ components) * values) @ axes.T)
+
+
+def authors_coefficients(
+    gram: Matrix, share: float = 0.8, conflict: Conflict = "keep", weights: Matrix | None = None
+) -> Matrix:
+    """c, float64 [n], with Σ_i p_i g_i' = Σ_j c_j g_j, by the rule of the authors' code (github.com/Zeng-Shuang/FedLD).
+
+    Every axis' component is brought to the length (λ_k / Σλ) ‖g_i‖ by itself, whatever it was before,
+
+        g_i' = Σ_{k ≤ K} (λ_k / Σλ) ‖g_i‖ sign⟨g_i, v_k⟩ v_k,
+
+    and the sum is not brought to ‖g_i‖, so it is shorter. The direction of an axis is that of the majority of clients,
+    which matters with ``conflict drop`` only; a tie has none. Arguments as for :func:`principal_coefficients`.
+
+    Departures from that code: K is at least 1 (a lone client's update would vanish), and a client without a component
+    on an axis contributes nothing there (0/0 in the code).
+    """
+    count = len(gram)
+    scale = float(np.trace(gram)) / count
+    if scale == 0.0:
+        return np.zeros(count, np.float64)
+    weights = np.full(count, 1 / count) if weights is None else weights
+    with one_blas_thread():
+        values, axes = _leading_axes(gram, scale, share)
+        signs = np.sign(axes)
+        if conflict == "drop":
+            majority = np.sign(signs.sum(axis=0))
+            signs = np.where(signs == majority, signs, 0.0)
+        lengths = np.sqrt(np.maximum(np.diag(gram) / scale, 0.0))
+        # v_k = Gᵀ e_k / √(n λ_k), and the eigenvalues here sum to 1.
+        return np.asarray((((weights * lengths) @ signs) * np.sqrt(values / count)) @ axes.T)
+
+
+def _leading_axes(gram: Matrix, scale: float, share: float) -> tuple[Matrix, Matrix]:
+    """λ_k / Σλ of the K leading axes, descending [K], and their e_ki in row i, column k [n, K], rounding set to 0."""
+    count = len(gram)
+    ascending, columns = np.linalg.eigh(gram / (scale * count))
+    kept = axes_kept(count, share)
+    values = ascending[::-1][:kept].copy()
+    values[values <= count * np.finfo(np.float64).eps * values[0]] = 0.0
+    axes = columns[:, ::-1][:, :kept]
+    return values, np.where(np.abs(axes) > NOISE, axes, 0.0)
 
 
 def principal_weights(
-    vectors: Vectors, boundaries: Sequence[int], share: float = 0.8, conflict: Conflict = "keep"
+    vectors: Vectors,
+    boundaries: Sequence[int],
+    share: float = 0.8,
+    conflict: Conflict = "keep",
 ) -> list[Matrix]:
     """:func:`principal_coefficients` [n] of each piece of the vectors (see :func:`aggregators.gram.combine`)."""
-    return [principal_coefficients(gram_matrix(vectors, *piece), share, conflict) for piece in pairwise(boundaries)]
+    return [principal_coefficients(gram, share, conflict) for gram in piece_grams(vectors, boundaries)]

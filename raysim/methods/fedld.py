@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.gram import combine
+from aggregators.gram import Matrix, combine, eigenvalue_shares, mean_cosine, piece_grams, step_shares
 from aggregators.means import sample_weights
-from aggregators.principal_gradients import axes_kept, principal_weights
+from aggregators.principal_gradients import authors_coefficients, axes_kept, principal_coefficients
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
@@ -26,8 +26,8 @@ class Server:
     parameters: Vector
     """θ [d]."""
     boundaries: NDArray[np.int64]
-    """The pieces of the shared parameters that are projected each by itself [pieces + 1]: ``aggregate`` does not see
-    the model."""
+    """The pieces of the shared vector that are projected each by itself [pieces + 1], up to the first entry that is
+    averaged by samples: ``aggregate`` does not see the model."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,13 @@ class FedLD(GlobalModel):
     Departures from the print: as printed the calibration of Eq. 6 has no effect (⟨g, v⟩v does not change with the sign
     of v); ``conflict drop`` gives it the effect that the text claims. BatchNorm's running statistics are no gradients:
     they are averaged by samples, at rate 1. The reported ``train_loss`` includes the margin term.
+
+    The authors' code departs from their paper: ``granularity authors`` is what it does (each tensor by itself, those
+    statistics too, after a first round of plain averaging; aggregators/principal_gradients.py has the rule).
+
+    Columns of the rounds table: ``principal_axes`` K; ``mean_cosine`` of pairs of updates; the largest and the smallest
+    λ_k / Σλ; and the share in the step of the client with the fewest samples (``step_share`` in the clients table). All
+    but K are of the parameters as one vector.
     """
 
     margin_weight: float = field(
@@ -63,8 +70,8 @@ class FedLD(GlobalModel):
     principal: bool = field(
         default=True,
         metadata={
-            "help": "aggregate by principal gradients; false: mean by samples, and the options below but the server's "
-            "learning rate mean nothing",
+            "help": "aggregate by principal gradients; false: sample-weighted mean; share, conflict, granularity and "
+            "client_weights are then ignored",
             "source": "Zeng et al. 2024, Eq. 4-7",
         },
     )
@@ -85,9 +92,20 @@ class FedLD(GlobalModel):
             "source": "Zeng et al. 2024, Eq. 6-7",
         },
     )
-    granularity: Literal["model", "layer"] = field(
+    granularity: Literal["model", "layer", "authors"] = field(
         default="model",
-        metadata={"help": "project whole updates (the paper) or each parameter tensor alone (the authors' code)"},
+        metadata={
+            "help": "model: project whole updates (the paper); layer: each parameter tensor alone; authors: each "
+            "tensor and BatchNorm's statistics, every axis brought to its length by itself, first round the mean",
+            "source": "Zeng et al. 2024 and the authors' code",
+        },
+    )
+    client_weights: Literal["uniform", "samples"] = field(
+        default="uniform",
+        metadata={
+            "help": "weights of the clients in the mean of their projected gradients: uniform (the paper), or samples",
+            "source": "Zeng et al. 2024, Eq. 7",
+        },
     )
     server_learning_rate: float = field(
         default=1.0, metadata={"help": "factor of the aggregated update", "low": 0.0, "low_open": True}
@@ -99,8 +117,9 @@ class FedLD(GlobalModel):
 
     def init_server(self, model: FlatModel) -> Server:
         stops = [model.shared_parameter_count]
-        if self.granularity == "layer":
-            tensors = [entry for entry in model.entries if entry.parameter and entry.shared]
+        if self.granularity != "model":
+            statistics = self.granularity == "authors"
+            tensors = [entry for entry in model.entries if entry.shared and (entry.parameter or statistics)]
             stops = [entry.stop - tensors[0].start for entry in tensors]
         return Server(model.take_shared(), np.array([0, *stops], np.int64))
 
@@ -124,14 +143,40 @@ class FedLD(GlobalModel):
         return replace(server, parameters=np.add(server.parameters, step, out=step))
 
     def _principal_step(self, server: Server, updates: Updates, context: Context) -> Vector:
-        """The mean of the revised updates; as -g_i are the updates, this is what is added to θ."""
-        boundaries = server.boundaries.tolist()
-        weights = principal_weights(updates.deltas, boundaries, self.share, self.conflict)
-        context.report("principal_axes", float(axes_kept(len(updates.clients), self.share)))
+        """The weighted mean of the revised updates; as -g_i are the updates, this is what is added to θ."""
+        boundaries, size = server.boundaries.tolist(), server.parameters.size
+        samples, count = sample_weights(updates.samples), len(updates.clients)
+        weights = samples if self.client_weights == "samples" else np.full(count, 1 / count)
+        grams = piece_grams(updates.deltas, boundaries)
+        if self.granularity == "authors" and context.round == 1:
+            coefficients = [weights for _ in grams]
+        else:
+            rule = authors_coefficients if self.granularity == "authors" else principal_coefficients
+            coefficients = [rule(gram, self.share, self.conflict, weights) for gram in grams]
+        self._report(grams, coefficients, boundaries, updates, context)
+        if boundaries[-1] < size:
+            boundaries, coefficients = [*boundaries, size], [*coefficients, samples]
+        return combine(updates.deltas, boundaries, [piece.tolist() for piece in coefficients])
+
+    def _report(
+        self,
+        grams: list[Matrix],
+        coefficients: list[Matrix],
+        boundaries: list[int],
+        updates: Updates,
+        context: Context,
+    ) -> None:
+        pieces = sum(stop <= context.shared_parameter_count for stop in boundaries[1:])
+        gram = np.sum(grams[:pieces], axis=0)
+        eigenvalues, shares = eigenvalue_shares(gram), step_shares(grams[:pieces], coefficients[:pieces])
+        context.report("principal_axes", float(axes_kept(len(gram), self.share)))
+        context.report("mean_cosine", mean_cosine(gram))
+        context.report("largest_eigenvalue_share", float(eigenvalues[0]))
+        context.report("smallest_eigenvalue_share", float(eigenvalues[-1]))
+        context.report("smallest_client_step_share", float(shares[int(np.argmin(updates.samples))]))
+        context.report_clients("step_share", shares)
         if self.granularity == "model":
-            context.report_clients("weight", weights[0])
-        coefficients = [w.tolist() for w in weights] + [sample_weights(updates.samples).tolist()]
-        return combine(updates.deltas, [*boundaries, server.parameters.size], coefficients)
+            context.report_clients("weight", coefficients[0])
 
 
 def margin_control(margin: Margin, weight: float) -> Loss:

@@ -6,7 +6,7 @@ import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.gram import CHUNK, combine, gram_matrix
+from aggregators.gram import CHUNK, combine, eigenvalue_shares, gram_matrix, mean_cosine, step_shares
 
 
 @settings(deadline=None, max_examples=20)
@@ -59,3 +59,20 @@ def test_combine_by_hand() -> None:
 def test_combine_refuses_pieces_that_do_not_fit(boundaries: list[int], pieces: int) -> None:
     with pytest.raises(ValueError, match="sets of coefficients"):
         combine([np.zeros(4, np.float32)], boundaries, [[1.0]] * pieces)
+
+
+def test_mean_cosine_and_eigenvalue_shares_by_hand() -> None:
+    # (1, 0), (1, 1), (0, 0): cosines 1/√2, 0, 0; one vector alone has no pair.
+    vectors = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    assert mean_cosine(vectors @ vectors.T) == pytest.approx(1 / np.sqrt(2) / 3)
+    assert np.isnan(mean_cosine(np.ones((1, 1))))
+    np.testing.assert_allclose(eigenvalue_shares(np.diag([1.0, 4.0])), [0.8, 0.2])
+    assert np.isnan(eigenvalue_shares(np.zeros((2, 2)))).all()
+
+
+def test_step_shares_by_hand() -> None:
+    # Pieces (first entry, second entry) of (2, 1) and (2, -1), with coefficients (1, 1) and (1, 2): the step is
+    # (4, -1), the first adds (2, 1) to it, the second (2, -2): 7/17 and 10/17.
+    first, second = np.full((2, 2), 4.0), np.array([[1.0, -1.0], [-1.0, 1.0]])
+    shares = step_shares([first, second], [np.array([1.0, 1.0]), np.array([1.0, 2.0])])
+    np.testing.assert_allclose(shares, [7 / 17, 10 / 17])

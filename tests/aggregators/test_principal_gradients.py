@@ -9,7 +9,13 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from aggregators.gram import combine, gram_matrix
-from aggregators.principal_gradients import Conflict, axes_kept, principal_coefficients, principal_weights
+from aggregators.principal_gradients import (
+    Conflict,
+    authors_coefficients,
+    axes_kept,
+    principal_coefficients,
+    principal_weights,
+)
 
 Matrix = NDArray[np.float64]
 CONFLICTS: list[Conflict] = ["keep", "drop"]
@@ -73,6 +79,58 @@ def test_by_hand_without_any_svd() -> None:
     # The mean has no component along (0, 1), which drop then discards: both become (√5, 0). So does K = 1.
     np.testing.assert_allclose(in_gram_space(gradients, 1.0, "drop"), [np.sqrt(5), 0], atol=1e-15)
     np.testing.assert_allclose(in_gram_space(gradients, 0.5, "keep"), [np.sqrt(5), 0], atol=1e-15)
+
+
+def test_weights_by_samples_by_hand() -> None:
+    # As above, g_1' = √5/√65 (8, 1) and g_2' = √5/√65 (8, -1), now with p = 1/4, 3/4.
+    gradients, weights = np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([0.25, 0.75])
+    found = principal_coefficients(gradients @ gradients.T, 1.0, "keep", weights) @ gradients
+    np.testing.assert_allclose(found, np.sqrt(5 / 65) * np.array([8.0, -0.5]), rtol=1e-12)
+    # The weighted mean has a component along (0, -1): drop keeps the second's there, and the first becomes (√5, 0).
+    found = principal_coefficients(gradients @ gradients.T, 1.0, "drop", weights) @ gradients
+    expected = 0.25 * np.array([np.sqrt(5), 0]) + 0.75 * np.sqrt(5 / 65) * np.array([8.0, -1.0])
+    np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_the_authors_rule_by_hand() -> None:
+    # Axes (1, 0) and (0, 1) with λ / Σλ = 4/5 and 1/5: g_1' = √5 (4/5, 1/5), g_2' = √5 (4/5, -1/5).
+    gradients, uniform = np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([0.5, 0.5])
+    gram = gradients @ gradients.T
+
+    def found(share: float, conflict: Conflict, weights: Matrix) -> Matrix:
+        return np.asarray(authors_coefficients(gram, share, conflict, weights) @ gradients)
+
+    unequal = np.array([0.25, 0.75])
+    np.testing.assert_allclose(found(1.0, "keep", uniform), np.sqrt(5) * np.array([0.8, 0.0]), atol=1e-15)
+    np.testing.assert_allclose(found(1.0, "keep", unequal), np.sqrt(5) * np.array([0.8, -0.1]), rtol=1e-12)
+    np.testing.assert_allclose(found(0.5, "keep", unequal), np.sqrt(5) * np.array([0.8, 0.0]), atol=1e-15)
+    # One for and one against: no majority along (0, 1), whatever their weights.
+    np.testing.assert_allclose(found(1.0, "drop", unequal), np.sqrt(5) * np.array([0.8, 0.0]), atol=1e-15)
+
+
+@settings(deadline=None, max_examples=50)
+@given(st.integers(1, 7), st.integers(1, 9), st.floats(0.1, 1.0), st.sampled_from(CONFLICTS), st.integers(0, 2**32 - 1))
+def test_the_authors_rule_against_an_svd(count: int, size: int, share: float, conflict: Conflict, seed: int) -> None:
+    draw = np.random.default_rng(seed)
+    gradients, weights = draw.standard_normal((count, size)), draw.dirichlet(np.ones(count))
+    _, singular, axes = np.linalg.svd(gradients, full_matrices=False)
+    expected = np.zeros(size)
+    for axis, eigenvalue in list(zip(axes, singular**2, strict=True))[: axes_kept(count, share)]:
+        along = gradients @ axis
+        majority = np.sign(np.sign(along).sum())
+        for weight, gradient, component in zip(weights, gradients, along, strict=True):
+            if conflict == "keep" or np.sign(component) == majority:
+                length = eigenvalue / (singular**2).sum() * np.linalg.norm(gradient)
+                expected += weight * length * np.sign(component) * axis
+    found = authors_coefficients(gradients @ gradients.T, share, conflict, weights) @ gradients
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+def test_the_authors_rule_shortens_the_step_of_near_orthogonal_gradients() -> None:
+    gradients = np.random.default_rng(0).standard_normal((5, 2000)) + 0.1
+    gram, mean = gradients @ gradients.T, np.linalg.norm(gradients.mean(axis=0))
+    authors, paper = (np.linalg.norm(rule(gram) @ gradients) for rule in (authors_coefficients, principal_coefficients))
+    assert authors < 0.8 * mean < paper
 
 
 def test_calibration_is_a_no_op_for_keep_and_not_for_drop() -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,7 +11,7 @@ import torch
 from safetensors.numpy import load_file
 from torch import nn
 
-from aggregators.principal_gradients import principal_coefficients
+from aggregators.principal_gradients import authors_coefficients, principal_coefficients
 from raysim import checkpoint
 from raysim.config import RunConfig
 from raysim.method import Context, Update, Updates
@@ -41,13 +42,14 @@ def test_parameters_are_projected_and_buffers_averaged_by_samples() -> None:
     np.testing.assert_allclose(server.parameters[:4], start[:4] - 0.5 * (coefficients @ gradients), rtol=1e-6)
     assert server.parameters[4] == pytest.approx(4 + (7 * 1 + 8 * 2 + 9 * 5) / 8)  # the whole mean, not half of it
     np.testing.assert_allclose(context.client_columns["weight"], coefficients, rtol=1e-12)
-    assert context.round_columns == {"principal_axes": 2.0}
+    assert context.round_columns["principal_axes"] == 2.0
 
 
 def test_layers_are_the_parameter_tensors() -> None:
     module = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Linear(3, 1, bias=False))
     model = FlatModel(module, FedLD().shared_names(module))
     assert FedLD(granularity="layer").init_server(model).boundaries.tolist() == [0, 6, 9, 12, 15, 18]
+    assert FedLD(granularity="authors").init_server(model).boundaries.tolist() == [0, 6, 9, 12, 15, 18, 21, 24]
     assert FedLD().init_server(model).boundaries.tolist() == [0, 18]
     assert len(FedLD().init_server(model).parameters) == 24  # with running mean and variance
 
@@ -60,6 +62,50 @@ def test_granularity_layer_projects_each_tensor_alone() -> None:
         rows = DELTAS[:, piece].astype(np.float64)
         expected = principal_coefficients(rows @ rows.T, 0.8, "drop") @ rows
         np.testing.assert_allclose(server.parameters[piece], expected, rtol=1e-6)
+
+
+def test_the_authors_rule_takes_statistics_too_after_a_first_plain_round() -> None:
+    method = FedLD(granularity="authors", client_weights="samples")
+    start, pieces, shares = np.zeros(5, np.float32), np.array([0, 3, 4, 5]), SAMPLES / SAMPLES.sum()
+    first = method.aggregate(Server(start, pieces), updates_of(DELTAS), context_of(4))
+    np.testing.assert_allclose(first.parameters, shares @ DELTAS, rtol=1e-6)
+    later = replace(context_of(4), round=2)
+    second = method.aggregate(Server(start, pieces), updates_of(DELTAS), later)
+    for piece in (slice(0, 3), slice(3, 4), slice(4, 5)):
+        rows = DELTAS[:, piece].astype(np.float64)
+        expected = authors_coefficients(rows @ rows.T, 0.8, "keep", shares) @ rows
+        np.testing.assert_allclose(second.parameters[piece], expected, rtol=1e-6)
+    # One entry has one axis, on which everybody keeps its length: the plain mean.
+    np.testing.assert_allclose(second.parameters[4], shares @ DELTAS[:, 4], rtol=1e-6)
+
+
+def test_weights_by_samples_in_the_mean_of_projected_gradients() -> None:
+    start = np.zeros(5, np.float32)
+    server = FedLD(client_weights="samples").aggregate(
+        Server(start, np.array([0, 4])), updates_of(DELTAS), context_of(4)
+    )
+    rows = DELTAS[:, :4].astype(np.float64)
+    expected = principal_coefficients(rows @ rows.T, 0.8, "keep", SAMPLES / SAMPLES.sum()) @ rows
+    np.testing.assert_allclose(server.parameters[:4], expected, rtol=1e-6)
+
+
+def test_what_a_round_reports_by_hand() -> None:
+    # Two orthogonal updates of lengths 1 and 2, equally long axes kept (K = 1: the longer): λ / Σλ = 4/5 and 1/5, and
+    # all of the step is the second client's, which has more samples.
+    deltas = np.array([[1, 0], [0, 2]], np.float32)
+    updates = Updates((0, 1), np.array([3, 5]), tuple(Update(delta) for delta in deltas))
+    context = context_of(2)
+    FedLD().aggregate(Server(np.zeros(2, np.float32), np.array([0, 2])), updates, context)
+    assert context.round_columns == pytest.approx(
+        {
+            "principal_axes": 1.0,
+            "mean_cosine": 0.0,
+            "largest_eigenvalue_share": 0.8,
+            "smallest_eigenvalue_share": 0.2,
+            "smallest_client_step_share": 0.0,
+        }
+    )
+    assert context.client_columns["step_share"].tolist() == [0.0, 1.0]
 
 
 def test_without_principal_gradients_the_step_is_fedavgs_bit_for_bit() -> None:
