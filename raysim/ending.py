@@ -1,4 +1,4 @@
-"""How a run ended, in words and as an exit code: the same for who launched it and for who attaches to it."""
+"""How a run ended, in words and as an exit code: for who launched it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,6 @@
 """``python -m raysim.launch``: one run from the command line.
 
-Exit codes: 0 finished (with ``--detach``: under way); 1 the run failed; 2 the request cannot be met (options, folder);
-130 interrupted.
+Exit codes: 0 finished; 1 the run failed; 2 the request cannot be met (options, folder); 130 interrupted.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from raysim.errors import ConfigError, DiskFullError, RaysimError
 from raysim.options import Invocation, parse
 from raysim.outcome import Outcome
 from raysim.progress import Progress, title_of
-from raysim.sitting import asked_to_stop, sitting
+from raysim.sitting import sitting
 from workloads.errors import WorkloadError
 
 
@@ -68,14 +67,10 @@ def _main(words: Sequence[str]) -> int:
 
         Address.parse(invocation.ui)  # a slip in it costs no folder
     folder = prepare(invocation.config, invocation.resume)
-    if invocation.detach:
-        from raysim.background import start
-
-        return start(folder, words)
     return work(invocation, folder)
 
 
-def work(invocation: Invocation, folder: Path, announced: Callable[[], bool] = lambda: False) -> int:
+def work(invocation: Invocation, folder: Path) -> int:
     """Drive the run in ``folder``, which is prepared, and serve its page if one was asked for; the exit code."""
     with ExitStack() as stack:
         try:
@@ -85,7 +80,7 @@ def work(invocation: Invocation, folder: Path, announced: Callable[[], bool] = l
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         if invocation.ui is None:
-            return _follow(invocation, folder, announced)
+            return _follow(invocation, folder)
         from raysim.ui.serving import Address, Page, until_interrupted
 
         try:
@@ -96,7 +91,7 @@ def work(invocation: Invocation, folder: Path, announced: Callable[[], bool] = l
             raise
         try:
             print(f"live page: {page.url}", file=sys.stderr, flush=True)
-            code = _follow(invocation, folder, announced)
+            code = _follow(invocation, folder)
             # A job without a terminal must end with its run: there would be nobody to press Ctrl-C.
             if code != STOPPED and sys.stdin.isatty() and folder.exists():
                 print(f"the page stays until Ctrl-C: {page.url}", file=sys.stderr)
@@ -108,7 +103,7 @@ def work(invocation: Invocation, folder: Path, announced: Callable[[], bool] = l
             page.close()
 
 
-def _follow(invocation: Invocation, folder: Path, announced: Callable[[], bool]) -> int:
+def _follow(invocation: Invocation, folder: Path) -> int:
     """Run, show progress and how it ended; the exit code."""
     from raysim import status
     from raysim.config import to_dict
@@ -133,8 +128,7 @@ def _follow(invocation: Invocation, folder: Path, announced: Callable[[], bool])
                 progress,
                 resumed=invocation.resume is not None,
                 verbose=invocation.verbose,
-                stopping=lambda: interrupted.is_set() or asked_to_stop(folder),
-                announced=announced,
+                stopping=interrupted.is_set,
             )
         except KeyboardInterrupt:
             outcome = Outcome("stopped")

@@ -23,14 +23,13 @@ Action = Literal["run", "help", "list", "print-config"]
 CONFIG_NAME = "config.yaml"
 PAGE_ADDRESS = "127.0.0.1:0"
 """Of the live page unless another is given: any free port, and only for this machine."""
-_COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "verbose", "ui", "detach")
+_COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "verbose", "ui")
 _FLAGS = {
     "help": "--help",
     "h": "-h",
     "list": "--list",
     "print_config": "--print-config",
     "verbose": "--verbose",
-    "detach": "--detach",
 }
 
 
@@ -50,8 +49,6 @@ class Invocation:
     text: str
     ui: str | None = None
     """Where the live page is to be served (HOST:PORT); None: nowhere."""
-    detach: bool = False
-    """Whether the run is to go on in the background."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +96,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     overrides = tuple(dict.fromkeys(itertools.chain(*files, given)))
     if "print_config" in line.flags:
         return Invocation(config, overrides, line.resume, verbose, "print-config", to_yaml(config))
-    return Invocation(config, overrides, line.resume, verbose, "run", "", line.ui, "detach" in line.flags)
+    return Invocation(config, overrides, line.resume, verbose, "run", "", line.ui)
 
 
 def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:

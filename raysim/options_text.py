@@ -28,8 +28,6 @@ _COMMANDS = {
     "--help": "this text, for the chosen method, workload and model",
     "--ui, --ui=HOST:PORT": "serve a live page of the run, by default on a free port for this machine alone; on any "
     "other host it asks for a token. With a terminal it stays until Ctrl-C after the run's end",
-    "--detach": "go on in the background, also when this terminal is closed; python -m raysim.attach shows it again "
-    "and stops it",
     "--verbose": "show Ray's own log",
 }
 

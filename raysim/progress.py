@@ -48,7 +48,6 @@ class Progress:
         total_epochs: local epochs of all rounds together.
         stream: where to write; standard error by default.
         interactive: live display or plain lines; by default live if the stream is a terminal.
-        elapsed: seconds since the run began, for one that is joined later.
 
     Rounds are counted from 1. A resumed run simply starts with a later one.
     """
@@ -60,7 +59,6 @@ class Progress:
         total_epochs: int,
         stream: TextIO | None = None,
         interactive: bool | None = None,
-        elapsed: float = 0.0,
     ) -> None:
         self._title = title
         self._rounds = rounds
@@ -70,7 +68,7 @@ class Progress:
             interactive = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._interactive = interactive
         self._live: Live | None = None
-        self._start = time.monotonic() - elapsed
+        self._start = time.monotonic()
         self._rounds_done = 0
         self._round: int | None = None
         self._local_epochs = 0

@@ -121,12 +121,10 @@ def execute(
     resumed: bool = False,
     verbose: bool = False,
     stopping: Callable[[], bool] = lambda: False,
-    announced: Callable[[], bool] = lambda: False,
 ) -> Outcome:
     """Drive the run where the config says; how it ended.
 
-    A new folder without a round is taken back if the run fails, unless somebody was told (``announced``) that the run
-    is in it, and would look there for what became of it.
+    A new folder without a round is taken back if the run fails.
     """
     if config.engine.backend == "ray":
         from actors.session import run_on_ray  # late: an in-process run needs no Ray
@@ -134,7 +132,7 @@ def execute(
         outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping)
     else:
         outcome = guarded(lambda: drive(config, folder, inline_pool(config), observer, stopping))
-    if outcome.status == "failed" and not (resumed or announced() or (folder / "rounds.csv").exists()):
+    if outcome.status == "failed" and not (resumed or (folder / "rounds.csv").exists()):
         # Nothing was computed: a repeat with the mistake mended must find the name free.
         shutil.rmtree(folder, ignore_errors=True)
     else:

@@ -1,8 +1,7 @@
-"""One sitting of a run: the process that launched it, as the run's folder names it, and how others ask it to stop.
+"""The lock file of the process that launched a run, for those who look at the run's folder.
 
 ``process.json`` is locked by that process for as long as it lives, over deaths of the driver too; the system lets go of
-the lock however it ends. Whoever wants the run to stop writes the file ``stop`` beside it: that needs no signal, so it
-cannot hit another process, and works from every machine that sees the folder.
+the lock however it ends.
 """
 
 from __future__ import annotations
@@ -21,14 +20,13 @@ from raysim.errors import ResultsError
 from raysim.writing import write_whole, writing
 
 NAME = "process.json"
-STOP = "stop"
 LOCK_SECONDS = 2.0
 """Who only looks holds the lock for a moment."""
 
 
 @contextmanager
 def sitting(folder: Path) -> Iterator[None]:
-    """This process is at work on the run; an old wish to stop is void.
+    """This process is at work on the run.
 
     Raises:
         ResultsError: another process is, or the folder cannot be written.
@@ -46,11 +44,10 @@ def sitting(folder: Path) -> Iterator[None]:
                     other = holder(folder)
                     raise ResultsError(
                         f"{folder}: process {other.get('process', '?')} on {other.get('host', '?')} is at work on this "
-                        f"run. Watch it with: python -m raysim.attach {folder} (--stop ends it)"
+                        f"run. Watch it with: python -m raysim.ui {folder}"
                     ) from error
                 time.sleep(0.05)
         with writing(folder / NAME):
-            (folder / STOP).unlink(missing_ok=True)
             file.truncate(0)
             me = {"process": os.getpid(), "host": socket.gethostname(), "started": time.time()}
             write_whole(file, json.dumps(me).encode())
@@ -76,13 +73,3 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     return False
-
-
-def ask_to_stop(folder: Path) -> None:
-    """Ask whoever is at work on the run to stop."""
-    (folder / STOP).touch()
-
-
-def asked_to_stop(folder: Path) -> bool:
-    """Whether somebody has asked this sitting to stop."""
-    return (folder / STOP).exists()

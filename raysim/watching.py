@@ -1,4 +1,4 @@
-"""A run seen from outside, by its folder alone: what it is and whether it goes on. For the live page and for attach."""
+"""A run seen from outside, by its folder alone: what it is and whether it goes on. For the live page."""
 
 from __future__ import annotations
 

@@ -21,6 +21,7 @@ from actors import reaching, shipping
 from actors.starting import patiently
 from raysim.config import build, default_config
 from raysim.errors import PlacementError
+from tests.fingerprint import fingerprint
 
 ROOT = Path(__file__).parents[2]
 TOKEN = "0123456789abcdef" * 4
@@ -29,10 +30,11 @@ SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--workl
 
 @dataclass(frozen=True)
 class Cluster:
-    """Its two addresses, and where Ray keeps its files."""
+    """Its three addresses, and where Ray keeps its files."""
 
     head: str
     client: str
+    dashboard: str
     folder: Path
 
     def client_server_logs(self) -> str:
@@ -53,18 +55,18 @@ def free_ports(count: int) -> list[int]:
 def cluster() -> Iterator[Cluster]:
     """A head that a user has started, with two CPUs."""
     folder = tempfile.mkdtemp(prefix="rs")  # Ray's sockets need a short path
-    port, client = free_ports(2)
-    process = patiently(lambda: start_head(folder, port, client))
-    yield Cluster(f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}", Path(folder))
+    port, client, page = free_ports(3)
+    process = patiently(lambda: start_head(folder, port, client, page))
+    yield Cluster(f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}", f"http://127.0.0.1:{page}", Path(folder))
     process.send_signal(signal.SIGTERM)
     process.wait(60)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def start_head(folder: str, port: int, client: int) -> subprocess.Popen[bytes]:
+def start_head(folder: str, port: int, client: int, page: int) -> subprocess.Popen[bytes]:
     command = [
         str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2",
-        f"--ray-client-server-port={client}", f"--temp-dir={folder}", "--include-dashboard=false",
+        f"--ray-client-server-port={client}", f"--temp-dir={folder}", f"--dashboard-port={page}",
         "--node-ip-address=127.0.0.1", "--object-store-memory=100000000",
     ]  # fmt: skip
     settings = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "GRPC_ENABLE_FORK_SUPPORT": "0"}
@@ -139,6 +141,46 @@ def test_from_outside_with_a_method_of_ones_own(cluster: Cluster, tmp_path: Path
     done = run(cluster, tmp_path, f"--address={cluster.client}", "--method=mine:Slow")
     assert done.returncode == 0, done.stderr + cluster.client_server_logs()
     assert "2 client actors" in done.stderr and json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+def job(cluster: Cluster, *words: str, code: int = 0) -> str:
+    """What ``ray job`` says; AssertionError with all of it if it ends otherwise than it must."""
+    environment = {**os.environ, "RAY_API_SERVER_ADDRESS": cluster.dashboard, "RAY_AUTH_MODE": "token"}
+    command = [str(Path(sys.executable).parent / "ray"), "job", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.timeout(900)
+def test_a_run_in_the_background_is_a_job(cluster: Cluster, tmp_path: Path) -> None:
+    """As docs/cluster.md shows it: sent, stopped, gone on with, followed to its end."""
+    shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", tmp_path / "mine.py")
+    settings = json.dumps({"env_vars": {"PYTHONPATH": f"{ROOT}:{tmp_path}", "RAY_JOB_STOP_WAIT_TIME_S": "60"}})
+    submit = ("submit", "--no-wait", f"--runtime-env-json={settings}")
+    launch = ("--", sys.executable, "-m", "raysim.launch", "--address=auto")
+    gate, folder = tmp_path / "go", tmp_path / "run"
+    run = (*SMALL, "--rounds=4", "--engine.checkpoint_every=1", "--method=mine:Waiting", f"--method.gate={gate}")
+    job(cluster, *submit, "--submission-id=first", *launch, *run, f"--output={folder}")
+    deadline = time.monotonic() + 240
+    while "\n2," not in (folder / "rounds.csv").read_text() if (folder / "rounds.csv").exists() else True:
+        assert time.monotonic() < deadline, job(cluster, "logs", "first")
+        time.sleep(0.1)
+    job(cluster, "stop", "first")
+    assert "round 2/4" in job(cluster, "logs", "first")
+    gate.touch()
+    job(cluster, *submit, "--submission-id=second", *launch, f"--resume={folder}")
+    said = job(cluster, "logs", "--follow", "second")
+    assert "goes on after round 2" in said and "after 4 rounds" in said
+    done = subprocess.run(
+        [sys.executable, "-m", "raysim.launch", *run, "--engine.backend=inline", f"--output={tmp_path}/undisturbed"],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert fingerprint(folder) == fingerprint(tmp_path / "undisturbed")
 
 
 def test_the_code_that_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from raysim.observer import Visited
 from raysim.pool import Seat
-from raysim.status import FAULTS, Recorder, read
+from raysim.status import FAULTS, Recorder, read, settle
 
 
 def visited(*clients: int, failed: tuple[int, ...] = (), sends: int = 1, process: int = 11, slot: int = 0) -> Visited:
@@ -97,3 +97,14 @@ def test_a_folder_that_cannot_be_written_disturbs_nothing(tmp_path: Path) -> Non
     with Recorder(tmp_path / "gone") as recorder:
         recorder.fault("something")
     assert read(tmp_path / "gone") == {}
+
+
+def test_an_outcome_is_written_where_the_driver_could_not(tmp_path: Path) -> None:
+    settle(tmp_path, "failed", "no cluster")
+    found = read(tmp_path)
+    assert (found["state"], found["message"]) == ("failed", "no cluster")
+    with Recorder(tmp_path, (1,)) as recorder:
+        recorder.fault("lost")
+    settle(tmp_path, "stopped", "")
+    found = read(tmp_path)
+    assert (found["state"], found["current"], found["counts"]["faults"]) == ("stopped", None, 1)

@@ -81,13 +81,15 @@ class Slow(FedAvg):
 
 @dataclass(frozen=True)
 class Waiting(FedAvg):
-    """In round 3 every visit waits until the file ``go`` lies in the working directory."""
+    """In round 3 every visit waits until a file exists."""
+
+    gate: str = field(default="", metadata={"help": "the file"})
 
     def train(self, model, data, message, kept, visit):
         import time
         from pathlib import Path
 
-        while visit.round == 3 and not Path("go").exists():
+        while visit.round == 3 and not Path(self.gate).exists():
             time.sleep(0.02)
         return super().train(model, data, message, kept, visit)
 
