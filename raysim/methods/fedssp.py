@@ -6,6 +6,9 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from aggregators.means import weighted_sum
 from raysim.errors import ConfigError
 from raysim.method import NOTHING, Context, Message, Traits, Update, Updates, Vector
@@ -51,6 +54,9 @@ class FedSSP:
     false`` (GSKS alone), ``--share everything`` (PGPA alone: its print has FedAvg under it), and the defaults.
 
     Running statistics of BatchNorm stay local, as in the authors' code, which averages named parameters only.
+
+    Columns of the rounds table, for what the term does: ``feature_scale`` and ``feature_spread``, root mean squares of
+    the clients' μ_k and of μ_k − μ̄ over clients and features, and ``regulariser``, the clients' mean of the term.
     """
 
     share: Literal["spectral", "nothing", "everything", "rest"] = field(
@@ -165,11 +171,20 @@ class FedSSP:
         if not self.preference:
             return Server(parameters, NOTHING)
         means = [update.extra["mean"] for update in updates.each]
-        return Server(parameters, weighted_sum(means, uniform))
+        mean = weighted_sum(means, uniform)
+        context.report("feature_scale", root_mean_square(np.stack(means)))
+        context.report("feature_spread", root_mean_square(np.stack(means) - mean))
+        context.report("regulariser", float(updates.metric("regulariser").mean()))
+        return Server(parameters, mean)
 
     def deploy(self, model: FlatModel, message: Message, kept: Vector) -> None:
         model.load_shared(message.parameters)
         model.load_kept(kept)
+
+
+def root_mean_square(values: NDArray[np.float32]) -> float:
+    """Over all entries."""
+    return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
 
 
 class RunningMean:

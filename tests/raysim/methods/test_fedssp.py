@@ -103,12 +103,18 @@ def test_the_preference_follows_plain_sgd() -> None:
 
 def test_averaging_is_uniform_whatever_the_samples() -> None:
     each = tuple(
-        Update(np.full(2, value, np.float32), {}, {"mean": np.full(2, 10 * value, np.float32)}) for value in (1, 2, 6)
+        Update(np.full(2, value, np.float32), {"regulariser": value}, {"mean": np.full(2, 10 * value, np.float32)})
+        for value in (1, 2, 6)
     )
     updates = Updates((0, 1, 2), np.array([100, 1, 1]), each)
-    server = FedSSP().aggregate(Server(np.ones(2, np.float32), np.zeros(0, np.float32)), updates, context())
+    found = context()
+    server = FedSSP().aggregate(Server(np.ones(2, np.float32), np.zeros(0, np.float32)), updates, found)
     np.testing.assert_allclose(server.parameters, [4.0, 4.0])
     np.testing.assert_allclose(server.mean, [30.0, 30.0])
+    # μ_k are 10, 20 and 60 in both entries, their mean 30: √(4100 / 3), and √((20² + 10² + 30²) / 3).
+    assert found.round_columns == pytest.approx(
+        {"feature_scale": (4100 / 3) ** 0.5, "feature_spread": (1400 / 3) ** 0.5, "regulariser": 3.0}
+    )
 
 
 def context() -> Context:
