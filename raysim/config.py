@@ -67,6 +67,14 @@ class RunConfig:
         default="",
         metadata={"help": "run folder to write; empty: a new one under ./runs", "placement": True},
     )
+    pictures: bool = field(
+        default=True,
+        metadata={
+            "help": "draw curve.png and partition.png and write report.html; false: python -m raysim.report FOLDER "
+            "makes the page later",
+            "placement": True,
+        },
+    )
 
     def __post_init__(self) -> None:
         validate(self)
@@ -156,16 +164,28 @@ def choose_classes(
 
 
 def unknown_option(path: str, options: Collection[str], prefix: str = "") -> ConfigError:
-    """The error for an option that does not exist, with the nearest and the list of those that do."""
+    """The error for an option that does not exist: whose it is, else the nearest and the list of those that do."""
     section = path.partition(".")[0]
     same = [known.partition(".")[2] for known in options if known.startswith(section + ".")]
     if same and "." in path:
-        listing = f"Options of {section}: {', '.join(same)}." if same else ""
+        listing = f"Options of {section}: {', '.join(same)}."
     else:
-        listing = (
-            f"Sections: {', '.join([*registry.KINDS, *SECTIONS])}; and seed, output. --help shows all options of a run."
-        )
-    return ConfigError(f"Unknown option {prefix}{path}.{did_you_mean(path, options, prefix)} {listing}")
+        sections = ", ".join([*registry.KINDS, *SECTIONS])
+        listing = f"Sections: {sections}; and seed, output, pictures. --help shows all options of a run."
+    hint = _owners_hint(path, prefix) or did_you_mean(path, options, prefix)
+    return ConfigError(f"Unknown option {prefix}{path}.{hint} {listing}")
+
+
+def _owners_hint(path: str, prefix: str) -> str:
+    """A sentence that names the methods, workloads or models that have an option which this run's have not."""
+    owners = registry.owners(path)
+    if owners is None:
+        return ""
+    kind, names = owners
+    if len(names) == 1:
+        return f" {prefix}{path} belongs to {names[0]}: choose --{kind} {names[0]} or leave it out."
+    listed = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    return f" {prefix}{path} belongs to {kind}s {listed}: choose one of them with --{kind} or leave it out."
 
 
 def default_config(method: str = "fedrad", workload: str | None = None, model: str | None = None) -> RunConfig:

@@ -46,8 +46,10 @@ def _print_summary(folder: Path) -> None:
     measured = summary["accuracy"] is not None
     accuracy = f"accuracy {summary['accuracy']:.4f}" if measured else "no accuracy (no test samples)"
     best = f" (best {summary['best_accuracy']:.4f} in round {summary['best_round']})" if measured else ""
+    page = folder / "report.html"
+    shown = short(page) if page.exists() else f"{short(folder)} (its page: python -m raysim.report {short(folder)})"
     print(
         f"{accuracy}{data} after {summary['rounds']} rounds and {summary['local_epochs']} local epochs{best}; "
         f"{summary['seconds']:.1f} s\n"
-        f"{short(folder)}/report.html"
+        f"{shown}"
     )

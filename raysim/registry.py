@@ -11,7 +11,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import traceback
-from dataclasses import is_dataclass
+from dataclasses import fields, is_dataclass
 from typing import Any, Literal
 
 from raysim.errors import ConfigError
@@ -56,6 +56,17 @@ def workload_class(name: str) -> type[Any]:
 
 def model_class(name: str) -> type[Any]:
     return resolve("model", name)
+
+
+def owners(path: str) -> tuple[Kind, list[str]] | None:
+    """The kind and the names of what has an option (``mu``, ``method.mu``); None if nothing in raysim has it."""
+    section, _, wanted = path.rpartition(".")
+    for kind in KINDS:
+        if section in ("", kind):
+            names = [name for name in known(kind) if any(f.name == wanted for f in fields(resolve(kind, name)))]
+            if names:
+                return kind, names
+    return None
 
 
 def public_name(kind: Kind, instance: object) -> str:

@@ -34,11 +34,6 @@ if TYPE_CHECKING:
 
 Status = Literal["finished", "stopped"]
 
-MOST_DRAWN = 1000
-"""Of more clients neither a table nor a picture is of use."""
-DRAWING_SECONDS = 60.0
-"""So long the end of a run waits for the picture of its partition."""
-
 
 def run(config: RunConfig, resume: str | Path | None = None, *, observer: Observer | None = None) -> RunResult:
     """Run (or, with ``resume``, continue) and return the tables as pandas frames.
@@ -168,6 +163,7 @@ def drive(
     """
     from raysim import precision
     from raysim.collecting import Stopped
+    from raysim.partition_drawing import PartitionDrawing
     from raysim.profile import OFF, Profile
     from raysim.recovery import run_through
     from raysim.rounds import Rounds
@@ -186,13 +182,7 @@ def drive(
         try:
             federation = pool.federation
             resolved = precision.resolve(config, pool, path, observer.note)
-            # Beside the rounds, as loading the plotting library takes longer than many a round; but not before the
-            # first visits have come back, as until then every core is at work on their start.
-            drawing: list[Callable[[float], None]] = []
-            wanted = federation.clients <= MOST_DRAWN and not (path / "partition.png").exists()
-            watched = _AfterFirstVisits(
-                observer, lambda: drawing.append(pool.aside(_draw_partition, path)) if wanted else None
-            )
+            watched = PartitionDrawing(observer, pool, path, config.pictures)
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             worker = Worker(config, federation)
             rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
@@ -210,30 +200,12 @@ def drive(
                 recorder.ends("stopped")
                 return "stopped"
             finally:
-                for finish_drawing in drawing:
-                    _if_possible(finish_drawing, observer)
+                watched.finish()
             _finish(config, folder, federation, rounds.worker.model(0).buffer.numel())
             recorder.ends("finished")
             return "finished"
         finally:
             pool.close()
-
-
-class _AfterFirstVisits:
-    """An observer like the given one that also calls ``then``, once, when the first visits are done."""
-
-    def __init__(self, observer: Observer, then: Callable[[], None]) -> None:
-        self._observer = observer
-        self._then: Callable[[], None] | None = then
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._observer, name)
-
-    def clients_done(self, done: int, participants: int) -> None:
-        if self._then is not None:
-            then, self._then = self._then, None
-            then()
-        self._observer.clients_done(done, participants)
 
 
 def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
@@ -252,29 +224,8 @@ def _names(config: RunConfig) -> tuple[str, str]:
     return plain["method"]["name"], plain["workload"]["name"]
 
 
-def _draw_partition(federation: Federation, folder: Path) -> None:
-    """The manifest (partition.csv) and its picture."""
-    from workloads.manifest import draw_partition
-
-    manifest = federation.manifest()
-    manifest.to_csv(folder / "partition.csv", index=False)
-    data = " (synthetic data)" if federation.synthetic else ""
-    partial = folder / "partition.partial.png"
-    draw_partition(manifest, partial, f"{federation.name}{data}: {federation.clients} clients")
-    partial.replace(folder / "partition.png")
-
-
-def _if_possible(finish_drawing: Callable[[float], None], observer: Observer) -> None:
-    try:
-        finish_drawing(DRAWING_SECONDS)
-    except Exception as error:  # a picture is no reason to lose a run, nor to wait for long at its end
-        observer.note(f"the partition could not be drawn: {error}")
-
-
 def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values: int) -> None:
-    """summary.json, the Parquet tables, the curve and the page."""
-    from raysim import curves, report
-
+    """summary.json, the Parquet tables, and unless it is not wanted the curve and the page."""
     rounds = folder.rounds()
     judged = rounds[rounds["accuracy"].notna()]
     if judged.empty:  # no client of a personal method has a test sample
@@ -306,6 +257,10 @@ def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values
         if name in last and not math.isnan(last[name]):
             summary[name] = float(last[name])
     folder.finish(summary)
+    if not config.pictures:
+        return  # loading and using the plotting library is most of a short run's time
+    from raysim import curves, report
+
     title = f"{method} on {workload}{' (synthetic data)' if federation.synthetic else ''}"
     curves.curve(rounds, folder.path / "curve.png", title)
     report.page(folder.path)

@@ -132,7 +132,7 @@ def run_cell(cell: Cell) -> None:
     from raysim.simulation import run
 
     with tempfile.TemporaryDirectory() as folder:
-        frame = comparable(run(replace(cell.config(), output=str(Path(folder) / "run"))).rounds)
+        frame = comparable(run(replace(cell.config(), output=str(Path(folder) / "run"), pictures=False)).rounds)
     cell.path.parent.mkdir(parents=True, exist_ok=True)
     partial = cell.path.with_suffix(".partial")
     frame.to_csv(partial, index=False, float_format="%.6g")

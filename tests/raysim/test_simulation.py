@@ -16,7 +16,7 @@ import pandas as pd
 import pytest
 
 import raysim
-from raysim import checkpoint, seeds
+from raysim import checkpoint, report, seeds
 from raysim.config import RunConfig, build
 from raysim.errors import RaysimError, ResultsError
 from raysim.observer import Silent
@@ -66,6 +66,28 @@ def test_run_returns_the_tables_that_are_in_its_folder(tmp_path: Path) -> None:
     assert result.summary["accuracy"] == result.rounds["accuracy"].iloc[-1]
     names = {path.name for path in result.folder.iterdir()}
     assert names >= {"config.yaml", "environment.json", "summary.json", "curve.png", "partition.png", "report.html"}
+
+
+def test_a_run_without_pictures_loads_no_plotting_library(tmp_path: Path) -> None:
+    """Loading and using it took three of the four seconds of a short run."""
+    code = (
+        "import sys\nfrom raysim.launch import main\n"
+        f"code = main(['--method=fedavg', '--model=logistic', '--engine.backend=inline', '--workload.limit=200',"
+        f" '--rounds=1', '--local_epochs=1', '--pictures=false', '--output={tmp_path / 'run'}'])\n"
+        "assert code == 0 and 'matplotlib' not in sys.modules, code"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert f"python -m raysim.report {tmp_path / 'run'}" in done.stdout
+    names = {path.name for path in (tmp_path / "run").iterdir()}
+    assert not names & {"curve.png", "partition.png", "report.html"} and "partition.csv" in names
+    report.page(tmp_path / "run")
+
+
+def test_a_run_without_pictures_is_the_same_run(tmp_path: Path) -> None:
+    config = small(tmp_path)
+    plain = raysim.run(replace(config, output=str(tmp_path / "plain"), pictures=False))
+    pd.testing.assert_frame_equal(comparable(raysim.run(config).rounds), comparable(plain.rounds))
 
 
 def test_a_picture_that_cannot_be_drawn_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -80,7 +80,7 @@ def test_the_long_form_of_an_option_is_the_same(home: Path) -> None:
     [
         (["--setting", "SM-CX"], "workload.setting: 'SM-CX' is not allowed. Did you mean SM-CV? Allowed: SM | SM-BIO"),
         (["--seting", "SM"], "Unknown option --seting. Did you mean --setting? Options: setting, sets, "),
-        ([*TOY, "--setting", "SM"], "Unknown option --setting. Options: clients, "),
+        ([*TOY, "--setting", "SM"], "Unknown option --setting. --setting belongs to tudataset: choose --workload"),
         (["--laplacian", "norm"], "workload.laplacian: 'norm' is not allowed."),
         (["--workload", "tu-dataset"], "Unknown workload 'tu-dataset'. Did you mean tudataset?"),
         (["--workload", "digits"], "workload: digits has no graphs, so no spectra. Graph workloads: tudataset, toy"),
