@@ -14,7 +14,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, get_type_hints
 
-from raysim import registry
+from raysim import registry, total_epochs
 from raysim.errors import ConfigError
 from raysim.nearest import did_you_mean
 from raysim.option_fields import Option, options_of_class, plain
@@ -139,6 +139,7 @@ def build(layers: Sequence[Mapping[str, object]]) -> RunConfig:
             if path not in options:
                 raise unknown_option(path, options)
             values[path] = options[path].convert(raw)
+    total_epochs.settle(values, layers, Schedule.local_epochs)
     sections: dict[str, Any] = {}
     for section, cls in {**classes, **SECTIONS}.items():
         own = {path.partition(".")[2]: value for path, value in values.items() if path.startswith(section + ".")}

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from workloads.data import Federation, Task
 
 ROUNDS = "schedule.rounds"
-MAY_CHANGE = (ROUNDS, "engine.on_client_error")
+MAY_CHANGE = (ROUNDS, "schedule.epochs", "engine.on_client_error")
 """Settings that a run can be resumed with other values of, as ``raysim.simulation.prepare`` checks."""
 
 

@@ -23,7 +23,9 @@ def communication_intervals(epochs: int, interval: int, random: bool, generator:
     Fixed: f each. Random: FedRAD's random communication (Huang et al. 2021, section 3.1 and Algorithm 1). The first
     ⌊E/(2f)⌋ rounds take f epochs; in each later block of f epochs one epoch is drawn uniformly, at which clients and
     server communicate, and the intervals are the distances between these. They lie in [1, 2f-1], the first of them in
-    [1, f]. Epochs after the last communication are not trained, so the sum is at most f⌊E/f⌋.
+    [1, f]. E need not be a multiple of f: the last, incomplete block of E mod f epochs holds no communication in either
+    scheme. Epochs after the last communication are not trained, so the sum is at most f⌊E/f⌋, and E changes nothing
+    else than how many whole blocks it holds.
 
     Departure: the +1, +2 and ⌊E/2⌋ of the printed Algorithm 1 are index slips; the text of section 3.1 governs.
 
@@ -55,7 +57,8 @@ def planned_intervals(config: RunConfig) -> list[int]:
     options = config.schedule
     random = options.intervals == "random" or (options.intervals == "method" and config.method.traits.random_intervals)
     generator = seeds.numpy_generator(config.seed, "intervals")
-    return communication_intervals(options.rounds * options.local_epochs, options.local_epochs, random, generator)
+    epochs = options.epochs or options.rounds * options.local_epochs
+    return communication_intervals(epochs, options.local_epochs, random, generator)
 
 
 def common_rounds(config: RunConfig, rounds: int) -> int:
@@ -68,7 +71,7 @@ def common_rounds(config: RunConfig, rounds: int) -> int:
         return rounds
     if config.method.traits.uses_rounds:
         return 0
-    other = dataclasses.replace(config, schedule=dataclasses.replace(config.schedule, rounds=rounds))
+    other = dataclasses.replace(config, schedule=dataclasses.replace(config.schedule, rounds=rounds, epochs=0))
     plans = [
         [
             (epochs, number % config.evaluation.every == 0 or number == len(intervals))

@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Literal
 
+from raysim import total_epochs
 from raysim.errors import ConfigError
 
 
@@ -52,6 +53,15 @@ class Schedule:
     rounds: int = field(default=20, metadata={"help": "communications between clients and server", "low": 1})
     local_epochs: int = field(
         default=2, metadata={"help": "local epochs between two communications (FedRAD's interval f)", "low": 1}
+    )
+    epochs: int = field(
+        default=0,
+        metadata={
+            "help": "local epochs E of the whole run in the place of rounds: as many rounds as E holds whole "
+            "local_epochs; what is left over is not trained, as in the paper. 0: rounds times local_epochs",
+            "low": 0,
+            "source": "FedRAD, section 3.1",
+        },
     )
     intervals: Literal["method", "fixed", "random"] = field(
         default="method",
@@ -189,6 +199,7 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             f"training.momentum: {training.momentum} has no effect with training.optimizer adamw. "
             "Set training.momentum to 0 or training.optimizer to sgd."
         )
+    total_epochs.check(schedule)
     if len(schedule.joins) > 1 and schedule.join_every == 0:
         raise ConfigError(
             f"schedule.join_every: 0 with schedule.joins {list(schedule.joins)}, whose later groups would never join. "

@@ -68,7 +68,9 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
         named = {f"{kind}.name": public_name(kind, getattr(config, kind)) for kind in KINDS}
         stored = stored_config(path, named)
         longer = stored.schedule.rounds != config.schedule.rounds
-        changed = [line for line in differences(stored, config) if not line.startswith("schedule.rounds:")]
+        # Of a length in epochs, the number of rounds that they make is all that counts.
+        length = ("schedule.rounds:", "schedule.epochs:")
+        changed = [line for line in differences(stored, config) if not line.startswith(length)]
         if stored.engine.on_client_error == "fail":
             # No client has failed so far, so every round is the same under either rule.
             changed = [line for line in changed if not line.startswith("engine.on_client_error:")]

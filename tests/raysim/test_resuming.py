@@ -231,6 +231,20 @@ def test_a_finished_run_can_be_trained_longer(tmp_path: Path, options: dict[str,
     assert main(["--resume", str(folder)]) == 0  # the config in the folder is the new one
 
 
+def test_a_run_whose_length_was_given_in_epochs_can_be_trained_longer(tmp_path: Path) -> None:
+    options = {"method__name": "fedavg", "schedule__local_epochs": 2}
+    longer = run(config(tmp_path / "longer", schedule__rounds=8, **options)).folder
+    folder = run(config(tmp_path / "run", schedule__epochs=13, **options)).folder
+    assert len(load_result(folder).rounds) == 6
+    assert main(["--resume", str(folder), "--epochs", "17"]) == 0
+    assert fingerprint(folder) == fingerprint(longer)
+    assert load_result(folder).config["schedule"]["epochs"] == 17
+    assert main(["--resume", str(folder), "--rounds", "8"]) == 0  # the same length
+    assert main(["--resume", str(folder), "--rounds", "9"]) == 0
+    assert len(load_result(folder).rounds) == 9
+    assert load_result(folder).config["schedule"]["epochs"] == 0
+
+
 def test_random_intervals_depend_on_the_number_of_rounds(tmp_path: Path) -> None:
     options = {"method__name": "fedavg", "schedule__intervals": "random", "schedule__local_epochs": 4}
     folder = run(config(tmp_path / "run", engine__keep_checkpoints=1, **options)).folder

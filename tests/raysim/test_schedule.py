@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from raysim import registry, schedule
 from raysim.config import build
 from raysim.errors import ConfigError
-from raysim.schedule import check_joins, communication_intervals, joined, participants
+from raysim.schedule import check_joins, communication_intervals, joined, participants, planned_intervals
 
 
 @settings(deadline=None, max_examples=50)
@@ -31,6 +31,29 @@ def test_random_communication_properties(interval: int, blocks: int, rest: int, 
     for block in range(half, full):
         assert block * interval < communications[block] <= (block + 1) * interval
     assert intervals == communication_intervals(epochs, interval, True, np.random.default_rng(seed))
+    # The last, incomplete block holds no communication, in either scheme.
+    whole = full * interval
+    assert intervals == communication_intervals(whole, interval, True, np.random.default_rng(seed))
+    assert communication_intervals(epochs, interval, False, np.random.default_rng(seed)) == [interval] * full
+    assert epochs % interval <= epochs - sum(intervals) <= epochs % interval + interval - 1
+
+
+@settings(deadline=None, max_examples=30)
+@given(epochs=st.integers(1, 200), interval=st.integers(1, 20), seed=st.integers(0, 100), method=st.booleans())
+def test_a_run_of_any_number_of_epochs_has_the_rounds_that_these_hold(
+    epochs: int, interval: int, seed: int, method: bool
+) -> None:
+    name = "fedrad" if method else "fedavg"
+    options = {"method.name": name, "schedule.local_epochs": interval, "schedule.epochs": epochs, "seed": seed}
+    if epochs < interval:
+        with pytest.raises(ConfigError, match=r"schedule\.epochs: \d+ local epochs in all"):
+            build([options])
+        return
+    config = build([options])
+    intervals = planned_intervals(config)
+    assert config.schedule.rounds == len(intervals) == epochs // interval
+    rounds = {"method.name": name, "schedule.local_epochs": interval, "schedule.rounds": len(intervals), "seed": seed}
+    assert intervals == planned_intervals(build([rounds]))
 
 
 def test_seeds_differ_and_interval_one_is_fixed() -> None:
