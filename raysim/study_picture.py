@@ -9,8 +9,10 @@ from pathlib import Path
 
 import numpy as np
 
+from raysim import units
 from raysim.curves import LIGHT
 from raysim.errors import ConfigError
+from raysim.measures import Column, Measure, find
 from raysim.writing import write_atomically
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]
@@ -26,25 +28,40 @@ class Picture:
     columns: Mapping[str, str]
     """Column of the study -> what stands under it."""
     rows: tuple[str, ...]
-    measures: Mapping[str, str]
+    measures: Mapping[Measure, str]
     """Measure -> title of its panel."""
     label: str
     """What the columns are, along x."""
 
 
-def read(data: Mapping[str, object], study: Path, rows: Sequence[str], columns: Sequence[str]) -> Picture:
-    """A picture from a study file's entry; ConfigError for what the study does not have."""
-    values = dict(data)
-    if set(values) != set(KEYS):
-        raise ConfigError(f"{study}: a picture has exactly {', '.join(KEYS)}, and this one {', '.join(values)}.")
-    chosen, lines, measures = values["columns"], values["rows"], values["measures"]
-    if not (isinstance(chosen, dict) and isinstance(lines, list) and isinstance(measures, dict)):
+def read(data: object, study: Path, rows: Sequence[str], columns: Sequence[str], own: Mapping[str, Column]) -> Picture:
+    """A picture from a study file's entry; ConfigError for what the study does not have.
+
+    Args:
+        data: the entry.
+        study: the file, for errors.
+        rows: names of the study's rows.
+        columns: names of its columns.
+        own: columns of the rounds table that the study declares itself.
+    """
+    if not isinstance(data, Mapping) or set(data) != set(KEYS):
+        there = ", ".join(map(str, data)) if isinstance(data, Mapping) else repr(data)
+        raise ConfigError(f"{study}: a picture has exactly {', '.join(KEYS)}, and this one {there}.")
+    chosen, lines, measures = data["columns"], data["rows"], data["measures"]
+    texts = isinstance(chosen, dict) and isinstance(measures, dict) and isinstance(lines, list)
+    if not (texts and all(isinstance(text, str) for text in (*chosen.values(), *measures.values(), *lines))):
         raise ConfigError(f"{study}: picture: columns and measures map names to texts, rows is a list of names.")
     for kind, wanted, known in (("row", lines, rows), ("column", list(chosen), columns)):
         for name in wanted:
             if name not in known:
                 raise ConfigError(f"{study}: picture: no {kind} {name!r}. There are {', '.join(known)}.")
-    return Picture((study.parent / str(values["path"])).resolve(), chosen, tuple(lines), measures, str(values["label"]))
+    try:
+        panels = {find(str(name), own): text for name, text in measures.items()}
+    except ConfigError as error:
+        raise ConfigError(f"{study}: picture: {error}") from error
+    if not (panels and lines and chosen):
+        raise ConfigError(f"{study}: picture: columns, rows and measures have at least one entry each.")
+    return Picture((study.parent / str(data["path"])).resolve(), chosen, tuple(lines), panels, str(data["label"]))
 
 
 def draw(picture: Picture, found: Found, title: str) -> None:
@@ -55,8 +72,14 @@ def draw(picture: Picture, found: Found, title: str) -> None:
     figure = Figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
     for panel, (measure, heading) in zip(panels, picture.measures.items(), strict=True):
+        scale = units.scale(
+            measure.unit, [v for (_, _, name), own in found.items() if name == measure.name for v in own]
+        )
         for rank, row in enumerate(picture.rows):
-            values = [np.array(found.get((row, column, measure), []), dtype=float) for column in picture.columns]
+            values = [
+                scale.factor * np.array(found.get((row, column, measure.name), []), dtype=float)
+                for column in picture.columns
+            ]
             known = [place for place, value in enumerate(values) if len(value)]
             means = [values[place].mean() for place in known]
             spread = [values[place].std(ddof=1) if len(values[place]) > 1 else 0.0 for place in known]
@@ -64,7 +87,7 @@ def draw(picture: Picture, found: Found, title: str) -> None:
             shifted = [place + 0.05 * (rank - (len(picture.rows) - 1) / 2) for place in known]
             style = {"color": LIGHT[rank % len(LIGHT)], "marker": "osD^v<>p"[rank % 8], "capsize": 3}
             panel.errorbar(shifted, means, spread, label=row, linewidth=1.6, markersize=5, **style)
-        panel.set_title(heading, fontsize=11)
+        panel.set_title(scale.heading(heading), fontsize=11)
         panel.set_xticks(range(len(picture.columns)), list(picture.columns.values()))
         panel.set_xlim(-0.4, len(picture.columns) - 0.6)
         panel.set_xlabel(picture.label)

@@ -7,8 +7,9 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from raysim import study
+from raysim import study, study_file, study_table
 from raysim.errors import ConfigError
+from raysim.measures import find
 
 TEXT = """
 title: Small
@@ -42,7 +43,7 @@ def test_finished_cells_are_skipped_and_the_table_is_their_mean(
 ) -> None:
     made: list[str] = []
 
-    def fake(cell: study.Cell) -> None:
+    def fake(cell: study_file.Cell) -> None:
         made.append(f"{cell.column}/{cell.row}/{cell.seed}")
         cell.path.parent.mkdir(parents=True, exist_ok=True)
         # Last 0.5 + seed/10, best 0.9; a round without evaluation in between.
@@ -80,8 +81,8 @@ def test_a_cell_is_a_real_run(path: Path) -> None:
 
 def test_text_around_the_table_stays(path: Path) -> None:
     page = path.parent / "page.md"
-    page.write_text(f"# Mine\nbefore\n{study.BEGIN}\nold\n{study.END}\nafter\n", encoding="utf-8")
-    study.write_table(study.read(path))
+    page.write_text(f"# Mine\nbefore\n{study_table.BEGIN}\nold\n{study_table.END}\nafter\n", encoding="utf-8")
+    study_table.write_table(study.read(path))
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Mine\nbefore\n")
     assert text.endswith("after\n")
@@ -93,7 +94,7 @@ def test_mistakes_are_told_before_the_first_run(
 ) -> None:
     monkeypatch.setattr(study, "run_cell", lambda cell: pytest.fail("ran a cell"))
     path.write_text(TEXT.replace("method.mu: 1.0", "method.my: 1.0"), encoding="utf-8")
-    assert study.main([str(path)]) == 1
+    assert study.main([str(path)]) == 2
     assert "method.mu" in capsys.readouterr().err
     path.write_text(TEXT.replace("seeds: [0, 1]", "seed: [0, 1]"), encoding="utf-8")
     with pytest.raises(ConfigError, match="seeds"):
@@ -103,7 +104,7 @@ def test_mistakes_are_told_before_the_first_run(
 def test_a_cell_made_with_other_settings_is_not_mixed_in(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study.run_cell(next(study.read(path).cells()))
     path.write_text(TEXT.replace("schedule.rounds: 2", "schedule.rounds: 3"), encoding="utf-8")
-    assert study.main([str(path), "--table-only"]) == 1
+    assert study.main([str(path), "--table-only"]) == 2
     message = capsys.readouterr().err
     assert "fedavg-seed0.csv was made with other settings" in message
     assert "schedule.rounds: 2 → 3" in message
@@ -127,11 +128,11 @@ def test_a_picture_shows_the_cells_that_there_are(path: Path) -> None:
     cell = next(iter(read.cells()))
     cell.path.parent.mkdir(parents=True)
     pd.DataFrame({"round": [1, 2], "accuracy": [0.1, 0.4], "local_loss": [2.0, 1.5]}).to_csv(cell.path, index=False)
-    assert study.finished(read, ["local_loss", "accuracy", "unknown"]) == {
+    assert study_table.finished(read, [find("local_loss"), find("accuracy"), find("auc")]) == {
         ("FedAvg", "MLP", "local_loss"): [1.5],
         ("FedAvg", "MLP", "accuracy"): [0.4],
     }
-    study.write_table(read)
+    study_table.write_table(read)
     assert Image.open(path.parent / "losses.png").size[0] > 500
 
 
@@ -167,7 +168,7 @@ def test_a_cell_that_fails_does_not_cost_the_others(
 ) -> None:
     tried: list[str] = []
 
-    def fake(cell: study.Cell) -> None:
+    def fake(cell: study_file.Cell) -> None:
         tried.append(cell.row)
         if cell.row == "FedAvg":
             raise ConfigError("diverged")
@@ -181,16 +182,90 @@ def test_a_cell_that_fails_does_not_cost_the_others(
     assert "| Strong prox | 50.00 ± 0.00 (2)" in (path.parent / "page.md").read_text(encoding="utf-8")
 
 
-def test_the_round_with_the_best_validation_accuracy_is_judged() -> None:
-    frame = pd.DataFrame({"accuracy": [0.9, None, 0.6, 0.7], "validation_accuracy": [0.5, None, 0.8, 0.8]})
-    assert study.measure(frame, "validated_accuracy") == 0.6
-    assert study.measure(frame, "best_validation_accuracy") == 0.8
+def test_every_measure_has_its_unit(path: Path) -> None:
+    """A loss of 0.7286 was printed as 72.86 and bytes as 1924000000.00, both in percent."""
+    text = TEXT.replace(
+        "{accuracy: last, best_accuracy: best}",
+        "{accuracy: last, best_loss: loss, bytes_up: sent, system_loss: {title: system loss, unit: plain}}",
+    )
+    path.write_text(text, encoding="utf-8")
+    for cell in study.read(path).cells():
+        cell.path.parent.mkdir(parents=True, exist_ok=True)
+        frame = pd.DataFrame({"round": [1, 2, 3], "accuracy": [0.1, 0.2, 0.3], "loss": [2.0, 0.7286, 0.9]})
+        frame.assign(bytes_up=19_240_000, system_loss=2.5).to_csv(cell.path, index=False)
+    study_table.write_table(study.read(path))
+    page = (path.parent / "page.md").read_text(encoding="utf-8")
+    assert "|  | MLP, last (%) | MLP, loss | MLP, sent (MB) | MLP, system loss | Logistic, last (%) |" in page
+    row = "| FedAvg | 30.00 ± 0.00 (2) | 0.7286 ± 0.0000 (2) | 19.24 (2) | 2.5000 ± 0.0000 (2) | 30.00 (1) |"
+    assert row in page
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("{accuracy: last,", "{accuracyy: last,", "measures: no measure 'accuracyy'. Did you mean accuracy?"),
+        ("{accuracy: last,", "{seconds_round: last,", "times are not among them"),
+        ("{accuracy: last,", "{best_participants: last,", "no value is better than another"),
+        ("{accuracy: last,", "{accuracy: 3,", "measures: accuracy: 3 is not allowed"),
+        ("{accuracy: last,", "{gain: {title: gain, unit: meters},", "measures: gain: unit: 'meters' is not allowed"),
+        ("measures: {accuracy: last, best_accuracy: best}", "measures: 7", "measures: 7 is not allowed"),
+        ("title: Small", "title: [1]", "title: [1] is not allowed. Allowed: text."),
+        ("seeds: [0, 1]", "seeds: 3", "seeds: 3 is not allowed. Allowed: a list of different whole numbers"),
+        ("seeds: [0, 1]", "seeds: [0, x]", "seeds: [0, 'x'] is not allowed"),
+        ("seeds: [5]", "seeds: five", "columns: Logistic: seeds: 'five' is not allowed"),
+        ("rows:\n", "rows: text\nrows2:\n", "unknown key rows2. Did you mean rows?"),
+        ("FedAvg: {method.name: fedavg}", "FedAvg: fedavg", "rows: FedAvg: 'fedavg' is not allowed"),
+        ("FedAvg: {method.name: fedavg}", "1: {method.name: fedavg}", "rows: the name 1 is no text"),
+        ("FedAvg: {method.name: fedavg}", "strong-prox: {method.name: fedavg}", "gives the same file name as"),
+        ("method.mu: 1.0", "method.my: 1.0", "rows: Strong prox: Unknown option method.my. Did you mean method.mu?"),
+        ("method.mu: 1.0", "method.mu: high", "rows: Strong prox: method.mu: 'high' is not allowed"),
+        ("model.name: mlp}", "model.name: mpl}", "columns: MLP: Unknown model 'mpl'"),
+        ("schedule.rounds: 2", "schedule.rounds: two", "base: schedule.rounds: 'two' is not allowed"),
+        ("schedule.rounds: 2", "schedule.rounds: 2\n  seed: 4", "base: a study has seeds"),
+        ("FedAvg: {method.name: fedavg}", "FedAvg: {method: 'no.such:Method'}", "names code of its own"),
+    ],
+)
+def test_a_mistake_in_a_study_is_one_sentence(
+    path: Path, old: str, new: str, message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path.write_text(TEXT.replace(old, new), encoding="utf-8")
+    assert study.main([str(path)]) == 2
+    said = capsys.readouterr().err
+    assert str(path) in said and message in said and "Traceback" not in said
+
+
+def test_a_study_that_is_not_there_or_no_text_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "binary.yaml").write_bytes(b"\xff\xfe\x00")
+    for name, message in (("absent.yaml", "there is no such file"), ("binary.yaml", "cannot be read")):
+        assert study.main([str(tmp_path / name)]) == 2
+        assert message in capsys.readouterr().err
+
+
+def test_a_measure_that_no_cell_has_is_said(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path.write_text(TEXT.replace("{accuracy: last,", "{auc: last,"), encoding="utf-8")
+    cell = next(study.read(path).cells())
+    cell.path.parent.mkdir(parents=True)
+    pd.DataFrame({"round": [1], "accuracy": [0.5]}).to_csv(cell.path, index=False)
+    assert study.main([str(path), "--table-only"]) == 0
+    assert "no finished cell has a value of auc" in capsys.readouterr().err
+
+
+def test_what_an_earlier_version_kept_is_compared_as_far_as_its_options_are_there(path: Path) -> None:
+    cell = next(study.read(path).cells())
+    cell.path.parent.mkdir(parents=True)
+    cell.path.write_text("round\n1\n")
+    kept = "method: {name: fedavg}\nworkload: {limit: 200, clients: 3}\nschedule: {rounds: 2}\nmodel: {name: mlp}\n"
+    cell.path.with_suffix(".yaml").write_text(f"{kept}engine: {{vectorise: 0}}\nseed: 0\n")
+    study.check_cell(cell)
+    cell.path.with_suffix(".yaml").write_text(f"{kept}evaluation: {{auc: true}}\nseed: 0\n")
+    with pytest.raises(ConfigError, match=r"evaluation\.auc: True → False"):
+        study.check_cell(cell)
 
 
 def test_a_page_with_two_tables_names_the_study_of_each(path: Path) -> None:
     page = path.parent / "page.md"
     first, second = (f"<!-- table {name}: written by raysim.study -->" for name in ("other", "small"))
-    page.write_text(f"a\n{first}\nold\n{study.END}\nb\n{second}\nold\n{study.END}\nc\n", encoding="utf-8")
-    study.write_table(study.read(path))
+    page.write_text(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\nold\n{study_table.END}\nc\n", encoding="utf-8")
+    study_table.write_table(study.read(path))
     text = page.read_text(encoding="utf-8")
-    assert text.startswith(f"a\n{first}\nold\n{study.END}\nb\n{second}\n| % |") and text.endswith("c\n")
+    assert text.startswith(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\n| % |") and text.endswith("c\n")
