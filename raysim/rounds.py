@@ -24,6 +24,7 @@ from raysim.method import Context, Message
 from raysim.profile import OFF
 from raysim.saving import Saves, State
 from raysim.worker import distinct_tasks
+from workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig
@@ -74,6 +75,11 @@ class Rounds:
                 f"the clients of {federation.name} have different inputs or classes. Set it to 0."
             )
         model = worker.model(0)
+        if config.training.freeze_batchnorm and not has_batch_norm(model.module):
+            raise ConfigError(
+                "training.freeze_batchnorm: true has no effect, because the model has no BatchNorm layer. Set it to "
+                "false, or choose a model with BatchNorm, such as --model resnet18."
+            )
         kept = worker.first_state(0)
         size = tree.nbytes(kept)
         merges = min(self.intervals) == 1 and single_step.possible(config, federation, model, kept is not None)

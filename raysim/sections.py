@@ -44,6 +44,14 @@ class Training:
             "low": 0,
         },
     )
+    freeze_batchnorm: bool = field(
+        default=False,
+        metadata={
+            "help": "BatchNorm normalizes by its running statistics in training too and leaves them as they are, while "
+            "its scale and shift are trained; meant for pretrained weights",
+            "source": "the code of FedLD",
+        },
+    )
 
 
 @dataclass(frozen=True)

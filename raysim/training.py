@@ -91,7 +91,7 @@ def train_epochs(
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
     """
     module = model.module
-    module.train()
+    training_mode(module, visit.training)
     rate = visit.learning_rate if learning_rate is None else learning_rate
     generator = visit.generator(stream)
     descends = add_gradient is None and optimizers.is_descent(visit.training)
@@ -119,6 +119,15 @@ def train_epochs(
                 steps += 1
             epoch_loss = float(total) / seen
     return Trained(steps, epoch_loss)
+
+
+def training_mode(module: torch.nn.Module, training: Training) -> None:
+    """Training mode for all of the module but, with ``training.freeze_batchnorm``, its BatchNorm layers."""
+    module.train()
+    if training.freeze_batchnorm:
+        for part in module.modules():
+            if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):
+                part.eval()
 
 
 def epoch_batches(samples: Samples, visit: Visit, generator: torch.Generator) -> Iterable[Batch]:

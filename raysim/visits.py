@@ -174,7 +174,7 @@ def _visit(
         model = worker.built(visit.client)
         stage = "data"
         samples = worker.data(visit.client).samples
-        too_few = _too_few_samples(model.module, samples)
+        too_few = _too_few_samples(model.module, samples, visit.training.freeze_batchnorm)
         if too_few:
             return Failure(visit.client, "data", too_few), kept
         if keeps and kept is None:
@@ -228,11 +228,14 @@ def _on_gpu() -> bool:
     return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
 
 
-def _too_few_samples(module: torch.nn.Module, samples: int) -> str:
-    """Why a client with so many training samples cannot train, and what to do; empty if it can."""
+def _too_few_samples(module: torch.nn.Module, samples: int, frozen: bool) -> str:
+    """Why a client with so many training samples cannot train, and what to do; empty if it can.
+
+    ``frozen``: BatchNorm takes no statistics of a batch (``training.freeze_batchnorm``).
+    """
     if samples == 0:
         return "this client has no training sample; raise workload.min_samples or lower workload.clients"
-    if samples == 1 and has_batch_norm(module):
+    if samples == 1 and has_batch_norm(module) and not frozen:
         return (
             "this client has one training sample, and the model's BatchNorm needs at least two to compute a variance; "
             "raise workload.min_samples, lower workload.clients, or take a model without BatchNorm"

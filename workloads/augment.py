@@ -1,13 +1,82 @@
-"""Random crop and horizontal flip of a whole batch of images at once (He et al. 2016, section 4.2)."""
+"""Training augmentation of a whole batch of images at once, every image by its own draw."""
 
 from __future__ import annotations
+
+import math
 
 import torch
 from torch import Tensor
 
+from workloads.augmentation import Augmentation
+
+TRIES = 10
+"""Draws of a box, of which the first that fits into the image is taken; the whole image if none does."""
+ASPECT = math.log(4 / 3)
+"""A box is at most 4/3 as wide as high, and the reverse."""
+
+
+def augmented(images: Tensor, generator: torch.Generator, how: Augmentation) -> Tensor:
+    """Images [B, C, H, W] as they are trained on; a new tensor of the same dtype, device and memory format."""
+    if how.warps:
+        return crop_and_rotate(images, generator, how.least_area, how.degrees)
+    return crop_and_flip(images, generator, how.padding)
+
+
+def crop_and_rotate(images: Tensor, generator: torch.Generator, least_area: float, degrees: float) -> Tensor:
+    """Random resized crop, random rotation and a flip with probability 1/2.
+
+    A box with a share of the image's area in [least_area, 1] and an aspect ratio in [3/4, 4/3] (logarithmically
+    uniform), at a random place, is enlarged to the image's size (Szegedy et al. 2015, section 6), turned by an angle
+    in [-degrees, degrees] about its center, and flipped. Draws are made on the generator's device, in float64.
+    """
+    batch, height, width = len(images), *images.shape[2:]
+
+    def uniform(*shape: int) -> Tensor:
+        return torch.rand(*shape, dtype=torch.float64, generator=generator, device=generator.device)
+
+    area = height * width * (least_area + (1 - least_area) * uniform(batch, TRIES))
+    ratio = torch.exp(ASPECT * (2 * uniform(batch, TRIES) - 1))
+    heights, widths = (area / ratio).sqrt().round().clamp(min=1), (area * ratio).sqrt().round().clamp(min=1)
+    fits = (heights <= height) & (widths <= width)
+    first = fits.int().argmax(dim=1, keepdim=True)
+    any_fits = fits.any(dim=1)
+    tall = torch.where(any_fits, heights.gather(1, first)[:, 0], float(height))
+    wide = torch.where(any_fits, widths.gather(1, first)[:, 0], float(width))
+    top, left = (uniform(batch) * (height - tall + 1)).floor(), (uniform(batch) * (width - wide + 1)).floor()
+    angles, flips = degrees * (2 * uniform(batch) - 1), uniform(batch) < 0.5
+    return crop_and_rotate_with(images, torch.stack([top, left, tall, wide], dim=1), angles, flips)
+
+
+def crop_and_rotate_with(images: Tensor, boxes: Tensor, angles: Tensor, flips: Tensor) -> Tensor:
+    """The boxes, angles and flips that are asked for; `crop_and_rotate` says what is done, by one interpolation.
+
+    `boxes`, float64 [B, 4], are top, left, height and width in pixels; `angles`, float64 [B], are degrees, positive
+    counter-clockwise; `flips` is bool [B]. Interpolation is bilinear. What a rotation brings in from outside of the box
+    is the image's own, and black (0) outside of the image.
+    """
+    if images.numel() == 0:
+        return images.clone()
+    height, width = images.shape[2:]
+    top, left, tall, wide = boxes.unbind(dim=1)
+    radians = torch.deg2rad(angles)
+    cosine, sine, mirror = radians.cos(), radians.sin(), 1.0 - 2.0 * flips.double()
+    # From places in the result to places in the image, both in [-1, 1] along each axis: mirrored, turned (in pixels,
+    # so that angles stay angles in images that are not square), then scaled and shifted into the box.
+    x = torch.stack([cosine * mirror, -sine * (height / width), (2 * left + wide) / wide - width / wide], dim=1)
+    y = torch.stack([sine * mirror * (width / height), cosine, (2 * top + tall) / tall - height / tall], dim=1)
+    maps = torch.stack([x * (wide / width)[:, None], y * (tall / height)[:, None]], dim=1)
+    grid = torch.nn.functional.affine_grid(maps.float().to(images.device), list(images.shape), align_corners=False)
+    result = torch.nn.functional.grid_sample(images.float(), grid, mode="bilinear", align_corners=False)
+    if not images.is_floating_point():
+        result = result.round_().clamp_(0, 255)
+    channels_last = images.is_contiguous(memory_format=torch.channels_last) and not images.is_contiguous()
+    layout = torch.channels_last if channels_last else torch.contiguous_format
+    return result.to(images.dtype).contiguous(memory_format=layout)
+
 
 def crop_and_flip(images: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor:
-    """Crop every image at random out of its zero-padded self, and flip it left to right with probability 1/2.
+    """Crop every image at random out of its zero-padded self, and flip it left to right with probability 1/2 (He et al.
+    2016, section 4.2).
 
     `images` is [B, C, H, W] of any dtype, the result a new tensor of the same shape, dtype, device and memory format
     (channels_last stays so). Each image has its own draw. The draws are made on the generator's device, so a CPU

@@ -53,6 +53,26 @@ class Partition:
         return Partition(self.indices, self.offsets[[0, -1]])
 
 
+@dataclass(frozen=True, eq=False)
+class Common:
+    """The same samples for every client, a common test set say: `indices` int64, stored once."""
+
+    indices: Integers
+    clients: int
+
+    def size(self, client: int) -> int:
+        return len(self.of(client))
+
+    def of(self, client: int) -> Integers:
+        if not 0 <= client < self.clients:
+            raise IndexError(f"client {client} of {self.clients}")
+        return self.indices
+
+    def pooled(self) -> Partition:
+        """Each sample once, of one client."""
+        return Partition(self.indices, np.array([0, len(self.indices)]))
+
+
 def from_owners(owners: Integers, clients: int, indices: Integers | None = None) -> Partition:
     """The partition in which client `owners[j]` has sample `indices[j]` (j itself by default); -1 owns nothing."""
     taken = np.flatnonzero(owners >= 0)

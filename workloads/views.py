@@ -119,8 +119,8 @@ def set_aside(train: Views, share: float) -> tuple[Views, Views]:
 
 
 def _part(count: int, share: float) -> int:
-    """About a share of the samples, with at least one on both sides if there are two."""
-    return min(max(int(count * share + 0.5), 1), count - 1) if count else 0
+    """About a share of the samples, with at least one on both sides if there are two; none of a share of 0."""
+    return min(max(int(count * share + 0.5), 1), count - 1) if count and share else 0
 
 
 def _views(pools: list[Integers], clients: int, each: int, alpha: float, key: int, part: int, advice: str) -> Views:

@@ -10,6 +10,7 @@ import torch
 
 from raysim.method import GlobalModel, Message, Traits, Update
 from raysim.training import train_epochs
+from workloads.augmentation import NO_AUGMENTATION
 from workloads.images.federation import ImageFederation
 from workloads.partition import Partition
 
@@ -42,7 +43,7 @@ class Points:
             fill=None,
             mean=np.zeros(1, np.float32),
             deviation=np.ones(1, np.float32),
-            augment_padding=0,
+            augment=NO_AUGMENTATION,
         )
 
 

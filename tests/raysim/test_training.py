@@ -11,7 +11,7 @@ import torch
 
 from raysim.parameters import FlatModel, all_names
 from raysim.sections import Training
-from raysim.training import Visit, train_epochs
+from raysim.training import Visit, train_epochs, training_mode
 from workloads.data import Batch
 
 
@@ -161,3 +161,31 @@ def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradient
         if not torch.equal(*(b[entry.start : entry.stop] for b in (before, part.buffer)))
     }
     assert moved == {"3.weight", "3.bias"}
+
+
+@pytest.mark.parametrize("frozen", [False, True])
+def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(visit: Visit, frozen: bool) -> None:
+    # Statistics of mean 1 and variance 4 - 1e-5: x = 5 becomes 2, times scale 3 is 6. One step at rate 0.1 towards 4:
+    # gradient of the scale (6 - 4)·2 = 4, of the shift 2, so 2.6 and -0.2. In training mode x would become 0.
+    layer = torch.nn.BatchNorm1d(1)
+    layer.weight.data.fill_(3.0)
+    layer.running_mean.fill_(1.0)
+    layer.running_var.fill_(4.0 - layer.eps)
+    model = FlatModel(layer, all_names(layer))
+    visit = replace(visit, training=replace(visit.training, freeze_batchnorm=frozen))
+
+    class Two(Points):
+        def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+            yield Batch(torch.tensor([[5.0], [5.0]]), torch.tensor([4.0, 4.0]))
+
+    train_epochs(model, Two([(5, 4)]), visit, squared_error)
+    if frozen:
+        assert model.buffer.tolist() == pytest.approx([2.6, -0.2, 1.0, 4.0], abs=1e-4)
+    else:
+        assert float(layer.weight.detach()) == pytest.approx(3.0) and float(layer.running_mean) != 1.0
+
+
+def test_frozen_batchnorm_still_drops_out(visit: Visit) -> None:
+    module = torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Dropout(0.5))
+    training_mode(module, replace(visit.training, freeze_batchnorm=True))
+    assert [part.training for part in module] == [False, True]

@@ -8,10 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.augmentation import NO_AUGMENTATION, Augmentation
 from workloads.data import NO_SAMPLES, ClientData, Samples, Task
 from workloads.fill import Fill
 from workloads.manifest import client_table
-from workloads.partition import Integers, Partition
+from workloads.partition import Common, Integers, Partition
 from workloads.views import Views
 
 if TYPE_CHECKING:
@@ -39,13 +40,13 @@ class ImageFederation:
     test_images: NDArray[np.uint8]
     test_labels: Integers
     train: Partition | Views
-    local_test: Partition | Views
+    local_test: Partition | Views | Common
     local_test_is_global: bool
     validation: Partition | Views | None
     fill: Fill | None
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
-    augment_padding: int
+    augment: Augmentation
 
     @property
     def clients(self) -> int:
@@ -77,27 +78,30 @@ class ImageFederation:
         if self.fill:
             images = np.concatenate([images, self.fill.copies(self.images, client)])
             labels = np.concatenate([labels, self.labels[self.fill.sources_of(client)]])
-        tested = self.local_test.of(client)
-        if self.local_test_is_global:
-            test_images, test_labels = self.test_images[tested], self.test_labels[tested]
-        else:
-            test_images, test_labels = self.images[tested], self.labels[tested]
         return ClientData(
             client=client,
             name=self.client_name(client),
-            train=self._samples(images, labels, device, self.augment_padding, channels_last),
-            test=self._samples(test_images, test_labels, device, 0, channels_last),
+            train=self._samples(images, labels, device, self.augment, channels_last),
+            test=self._local_test(client, device, channels_last),
             validation=self._validation(client, device, channels_last),
         )
+
+    def _local_test(self, client: int, device: str, channels_last: bool) -> ImageSamples:
+        tested = self.local_test.of(client)
+        if not self.local_test_is_global:
+            return self._samples(self.images[tested], self.labels[tested], device, NO_AUGMENTATION, channels_last)
+        # Where they are: a copy for every client could be many times the test set.
+        labels = self.test_labels[tested]
+        return self._samples(self.test_images, labels, device, NO_AUGMENTATION, channels_last, rows=tested)
 
     def _validation(self, client: int, device: str, channels_last: bool) -> Samples:
         if self.validation is None:
             return NO_SAMPLES
         own = self.validation.of(client)
-        return self._samples(self.images[own], self.labels[own], device, 0, channels_last)
+        return self._samples(self.images[own], self.labels[own], device, NO_AUGMENTATION, channels_last)
 
     def global_test(self, start: int, stop: int, device: str) -> ImageSamples:
-        return self._samples(self.test_images[start:stop].copy(), self.test_labels[start:stop].copy(), device, 0)
+        return self._samples(self.test_images[start:stop].copy(), self.test_labels[start:stop].copy(), device)
 
     def pooled(self) -> ImageFederation:
         return replace(
@@ -127,11 +131,19 @@ class ImageFederation:
         return table
 
     def _samples(
-        self, images: NDArray[np.uint8], labels: Integers, device: str, padding: int, channels_last: bool = True
+        self,
+        images: NDArray[np.uint8],
+        labels: Integers,
+        device: str,
+        augment: Augmentation = NO_AUGMENTATION,
+        channels_last: bool = True,
+        rows: Integers | None = None,
     ) -> ImageSamples:
         from workloads.images.samples import ImageSamples
 
-        return ImageSamples(images, labels, self.mean, self.deviation, device, padding, channels_last=channels_last)
+        return ImageSamples(
+            images, labels, self.mean, self.deviation, device, augment, rows=rows, channels_last=channels_last
+        )
 
 
 def channel_statistics(images: NDArray[np.uint8]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:

@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.augmentation import NO_AUGMENTATION, Augmentation
 from workloads.data import NO_SAMPLES, Batch, ClientData, Task
 from workloads.images.cache import CHANNELS, ImageCache
 from workloads.manifest import client_table
-from workloads.partition import Integers, Partition
+from workloads.partition import Common, Integers, Partition
 
 if TYPE_CHECKING:
     import pandas
@@ -44,13 +45,13 @@ class FileFederation:
     train_files: ImageFiles
     test_files: ImageFiles
     train: Partition
-    local_test: Partition
+    local_test: Partition | Common
     local_test_is_global: bool
     validation: Partition | None
     global_rows: Integers
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
-    augment_padding: int
+    augment: Augmentation
 
     @property
     def synthetic(self) -> bool:
@@ -86,26 +87,25 @@ class FileFederation:
         return ClientData(
             client=client,
             name=self.client_name(client),
-            train=self._samples(self.train_files, self.train.of(client), device, self.augment_padding, channels_last),
-            test=self._samples(tests, self.local_test.of(client), device, 0, channels_last),
-            validation=self._samples(self.train_files, self.validation.of(client), device, 0, channels_last)
+            train=self._samples(self.train_files, self.train.of(client), device, self.augment, channels_last),
+            test=self._samples(tests, self.local_test.of(client), device, NO_AUGMENTATION, channels_last),
+            validation=self._samples(
+                self.train_files, self.validation.of(client), device, NO_AUGMENTATION, channels_last
+            )
             if self.validation
             else NO_SAMPLES,
         )
 
     def global_test(self, start: int, stop: int, device: str) -> FileSamples:
-        return self._samples(self.test_files, self.global_rows[start:stop], device, 0)
+        return self._samples(self.test_files, self.global_rows[start:stop], device)
 
     def pooled(self) -> FileFederation:
         """An image of several clients is in it as often; with a global local test, each test image once."""
-        test = self.local_test.pooled()
-        if self.local_test_is_global:
-            test = Partition(self.global_rows, np.array([0, len(self.global_rows)]))
         return replace(
             self,
             client_names=np.array(["all clients"]),
             train=self.train.pooled(),
-            local_test=test,
+            local_test=self.local_test.pooled(),
             validation=self.validation.pooled() if self.validation else None,
         )
 
@@ -122,9 +122,14 @@ class FileFederation:
         return table
 
     def _samples(
-        self, files: ImageFiles, rows: Integers, device: str, padding: int, channels_last: bool = True
+        self,
+        files: ImageFiles,
+        rows: Integers,
+        device: str,
+        augment: Augmentation = NO_AUGMENTATION,
+        channels_last: bool = True,
     ) -> FileSamples:
-        return FileSamples(files, rows, self.mean, self.deviation, device, padding, channels_last)
+        return FileSamples(files, rows, self.mean, self.deviation, device, augment, channels_last)
 
 
 class FileSamples:
@@ -137,12 +142,12 @@ class FileSamples:
         mean: NDArray[np.float32],
         deviation: NDArray[np.float32],
         device: str,
-        augment_padding: int,
+        augment: Augmentation,
         channels_last: bool = True,
     ) -> None:
         self._files, self._rows = files, rows
         self._mean, self._deviation = mean, deviation
-        self._device, self._padding, self._channels_last = device, augment_padding, channels_last
+        self._device, self._augment, self._channels_last = device, augment, channels_last
         self._samples: ImageSamples | None = None
 
     def __len__(self) -> int:
@@ -160,7 +165,7 @@ class FileSamples:
                 self._mean,
                 self._deviation,
                 self._device,
-                self._padding,
+                self._augment,
                 rows=self._rows,
                 channels_last=self._channels_last,
             )

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
+from workloads.augmentation import AUGMENT, Augment
 from workloads.data import Stream
 from workloads.errors import WorkloadError
 from workloads.images.archive import ImageSet, image_set, read_npz
@@ -22,7 +23,6 @@ DEFAULTS: Mapping[str, object] = {
     "training.learning_rate": 0.01,
     "schedule.local_epochs": 1,
 }
-AUGMENT = {"help": "training augmentation, drawn anew in each epoch: random crop (padding 1/8 height) and flip"}
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class MedicalNpz(Npz):
     origin: ClassVar[str]
     class_names: ClassVar[tuple[str, ...]]
 
-    augment: Literal["none", "crop_flip"] = field(default="crop_flip", metadata=AUGMENT)
+    augment: Augment = field(default="crop_flip", metadata=AUGMENT)
     size: int = field(
         default=0, metadata={"help": "height and width to resize images to; 0: as stored", "low": 0, "high": 2048}
     )

@@ -10,11 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads import partition
+from workloads.augmentation import AUGMENT, Augment, augmentation
 from workloads.data import Stream
 from workloads.errors import WorkloadError
 from workloads.fill import draw_fill
 from workloads.images.federation import ImageFederation, channel_statistics
-from workloads.partition import Partition
+from workloads.partition import Common, Partition
 from workloads.views import Views, set_aside, views
 
 if TYPE_CHECKING:
@@ -72,10 +73,18 @@ class ImageOptions(ABC):
     view_samples: int = field(
         default=50, metadata={"help": "samples of a client, its local test set among them, for views", "low": 1}
     )
+    local_test: Literal["cut", "global"] = field(
+        default="cut",
+        metadata={
+            "help": "a client's local test set: cut (test_share of its own samples, which it then does not train on; "
+            "where an npz file has test_sites, the test samples of its own site) or global (the common test set, the "
+            "same for every client, as in the code of FedLD; nothing is cut off)"
+        },
+    )
     test_share: float = field(
         default=0.2,
         metadata={
-            "help": "share of a client's samples that is its local test set",
+            "help": "share of a client's samples that is its local test set, for local_test=cut",
             "low": 0.0,
             "low_open": True,
             "high": 1.0,
@@ -101,10 +110,7 @@ class ImageOptions(ABC):
             "source": "FedRAD, section 4.2.2",
         },
     )
-    augment: Literal["none", "crop_flip"] = field(
-        default="none",
-        metadata={"help": "training augmentation, drawn anew in each epoch: random crop (padding 1/8 height) and flip"},
-    )
+    augment: Augment = field(default="none", metadata=AUGMENT)
     limit: int = field(
         default=0, metadata={"help": "use only the first N training images, for quick looks; 0: all", "low": 0}
     )
@@ -126,9 +132,10 @@ class ImageOptions(ABC):
         except WorkloadError as error:
             limited = f" (limit = {self.limit} keeps {len(images.labels)} training images)" if self.limit else ""
             raise WorkloadError(f"{images.name}: {error}{limited}") from error
-        padding = max(1, images.images.shape[1] // 8)
+        height = images.images.shape[1]
         fill = None
         if isinstance(train, Partition) and self.samples_per_client:
+            padding = augmentation("crop_flip", height).padding
             fill = draw_fill(train, self.samples_per_client, padding, stream("fill"))
         mean, deviation = channel_statistics(images.images)
         return ImageFederation(
@@ -147,24 +154,30 @@ class ImageOptions(ABC):
             fill=fill,
             mean=mean,
             deviation=deviation,
-            augment_padding=padding if self.augment == "crop_flip" else 0,
+            augment=augmentation(self.augment, height),
         )
 
     def _shares_test(self, images: ImageSet) -> bool:
-        """Whether clients are tested on parts of the global test set."""
-        return self.partition == "sites" and images.test_sites is not None
+        """Whether clients are tested on the global test set or parts of it."""
+        return self.local_test == "global" or (self.partition == "sites" and images.test_sites is not None)
 
-    def _parts(self, images: ImageSet, stream: Stream) -> tuple[Partition | Views, Partition | Views, NDArray[np.str_]]:
+    def _parts(
+        self, images: ImageSet, stream: Stream
+    ) -> tuple[Partition | Views, Partition | Views | Common, NDArray[np.str_]]:
         """(training parts, local tests, name of each client or an empty array)."""
+        common, everything = self.local_test == "global", np.arange(len(images.test_labels))
         if self.partition == "views":
             if self.samples_per_client:
                 raise WorkloadError(
                     f"samples_per_client = {self.samples_per_client} fills up the clients of a split, and views are "
                     "none; set view_samples instead, and samples_per_client to 0"
                 )
-            options = (self.clients, self.alpha, self.view_samples, self.test_share)
-            return *views(images.labels, *options, stream("partition")), np.zeros(0, dtype=np.str_)
+            options = (self.clients, self.alpha, self.view_samples, 0.0 if common else self.test_share)
+            train, test = views(images.labels, *options, stream("partition"))
+            return train, Common(everything, self.clients) if common else test, np.zeros(0, dtype=np.str_)
         whole, client_names = self._split(images, stream("partition"))
+        if common:
+            return whole, Common(everything, whole.clients), client_names
         if self._shares_test(images):
             return whole, _tests_of_sites(images, client_names), client_names
         return *partition.cut(whole, self.test_share, stream("local_test")), client_names

@@ -13,12 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads import partition
+from workloads.augmentation import AUGMENT, Augment, augmentation
 from workloads.data import Stream
 from workloads.errors import WorkloadError
 from workloads.images import layout
 from workloads.images.cache import open_cache
 from workloads.images.lazy import FileFederation, ImageFiles
-from workloads.partition import Partition
+from workloads.partition import Common, Partition
 
 CACHE = "~/.cache/raysim"
 PAPER = (
@@ -33,7 +34,7 @@ class PublishedOptions(ABC):
     """Images in the layout of `workloads.images.layout`, decoded when they are first used.
 
     The global test set is ROOT/test. Images are stretched to `size` x `size` and normalised with the published
-    channel statistics; where the authors augment by random resized crops, rotation and flips, this crops and flips.
+    channel statistics. The authors augment by resized crops, rotation and flips: `augment` resized_crop_rotation.
     `load` draws from the streams partition, local_test and validation.
     """
 
@@ -100,10 +101,7 @@ class PublishedOptions(ABC):
         },
     )
     size: int = field(default=224, metadata={"help": "height and width of an image in pixels", "low": 4, "high": 2048})
-    augment: Literal["none", "crop_flip"] = field(
-        default="crop_flip",
-        metadata={"help": "training augmentation, drawn anew in each epoch: random crop (padding 1/8 height) and flip"},
-    )
+    augment: Augment = field(default="crop_flip", metadata=AUGMENT)
     truncated: bool = field(
         default=False,
         metadata={"help": "accept image files that end early, as the authors' code does: what is missing is grey"},
@@ -124,9 +122,9 @@ class PublishedOptions(ABC):
         train_part, test_part = (layout.read_part(root, name, labels) for name in ("train", "test"))
         whole, client_names = self._split(root, train_part, stream("partition"))
         global_rows = layout.all_rows(root, test_part)
+        local_test: Partition | Common
         if self.local_test == "global":
-            offsets = np.arange(whole.clients + 1) * len(global_rows)
-            train, local_test = whole, Partition(np.tile(global_rows, whole.clients), offsets)
+            train, local_test = whole, Common(global_rows, whole.clients)
         else:
             train, local_test = partition.cut(whole, self.test_share, stream("local_test"))
         validation = None
@@ -145,7 +143,7 @@ class PublishedOptions(ABC):
             global_rows=global_rows,
             mean=np.array(self.mean, dtype=np.float32),
             deviation=np.array(self.deviation, dtype=np.float32),
-            augment_padding=max(1, self.size // 8) if self.augment == "crop_flip" else 0,
+            augment=augmentation(self.augment, self.size),
         )
 
     def _root(self) -> Path:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterator
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from workloads.augment import crop_and_flip
+from workloads.augment import augmented
+from workloads.augmentation import NO_AUGMENTATION, Augmentation
 from workloads.data import Batch, batch_bounds
 
 WHOLE_SET_BYTES = 64 * 2**20
@@ -34,17 +36,17 @@ class ImageSamples:
         mean: NDArray[np.float32],
         deviation: NDArray[np.float32],
         device: str,
-        augment_padding: int = 0,
+        augment: Augmentation = NO_AUGMENTATION,
         rows: NDArray[np.int64] | None = None,
         channels_last: bool = True,
     ) -> None:
         self._channels_last = channels_last
         self._rows = None if rows is None else torch.from_numpy(rows.copy())
-        self._bytes = torch.from_numpy(images) if rows is not None else torch.from_numpy(images).to(device)
+        self._bytes = _read_only(images) if rows is not None else torch.from_numpy(images).to(device)
         self._labels = torch.from_numpy(labels).to(device)
         self._mean = torch.tensor(mean, device=device)
         self._deviation = torch.tensor(deviation, device=device)
-        self._padding = augment_padding
+        self._augment = augment
         self._floats: torch.Tensor | None = None
 
     def __len__(self) -> int:
@@ -52,7 +54,7 @@ class ImageSamples:
 
     def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
         small = self._rows is None and 4 * self._bytes.numel() <= WHOLE_SET_BYTES
-        if small and not self._padding and self._floats is None:
+        if small and not self._augment and self._floats is None:
             with torch.inference_mode(False):  # kept: a tensor made while evaluating could never be trained on
                 self._floats = self._normalise(self._bytes)
             self._bytes = torch.empty(0, dtype=torch.uint8)  # no longer needed
@@ -73,9 +75,9 @@ class ImageSamples:
         if self._floats is not None:
             return Batch(self._view(self._floats[chosen]), self._labels[chosen])
         raw = self._chosen(chosen)
-        if self._padding and generator is not None:
+        if self._augment and generator is not None:
             # Before normalisation, so that the padding is black, and on bytes, a quarter of the memory.
-            raw = crop_and_flip(raw.permute(0, 3, 1, 2), generator, self._padding).permute(0, 2, 3, 1)
+            raw = augmented(raw.permute(0, 3, 1, 2), generator, self._augment).permute(0, 2, 3, 1)
         return Batch(self._view(self._normalise(raw)), self._labels[chosen])
 
     def _view(self, images: torch.Tensor) -> torch.Tensor:
@@ -97,3 +99,12 @@ class ImageSamples:
         floats = images.to(torch.float32, memory_format=torch.contiguous_format)
         floats.div_(255).sub_(self._mean).div_(self._deviation)
         return floats if self._channels_last else floats.permute(0, 3, 1, 2).contiguous()
+
+
+def _read_only(images: NDArray[np.uint8]) -> torch.Tensor:
+    """A tensor over the same memory, out of which batches are copied."""
+    if images.flags.writeable:
+        return torch.from_numpy(images)
+    with warnings.catch_warnings():  # torch's, that writing to it would be undefined
+        warnings.simplefilter("ignore", UserWarning)
+        return torch.from_numpy(images)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 
+from workloads.augmentation import AUGMENT, Augment
 from workloads.data import Stream
 from workloads.errors import WorkloadError
 from workloads.images.archive import ImageSet, image_set, read_npz
@@ -71,10 +72,7 @@ class Cifar10(TorchvisionOptions):
         "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
     )  # fmt: skip
 
-    augment: Literal["none", "crop_flip"] = field(
-        default="crop_flip",
-        metadata={"help": "training augmentation, drawn anew in each epoch: random crop (padding 1/8 height) and flip"},
-    )
+    augment: Augment = field(default="crop_flip", metadata=AUGMENT)
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
         from workloads.light_torchvision import datasets

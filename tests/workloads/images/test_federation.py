@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import torch
 
+from workloads.augmentation import NO_AUGMENTATION
 from workloads.data import Federation, Samples, Task
 from workloads.errors import WorkloadError
 from workloads.images.archive import ImageSet, image_set
@@ -190,8 +191,8 @@ def test_same_streams_same_federation(stream: Stream) -> None:
 
 def test_augment_is_for_training_sets_only(stream: Stream) -> None:
     federation = Numbered(clients=2, augment="crop_flip").load(stream)
-    assert federation.augment_padding == 1
-    client, plain = federation.client(0, "cpu"), replace(federation, augment_padding=0).client(0, "cpu")
+    assert federation.augment.padding == 1
+    client, plain = federation.client(0, "cpu"), replace(federation, augment=NO_AUGMENTATION).client(0, "cpu")
     for part, same in (("train", False), ("test", True)):
         one, two = (
             torch.cat([b.x for b in getattr(data, part).batches(50, torch.Generator().manual_seed(0))])
@@ -252,3 +253,25 @@ def test_copies_that_fill_up_are_never_of_validation_samples(stream: Stream) -> 
     assert federation.fill is not None and isinstance(federation.validation, Partition)
     assert not set(federation.fill.sources) & set(federation.validation.indices)
     assert [federation.samples(number) for number in range(5)] == [60] * 5
+
+
+@pytest.mark.parametrize("kind", ["dirichlet", "views"])
+def test_a_common_local_test_set_takes_nothing_from_training(stream: Stream, strict: None, kind: Any) -> None:
+    options = Numbered(clients=4, partition=kind, view_samples=12, alpha=1e6, local_test="global")
+    federation = frozen(options.load(stream))
+    for number in range(4):
+        client = federation.client(number, "cpu")
+        assert numbers(client.test, federation) == list(range(200, 220))
+        assert federation.test_samples(number) == 20
+        assert numbers(client.train, federation) == federation.train.of(number).tolist()
+    trained = [sample for number in range(4) for sample in federation.train.of(number).tolist()]
+    assert len(trained) == (48 if kind == "views" else 100)
+    with pytest.raises(IndexError):
+        federation.local_test.of(4)
+    pooled = federation.pooled()
+    assert pooled.test_samples(0) == 20 and numbers(pooled.client(0, "cpu").test, federation) == list(range(200, 220))
+
+
+def test_a_common_local_test_set_of_a_million_clients_is_stored_once(stream: Stream) -> None:
+    options = Numbered(clients=10**6, partition="views", view_samples=10, local_test="global")
+    assert len(pickle.dumps(options.load(stream))) < 20_000

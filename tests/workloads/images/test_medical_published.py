@@ -11,6 +11,7 @@ import pytest
 import torch
 from PIL import Image
 
+from workloads.augmentation import Augmentation
 from workloads.data import Federation, Samples, Task
 from workloads.errors import WorkloadError
 from workloads.images import cache, decode
@@ -200,7 +201,12 @@ def test_training_batches_are_those_of_images_in_memory(retina: Retina, stream: 
     rows = federation.train.of(0)
     cached = federation.train_files.cache.images(rows)
     plain = ImageSamples(
-        cached[rows].copy(), federation.train_files.labels[rows], federation.mean, federation.deviation, "cpu", 1
+        cached[rows].copy(),
+        federation.train_files.labels[rows],
+        federation.mean,
+        federation.deviation,
+        "cpu",
+        Augmentation(1),
     )
     lazy = federation.client(0, "cpu").train
     for one, two in zip(

@@ -5,6 +5,7 @@ import pytest
 import torch
 
 from workloads.augment import crop_and_flip
+from workloads.augmentation import Augmentation
 from workloads.images import samples
 from workloads.images.samples import ImageSamples
 
@@ -17,7 +18,8 @@ def images(count: int = 21) -> np.ndarray:
 
 
 def build(count: int = 21, padding: int = 0, channels_last: bool = True) -> ImageSamples:
-    return ImageSamples(images(count), np.arange(count), MEAN, DEVIATION, "cpu", padding, channels_last=channels_last)
+    augment = Augmentation(padding)
+    return ImageSamples(images(count), np.arange(count), MEAN, DEVIATION, "cpu", augment, channels_last=channels_last)
 
 
 def seeded(seed: int = 0) -> torch.Generator:

@@ -162,7 +162,7 @@ def test_cifar10_archive(
     monkeypatch.setattr(datasets.CIFAR10, "meta", meta)
     federation = Cifar10(clients=2, data_dir=str(tmp_path / "data"), download=True).load(stream)
     assert np.array_equal(federation.images, pixels.reshape(40, 3, 32, 32).transpose(0, 2, 3, 1))
-    assert federation.augment_padding == 4
+    assert federation.augment.padding == 4
     # A changed batch is refused before it is unpickled: torchvision verifies its checksum first.
     (tmp_path / "data" / "cifar-10-batches-py" / "data_batch_1").write_bytes(pickle.dumps(print))
     with pytest.raises(WorkloadError, match=r"cifar10 is not to be had from .*corrupted"):
