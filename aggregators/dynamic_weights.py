@@ -171,17 +171,21 @@ def estimated_gradient(
     samples: Sequence[int] | NDArray[np.int64],
     learning_rate: float,
     steps: Sequence[int] | NDArray[np.int64],
+    momentum: float = 0.0,
 ) -> NDArray[np.float32]:
     """∇SysLoss at the round's starting model, from its own updates: -Σ_k p_k Δ_k / (learning_rate · steps_k), [d].
 
-    Exact for plain SGD as learning_rate · steps → 0, if the local test data follow the training data's distribution.
-    Momentum μ stretches it by up to 1/(1-μ) and weight decay adds its term; the rate of ``learn`` absorbs the length.
+    Exact for SGD as learning_rate · steps → 0, if the local test data follow the training data's distribution. With
+    momentum μ, s steps along a constant gradient lead as far as Σ_{t ≤ s} (1-μ^t)/(1-μ) plain ones, which then stand in
+    the place of steps_k. Weight decay w adds w θ, which is the caller's to subtract. For Adam and AdamW, whose steps
+    do not follow the gradient's length, there is no such estimate.
 
     Args:
         deltas: n updates float32 [d] of the round that started from the model in question.
         samples: n numbers of training samples.
         learning_rate: of the local SGD, positive.
         steps: n numbers of local SGD steps, each at least 1.
+        momentum: μ of the local SGD, in [0, 1), from a velocity of zero.
 
     Raises:
         ValueError: a learning rate or a number of steps that is not positive.
@@ -189,7 +193,8 @@ def estimated_gradient(
     counts = np.asarray(steps, np.float64)
     if learning_rate <= 0 or counts.min() < 1:
         raise ValueError(f"learning rate and steps must be positive, got {learning_rate} and {steps}")
-    return weighted_sum(deltas, list(-sample_weights(samples) / (learning_rate * counts)))
+    plain_steps = (counts - momentum * (1 - momentum**counts) / (1 - momentum)) / (1 - momentum)
+    return weighted_sum(deltas, list(-sample_weights(samples) / (learning_rate * plain_steps)))
 
 
 def _inputs(weights: Vector, shares: Vector, losses: Vector) -> Vector:

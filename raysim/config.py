@@ -123,6 +123,17 @@ def validate(config: RunConfig) -> None:
         section, _, name = path.rpartition(".")
         option.check(getattr(getattr(config, section) if section else config, name))
     cross_check(config.training, config.schedule, config.engine)
+    _check_optimizer(config)
+
+
+def _check_optimizer(config: RunConfig) -> None:
+    traits = getattr(config.method, "traits", None)  # a class without is refused where its functions are checked
+    reason = traits.needs_sgd if traits is not None else ""
+    if reason and config.training.optimizer != "sgd":
+        raise ConfigError(
+            f"training.optimizer: {config.training.optimizer} is not possible with method "
+            f"{registry.method_name(config.method)}, {reason}. Allowed: sgd."
+        )
 
 
 def build(layers: Sequence[Mapping[str, object]]) -> RunConfig:

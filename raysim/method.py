@@ -27,6 +27,7 @@ from numpy.typing import NDArray
 from aggregators.means import sample_weights, weighted_sum
 from raysim import tree
 from raysim.cohort import UNKNOWN, Cohort
+from raysim.sections import Training
 
 if TYPE_CHECKING:
     import torch
@@ -50,6 +51,8 @@ class Traits:
     """Every client has a model of its own: it is judged on the client's own test set."""
     pooled: bool = False
     """The method trains on the union of all clients' data: the engine hands it one client that holds everything."""
+    needs_sgd: str = ""
+    """Why ``training.optimizer`` must be sgd, as the end of a sentence about the method; empty: it need not."""
     random_intervals: bool = False
     """Local epochs follow FedRAD's random communication unless the schedule says otherwise."""
     uses_rounds: bool = False
@@ -129,6 +132,8 @@ class Context:
     """The clients' learning rate in this round."""
     shared_parameter_count: int
     """The first so many entries of a shared vector are parameters, the rest are buffers (see parameters.py)."""
+    training: Training = field(default_factory=Training)
+    """Options of the clients' local training."""
     cohort: Cohort = UNKNOWN
     """Numbers of clients and samples, the same that every client task of the round was given."""
     client_columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)

@@ -148,7 +148,13 @@ class Rounds:
             collected = self.collector.collect(plan, messages, self.state.kept)
         trained = time.perf_counter()
         context = Context(
-            self.config.seed, number, len(self.intervals), plan.learning_rate, self.shared_parameter_count, plan.cohort
+            self.config.seed,
+            number,
+            len(self.intervals),
+            plan.learning_rate,
+            self.shared_parameter_count,
+            self.config.training,
+            plan.cohort,
         )
         with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
             server = self.method.aggregate(self.state.server, collected.updates, context)

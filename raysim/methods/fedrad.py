@@ -29,6 +29,11 @@ if TYPE_CHECKING:
     from raysim.training import Visit
     from workloads.data import ClientData
 
+NEEDS_SGD = (
+    "which reads the gradient of SysLoss off the updates of sgd; with method.system_gradient exact any optimizer will "
+    "do"
+)
+
 
 @dataclass(frozen=True)
 class LastRound:
@@ -90,14 +95,19 @@ class FedRAD(GlobalModel):
     system_gradient: Literal["estimate", "exact"] = field(
         default="estimate",
         metadata={
-            "help": "gradient of SysLoss: estimate it from the round's updates (free), or exact: clients also return "
-            "the gradient of their test loss (one more pass over it, and upload doubled)",
+            "help": "gradient of SysLoss: estimate it from the round's updates (free, needs sgd), or exact: clients "
+            "also return the gradient of their test loss (one more pass over it, and upload doubled)",
         },
     )
 
     @property
     def traits(self) -> Traits:
-        return Traits(weighted_mean=self.aggregation == "plain", random_intervals=self.random_intervals)
+        estimates = self.aggregation == "dynamic" and self.system_gradient == "estimate"
+        return Traits(
+            weighted_mean=self.aggregation == "plain",
+            random_intervals=self.random_intervals,
+            needs_sgd=NEEDS_SGD if estimates else "",
+        )
 
     # -- server: before the first round -----------------------------------------------------------------------------
 
@@ -152,7 +162,7 @@ class FedRAD(GlobalModel):
         if self.aggregation == "dynamic":
             parameters_only = [delta[: context.shared_parameter_count] for delta in updates.deltas]
             if last.weights.size:
-                neunet = self._learned(neunet, last, parameters_only, updates, context)
+                neunet = self._learned(server, parameters_only, updates, context)
             else:
                 neunet = self._new_neunet(context.seed)  # the seed is first known here
             last = LastRound(weights, losses, updates.samples, np.stack(parameters_only))
@@ -163,20 +173,24 @@ class FedRAD(GlobalModel):
         context.report_clients("weight", shares)
         return Server(server.parameters + weighted_sum(updates.deltas, shares.tolist()), neunet, last)
 
-    def _learned(
-        self, neunet: NeuNet, last: LastRound, deltas: list[Vector], updates: Updates, context: Context
-    ) -> NeuNet:
+    def _learned(self, server: Server, deltas: list[Vector], updates: Updates, context: Context) -> NeuNet:
         """One step of NeuNet: SysLoss was measured on the model that the last round's weights made."""
+        last = server.last
         if self.system_gradient == "exact":
             # SysLoss is the plain mean of the clients' losses (Algorithm 2, line 6), so is its gradient.
             gradients = [update.extra["test_gradient"] for update in updates.each]
             system_gradient = weighted_sum(gradients, [1 / len(gradients)] * len(gradients))
         else:
-            steps = updates.metric("steps").astype(np.int64)
-            system_gradient = estimated_gradient(deltas, updates.samples, context.learning_rate, steps)
+            steps, training = updates.metric("steps").astype(np.int64), context.training
+            system_gradient = estimated_gradient(
+                deltas, updates.samples, context.learning_rate, steps, training.momentum
+            )
+            if training.weight_decay:  # SGD adds its gradient, which is none of SysLoss
+                start = server.parameters[: context.shared_parameter_count]
+                system_gradient -= np.float32(training.weight_decay) * start
         by_coefficient = coefficient_gradient(system_gradient, list(last.deltas))
         shares = sample_weights(last.samples)
-        return learn(neunet, last.weights, shares, last.losses, last.samples, by_coefficient, self.neunet_rate)
+        return learn(server.neunet, last.weights, shares, last.losses, last.samples, by_coefficient, self.neunet_rate)
 
 
 def _test_gradient(model: FlatModel, data: ClientData, visit: Visit) -> Vector:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -182,6 +183,22 @@ def test_estimate_tends_to_the_exact_gradient() -> None:
 
     assert error(1e-2) > 5 * error(1e-3) > 25 * error(1e-4)  # first order in the learning rate
     assert error(1e-7) < 1e-5
+
+
+@pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
+def test_estimated_gradient_with_momentum_has_the_gradients_length(momentum: float) -> None:
+    # A linear loss has one gradient everywhere: whatever the momentum and the steps, torch's own SGD must be undone.
+    gradient, steps = torch.tensor([3.0, -1.0, 0.25]), [1, 2, 7]
+    deltas = []
+    for count in steps:
+        weights = torch.zeros(3, requires_grad=True)
+        optimizer = torch.optim.SGD([weights], lr=0.125, momentum=momentum)
+        for _ in range(count):
+            weights.grad = gradient.clone()
+            optimizer.step()
+        deltas.append(weights.detach().numpy())
+    estimate = estimated_gradient(deltas, [5, 1, 2], 0.125, steps, momentum)
+    np.testing.assert_allclose(estimate, gradient.numpy(), rtol=1e-6)
 
 
 def test_estimated_gradient_by_hand() -> None:

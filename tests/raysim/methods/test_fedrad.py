@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from raysim.config import build
+from raysim.errors import ConfigError
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedrad import FedRAD, Server
 from raysim.parameters import FlatModel
@@ -140,3 +141,36 @@ def test_a_loss_that_overflows_is_clipped_and_the_round_goes_on() -> None:
     method = FedRAD()
     found = method.aggregate(server(method), updates([0.5, 1.0, 0.25], [1.0, float("inf"), float("nan")]), CONTEXT)
     assert found.last.losses.tolist() == [1.0, 1e6, 1e6]
+
+
+def test_what_momentum_and_weight_decay_add_to_updates_is_no_part_of_the_gradient() -> None:
+    # One gradient g = (1, 2) everywhere and two steps of size 1/2: Δ = -g without momentum, and with momentum 1/2
+    # -(g + 3/2 g)/2 = -5/4 g. A decay of 1/4 at θ = (2, -4) adds (1/2, -1) to g, and SysLoss' gradient is still g.
+    gradient, decay, method = np.array([1, 2], np.float32), 0.25, FedRAD(neunet_rate=0.05)
+    start = np.array([2, -4, 0], np.float32)
+    found = []
+    for training, seen in (
+        (Training(), -gradient),
+        (Training(momentum=0.5), -1.25 * gradient),
+        (Training(weight_decay=decay), -(gradient + decay * start[:2])),
+    ):
+        state = method.aggregate(server(method), updates([0.5] * 3, [2.0, 0.5, 1.0]), CONTEXT)
+        each = tuple(
+            Update(np.append(seen, 0).astype(np.float32), u.metrics) for u in updates([0.5] * 3, [2.0, 0.5, 1.0]).each
+        )
+        context = Context(0, 2, 2, learning_rate=0.5, shared_parameter_count=2, training=training)
+        after = method.aggregate(
+            replace(state, parameters=start), Updates((0, 1, 2), np.array([1, 2, 5]), each), context
+        )
+        found.append(after.neunet)
+    for other in found[1:]:
+        np.testing.assert_allclose(other.last_weight, found[0].last_weight, rtol=1e-6)
+    assert np.abs(found[0].last_weight).max() > 1e-3
+
+
+def test_a_gradient_cannot_be_read_off_adaptive_steps() -> None:
+    adamw = {"method.name": "fedrad", "training.optimizer": "adamw", "training.learning_rate": 0.001}
+    with pytest.raises(ConfigError, match=r"training\.optimizer: adamw .* method\.system_gradient exact any .*: sgd\."):
+        build([adamw])
+    for allowed in ({"method.system_gradient": "exact"}, {"method.aggregation": "weighted"}, {"method.name": "fedavg"}):
+        build([adamw | allowed])
