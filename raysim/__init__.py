@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from raysim.config import RunConfig, default_config
     from raysim.simulation import run
 
-__all__ = ["RunConfig", "default_config", "run"]
+__all__ = ["RunConfig", "__version__", "default_config", "run"]
+__version__ = "0.1.0"
+"""The only place that says it: pyproject.toml takes it from here."""
 
 
 def __getattr__(name: str) -> Any:

@@ -10,7 +10,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-_PACKAGES = ("raysim", "ray", "torch", "torchvision", "torch-geometric", "numpy", "scipy", "pandas")
+from raysim import __version__
+
+_PACKAGES = ("ray", "torch", "torchvision", "torch-geometric", "numpy", "scipy", "pandas")
 _SOURCES = ("raysim", "actors", "aggregators", "workloads", "pyproject.toml")
 
 
@@ -22,7 +24,7 @@ def environment() -> dict[str, Any]:
         "platform": " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))),
         "cpu": _processor(),
         "cpu_count": os.cpu_count(),
-        "versions": {name: _version(name) for name in _PACKAGES},
+        "versions": {"raysim": __version__} | {name: _version(name) for name in _PACKAGES},
         **_commit(Path(__file__).resolve().parent.parent),
     }
 

@@ -10,6 +10,7 @@ from raysim import units
 from raysim.measures import COLUMNS
 from raysim.results import RunResult
 from raysim.units import Unit
+from workloads.naming import data_name
 
 
 @dataclass(frozen=True)
@@ -84,7 +85,11 @@ def is_synthetic(result: RunResult) -> bool:
 
 def title_of(result: RunResult) -> str:
     """Method and data; data that is made up is called so wherever the run is named."""
-    return f"{name_of(result, 'method')} on {name_of(result, 'workload')}{mark(is_synthetic(result))}"
+    section = result.config.get("workload") if isinstance(result.config, dict) else None
+    data = name_of(result, "workload")
+    if isinstance(section, dict) and (named := data_name(section)) not in ("?", section.get("name")):
+        data = named
+    return f"{name_of(result, 'method')} on {data}{mark(is_synthetic(result))}"
 
 
 def mark(synthetic: bool, partly: bool = False) -> str:

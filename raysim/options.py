@@ -13,22 +13,23 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-from raysim import registry
+from raysim import __version__, registry
 from raysim.config import RunConfig, build, choose_classes, default_config, flatten, options_of, to_yaml, unknown_option
 from raysim.errors import ConfigError
 from raysim.option_fields import Option
 from raysim.trust import check_names
 
-Action = Literal["run", "help", "list", "print-config"]
+Action = Literal["run", "help", "list", "print-config", "version"]
 CONFIG_NAME = "config.yaml"
 PAGE_ADDRESS = "127.0.0.1:0"
 """Of the live page unless another is given: any free port, and only for this machine."""
-_COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "verbose", "ui")
+_COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "version", "verbose", "ui")
 _FLAGS = {
     "help": "--help",
     "h": "-h",
     "list": "--list",
     "print_config": "--print-config",
+    "version": "--version",
     "verbose": "--verbose",
 }
 
@@ -74,6 +75,8 @@ def parse(argv: Sequence[str]) -> Invocation:
 
     line = _cut(argv)
     verbose = "verbose" in line.flags
+    if "version" in line.flags:
+        return Invocation(default_config(), (), line.resume, verbose, "version", f"raysim {__version__}")
     if "list" in line.flags:
         return Invocation(default_config(), (), line.resume, verbose, "list", list_text())
     base = [read_config_file(line.resume / CONFIG_NAME, run_folder=True)] if line.resume else []

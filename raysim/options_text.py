@@ -25,6 +25,7 @@ _COMMANDS = {
     "names that are also given on the command line",
     "--print-config": "print the complete config as YAML and stop",
     "--list": "list methods, workloads and models and stop",
+    "--version": "print the version and stop",
     "--help": "this text, for the chosen method, workload and model",
     "--ui, --ui=HOST:PORT": "serve a live page of the run, by default on a free port for this machine alone; on any "
     "other host it asks for a token. With a terminal it stays until Ctrl-C after the run's end",

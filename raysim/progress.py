@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from raysim import units
+from workloads.naming import data_name
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -30,8 +31,8 @@ _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 def title_of(config: Mapping[str, Any]) -> str:
     """What runs, in one line, from a run's config as plain data."""
-    names = [str(config[kind]["name"]) for kind in ("method", "workload", "model")]
-    return "{} on {} with {}, seed {}".format(*names, config["seed"])
+    method, data, model = config["method"]["name"], data_name(config["workload"]), config["model"]["name"]
+    return f"{method} on {data} with {model}, seed {config['seed']}"
 
 
 def plain_text(text: str) -> str:

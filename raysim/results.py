@@ -10,6 +10,7 @@ import io
 import json
 import math
 import os
+import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -62,6 +63,9 @@ class RunFolder:
         Raises:
             ResultsError: there is a run already, or something else, or the folder cannot be written.
         """
+        place = next((folder for folder in (path, *path.parents) if folder.exists()), path)
+        if place.exists() and not place.is_dir():
+            raise ResultsError(f"{place} is a file, and a run writes a folder. Choose another place for --output.")
         with writing(path), _taken_back(path):
             path.mkdir(parents=True, exist_ok=True)
             found = sorted(entry.name for entry in path.iterdir())
@@ -207,9 +211,11 @@ class RunFolder:
             append_whole(self.path / "run.log", line.encode())
 
 
-def new_run_path(root: Path, method: str, workload: str, seed: int) -> Path:
+def new_run_path(root: Path, method: str, data: str, seed: int) -> Path:
     """A path that is not yet taken, such as ``runs/fedrad-digits-seed0-20261120-221530`` (UTC); nothing is made."""
-    stem = f"{method}-{workload}-seed{seed}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    # Of a user's own, package.module:Class: a colon is no part of a file's name elsewhere, and separates paths here.
+    names = (re.sub(r"[^\w.+-]+", "-", name)[:60].strip("-.") for name in (method, data))
+    stem = f"{'-'.join(filter(None, names))}-seed{seed}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
     path, attempt = root / stem, 1
     while path.exists():
         attempt += 1

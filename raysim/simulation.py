@@ -23,6 +23,8 @@ from raysim.stored_config import check_seal, stored_text
 from raysim.trust import check_names
 from raysim.watching import SYNTHETIC
 from raysim.writing import write_atomically
+from workloads.data import ONE_CLASS, has_one_class
+from workloads.naming import data_name
 from workloads.parallel import Sequential
 
 if TYPE_CHECKING:
@@ -92,8 +94,9 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
             with folder.exclusive():
                 write_atomically(path / "config.yaml", stored_text(config).encode())
         return path.resolve()
-    method, workload = _names(config)
-    path = Path(config.output) if config.output else results.new_run_path(Path("runs"), method, workload, config.seed)
+    method, _ = _names(config)
+    data = data_name(to_dict(config)["workload"])
+    path = Path(config.output) if config.output else results.new_run_path(Path("runs"), method, data, config.seed)
     results.RunFolder.create(path, stored_text(config), results.environment() | {"seed": config.seed})
     return path.resolve()
 
@@ -192,6 +195,8 @@ def drive(
             observer.placed(pool.plan)
             if federation.synthetic:
                 observer.note(SYNTHETIC)
+            if has_one_class(federation):
+                observer.note(ONE_CLASS)
             rounds.go_back()
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
@@ -263,6 +268,6 @@ def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values
         return  # loading and using the plotting library is most of a short run's time
     from raysim import curves, report
 
-    title = f"{method} on {workload}{' (synthetic data)' if federation.synthetic else ''}"
+    title = f"{method} on {data_name(to_dict(config)['workload'])}{' (synthetic data)' if federation.synthetic else ''}"
     curves.curve(rounds, folder.path / "curve.png", title)
     report.page(folder.path)

@@ -34,7 +34,7 @@ from raysim.config import build, flatten, settings, to_yaml
 from raysim.ending import FAILED, FINISHED, REFUSED, STOPPED
 from raysim.errors import ConfigError, RaysimError
 from raysim.study_file import Cell, read
-from raysim.study_table import finished, unmeasured, write_table
+from raysim.study_table import finished, place_of_table, unmeasured, write_table
 from workloads.errors import WorkloadError
 
 
@@ -103,7 +103,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_cell(cell)
         missing = [cell for cell in cells if not cell.path.exists()]
         print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there", flush=True)
-        write_table(study)
+        place_of_table(study)
     except (RaysimError, WorkloadError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
@@ -119,6 +119,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 failed.append(f"{cell.name}: {error}")
                 print(failed[-1], file=sys.stderr, flush=True)
             write_table(study)
+        write_table(study)
     except (RaysimError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return FAILED

@@ -63,10 +63,11 @@ def unmeasured(study: Study, found: Found) -> list[str]:
     return [measure.name for measure in study.measures if measure.name not in seen]
 
 
-def write_table(study: Study) -> None:
-    """Put the table between the markers of the study's page (a new page gets title and markers), and draw the picture.
+def place_of_table(study: Study) -> tuple[str, str]:
+    """The text of the study's page before and after the table.
 
-    A page with tables of several studies names the study in each first marker: ``<!-- table NAME: written …``.
+    Raises:
+        ConfigError: the page has no markers for it.
     """
     text = study.table.read_text(encoding="utf-8") if study.table.exists() else f"# {study.title}\n\n{BEGIN}\n{END}\n"
     named = BEGIN.replace("table:", f"table {study.name}:")
@@ -74,7 +75,15 @@ def write_table(study: Study) -> None:
     if begin not in text or END not in text[text.index(begin) :]:
         raise ConfigError(f"{study.table} has no place for the table: add the lines {named} and {END}")
     start = text.index(begin) + len(begin)
-    before, after = text[:start], text[text.index(END, start) :]
+    return text[:start], text[text.index(END, start) :]
+
+
+def write_table(study: Study) -> None:
+    """Put the table between the markers of the study's page (a new page gets title and markers), and draw the picture.
+
+    A page with tables of several studies names the study in each first marker: ``<!-- table NAME: written …``.
+    """
+    before, after = place_of_table(study)
     made = table(study, finished(study, study.measures))
     study.table.write_text(f"{before}\n{made}\n{after}", encoding="utf-8")
     if study.picture is not None:

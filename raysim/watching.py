@@ -10,6 +10,7 @@ from typing import Any
 
 from raysim import sitting, status
 from raysim.errors import ResultsError
+from workloads.naming import data_name
 
 LOCK = ".lock"
 """Held by the process that drives the rounds (:meth:`raysim.results.RunFolder.exclusive`)."""
@@ -75,7 +76,9 @@ class Watched:
 
     def title(self) -> str:
         """Method and data; data that is made up is called so wherever the run is named."""
-        return f"{self.name('method')} on {self.name('workload')}{' (synthetic data)' if self.synthetic() else ''}"
+        section = self.config.get("workload")
+        data = data_name(section) if isinstance(section, dict) else self.name("workload")
+        return f"{self.name('method')} on {data}{' (synthetic data)' if self.synthetic() else ''}"
 
     def _driven(self) -> bool:
         """Whether a process drives the rounds. One on another machine of a shared folder counts by its writing."""

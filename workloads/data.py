@@ -139,6 +139,18 @@ class Federation(Protocol):
         ...
 
 
+ONE_CLASS = "the training data has one class alone: any model soon gives the right answer, and accuracies say nothing"
+
+
+def has_one_class(federation: Federation) -> bool:
+    """Whether there is nothing to tell apart: a client's task has one class, or all training images have one label."""
+    labels = getattr(federation, "labels", None)
+    if labels is not None and len(labels) and (labels == labels[0]).all():
+        return True
+    tasks = tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
+    return any(task.classes == 1 for task in tasks)
+
+
 def batch_bounds(samples: int, batch_size: int, training: bool) -> list[tuple[int, int]]:
     """(start, stop) of every batch of one pass over `samples` samples.
 

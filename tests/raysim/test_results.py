@@ -327,3 +327,11 @@ def test_only_one_process_at_a_time_is_at_work_on_a_run(tmp_path: Path, monkeypa
         pass
     with other.exclusive():
         pass
+
+
+def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(ResultsError, match=r"file is a file, and a run writes a folder\. Choose another place"):
+            RunFolder.create(place, "", {})
+    assert (tmp_path / "file").read_text() == "mine"

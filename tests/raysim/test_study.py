@@ -269,3 +269,11 @@ def test_a_page_with_two_tables_names_the_study_of_each(path: Path) -> None:
     study_table.write_table(study.read(path))
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\n| % |") and text.endswith("c\n")
+
+
+DOCS = Path(study.__file__).parent.parent / "docs"
+
+
+@pytest.mark.parametrize("file", sorted((DOCS / "studies").glob("*.yaml")), ids=lambda file: file.stem)
+def test_the_studies_of_the_docs_can_be_read(file: Path) -> None:
+    assert list(study.read(file).cells())

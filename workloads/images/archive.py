@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
+from workloads.images.file_kind import foreign_kind
 
 Array = NDArray[Any]
 
@@ -47,6 +48,11 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise WorkloadError(f"{path} is a folder, not an .npz file; .npz files in it: {there}")
     if path.stat().st_size == 0:
         raise WorkloadError(f"{path} is empty (0 bytes); copy or download it again")
+    if kind := foreign_kind(path):
+        raise WorkloadError(
+            f"{path} is {kind}, no .npz file. Read it in Python and save the images and labels with "
+            "numpy.savez(FILE, train_images=…, train_labels=…, test_images=…, test_labels=…)"
+        )
     if not zipfile.is_zipfile(path):
         raise WorkloadError(f"{path} is not a complete .npz file, it may be truncated; copy or download it again")
     key = "its list of arrays"

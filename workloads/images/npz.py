@@ -66,6 +66,11 @@ def find_npz(path: str) -> Path:
         for name in (given.name, f"{given.name}.npz"):
             if (folder / name).is_file():
                 return folder / name
+    for folder in folders:
+        if (folder / given.name).is_dir():
+            raise WorkloadError(
+                f"{folder / given.name} is a folder, and workload npz reads one file; {_content(folder / given.name)}"
+            )
     looked = "; ".join(f"{folder} ({_content(folder)})" for folder in folders)
     hint = "" if shared is not None or given.is_absolute() else ". $RAYSIM_DATA is not set, it would be searched too"
     raise WorkloadError(f"no .npz file {path}; looked in: {looked}{hint}")

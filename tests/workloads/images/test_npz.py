@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from workloads.data import has_one_class
 from workloads.errors import WorkloadError
 from workloads.images.npz import Npz
 
@@ -97,3 +98,39 @@ def test_real_files(
     assert federation.task(0).classes == classes
     last = federation.client(clients - 1, "cpu")
     assert next(iter(last.train.batches(8))).x.shape[1:] == shape
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("table.csv", b"label,pixel0\n3,0.5\n", "is a table as text .CSV., no .npz file"),
+        ("table.npz", b"label,pixel0\n3,0.5\n", "is a table as text .CSV., no .npz file"),
+        ("table.parquet", b"PAR1\x15\x04", "is a Parquet table, no .npz file.*numpy.savez"),
+        ("one.npy", b"\x93NUMPY\x01\x00", "is a single array .*no .npz file"),
+    ],
+)
+def test_another_kind_of_file_is_called_what_it_is(
+    tmp_path: Path, stream: Stream, name: str, content: bytes, message: str
+) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(WorkloadError, match=message):
+        Npz(path=str(tmp_path / name)).load(stream)
+
+
+def test_a_folder_is_said_to_be_one(tmp_path: Path, stream: Stream, arrays: dict[str, Any]) -> None:
+    (tmp_path / "sets").mkdir()
+    np.savez(tmp_path / "sets" / "mine.npz", **arrays)
+    with pytest.raises(WorkloadError, match=r"sets is a folder, and workload npz reads one file; .* there: mine\.npz"):
+        Npz(path=str(tmp_path / "sets")).load(stream)
+
+
+@pytest.mark.parametrize("classes", [0, 2])
+def test_a_set_with_one_class_is_seen(tmp_path: Path, stream: Stream, arrays: dict[str, Any], classes: int) -> None:
+    for part in ("train", "test"):
+        arrays[f"{part}_labels"] = np.zeros_like(arrays[f"{part}_labels"])
+    np.savez(tmp_path / "one.npz", **arrays)
+    assert has_one_class(Npz(path=str(tmp_path / "one.npz"), clients=2, partition="iid", classes=classes).load(stream))
+
+
+def test_a_set_with_two_classes_is_none_with_one(shared: Path, stream: Stream) -> None:
+    assert not has_one_class(Npz(path="shared", clients=2).load(stream))

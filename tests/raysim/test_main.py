@@ -1,0 +1,52 @@
+"""``python -m raysim`` and the version."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+import raysim
+from raysim import environment
+from raysim.__main__ import COMMANDS, main
+from raysim.launch import main as launch
+
+ROOT = Path(raysim.__file__).parent
+
+
+def test_it_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([]) == 0
+    listed = capsys.readouterr().out
+    runnable = {
+        "raysim." + (path.parent.name if path.stem == "__main__" else path.stem)
+        for path in (*ROOT.glob("*.py"), *ROOT.glob("*/__main__.py"))
+        if path != ROOT / "__main__.py" and '__name__ == "__main__"' in path.read_text(encoding="utf-8")
+    }
+    assert runnable == set(COMMANDS)
+    assert all(f"python -m {name}" in listed for name in COMMANDS)
+    assert all(importlib.util.find_spec(name) for name in COMMANDS)
+
+
+def test_other_words_are_refused_with_the_command_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["study"]) == 2
+    assert "did you mean python -m raysim.study?" in capsys.readouterr().err
+
+
+def test_one_place_says_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+    for command in (main, launch):
+        assert command(["--version"]) == 0
+        assert capsys.readouterr().out == f"raysim {raysim.__version__}\n"
+    assert environment.environment()["versions"]["raysim"] == raysim.__version__
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "raysim.__version__"}
+
+
+def test_the_list_loads_nothing_large() -> None:
+    large = "any(name in sys.modules for name in ('torch', 'ray', 'pandas'))"
+    code = f"import sys, raysim.__main__ as command; command.main([]); sys.exit({large})"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

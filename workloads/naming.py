@@ -1,0 +1,27 @@
+"""What people call the data of a run, from its settings alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import PurePath
+
+LISTED = 3
+"""A longer list of sets is cut."""
+
+
+def data_name(section: Mapping[str, object]) -> str:
+    """The name of the data that a config's workload section asks for: of an .npz file its stem, of TUDatasets the sets
+    or the setting, else the workload's own name.
+
+    Args:
+        section: plain data, as it stands in a config.yaml; nothing is imported.
+    """
+    name, path, sets = section.get("name"), section.get("path"), section.get("sets")
+    if name == "npz" and isinstance(path, str) and path:
+        return PurePath(path).name.removesuffix(".npz")
+    if name == "tudataset":
+        if isinstance(sets, Sequence) and not isinstance(sets, str) and sets:
+            more = f" and {len(sets) - LISTED} more" if len(sets) > LISTED else ""
+            return "+".join(map(str, sets[:LISTED])) + more
+        return str(section.get("setting") or name)
+    return str(name or "?")
