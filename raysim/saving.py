@@ -186,7 +186,8 @@ def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
     changed = [
         f"{name}: {before[name]} → {now[name]}"
         for name in before.keys() & now.keys()
-        if name not in MAY_CHANGE and before[name] != now[name]
+        # What "auto" stands for is known only once the run goes on, and is compared then.
+        if name not in MAY_CHANGE and now[name] not in (before[name], "auto")
     ]
     if changed:
         error = CheckpointError(

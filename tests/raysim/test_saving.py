@@ -13,6 +13,7 @@ import pytest
 from raysim import checkpoint
 from raysim.config import RunConfig, build
 from raysim.errors import RaysimError
+from raysim.launch import main
 from raysim.observer import Silent
 from raysim.results import load_result
 from raysim.simulation import run
@@ -34,19 +35,21 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     pytest.skip("mounting a file system is not allowed here")
 
 
+OPTIONS: dict[str, Any] = {
+    "method.name": "local",
+    "model.name": "logistic",
+    "workload.clients": 4,
+    "workload.limit": 200,
+    "schedule.rounds": ROUNDS,
+    "schedule.local_epochs": 1,
+    "engine.backend": "inline",
+    "engine.checkpoint_every": 2,
+}
+WORDS = [f"--{path}={value}" for path, value in OPTIONS.items()]
+
+
 def config(output: Path) -> RunConfig:
-    options: dict[str, Any] = {
-        "method.name": "local",
-        "model.name": "logistic",
-        "workload.clients": 4,
-        "workload.limit": 200,
-        "schedule.rounds": ROUNDS,
-        "schedule.local_epochs": 1,
-        "engine.backend": "inline",
-        "engine.checkpoint_every": 2,
-        "output": str(output),
-    }
-    return build([options])
+    return build([OPTIONS | {"output": str(output)}])
 
 
 class Filling(Silent):
@@ -98,3 +101,27 @@ def test_a_disk_that_stays_full_ends_the_run_and_it_can_be_resumed(
     assert not list((disk / "run").rglob("*.partial"))
     watch.filler.unlink()
     assert fingerprint(run(config(disk / "run"), resume=disk / "run").folder) == expected()
+
+
+@pytest.mark.parametrize("kilobytes", [4, 8])
+def test_a_disk_without_room_for_a_folder_leaves_none(
+    disk: Path, kilobytes: int, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither an empty config.yaml, which no resume reads, nor a traceback."""
+    subprocess.run(["mount", "-o", f"remount,size={kilobytes}k", str(disk)], check=True)
+    assert main([*WORDS, f"--output={disk / 'run'}"]) == 2
+    error = capsys.readouterr().err
+    assert "raysim: Cannot write" in error and "No space left on device" in error and "Traceback" not in error
+    assert not list(disk.iterdir())
+
+
+def test_a_disk_with_room_for_some_rows_leaves_a_folder_that_goes_on(
+    disk: Path, expected: Callable[[], dict[str, Any]], capsys: pytest.CaptureFixture[str]
+) -> None:
+    subprocess.run(["mount", "-o", "remount,size=28k", str(disk)], check=True)
+    assert main([*WORDS, f"--output={disk / 'run'}"]) == 1
+    error = capsys.readouterr().err
+    assert "No space left on device" in error and "Traceback" not in error and "--resume" in error
+    subprocess.run(["mount", "-o", "remount,size=4m", str(disk)], check=True)
+    assert main(["--resume", str(disk / "run")]) == 0
+    assert fingerprint(disk / "run") == expected()

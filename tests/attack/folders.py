@@ -1,0 +1,62 @@
+"""A run that is attacked: how it is made, resumed in this process, and judged."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raysim.config import RunConfig, build
+from raysim.launch import main
+from tests.fingerprint import fingerprint
+
+OPTIONS: dict[str, Any] = {
+    "method.name": "local",  # clients keep states
+    "model.name": "logistic",
+    "workload.clients": 3,
+    "workload.limit": 120,
+    "schedule.rounds": 6,
+    "schedule.local_epochs": 1,
+    "engine.backend": "inline",
+    "engine.checkpoint_every": 2,
+    "engine.keep_checkpoints": 2,
+    "pictures": False,
+}
+
+
+def small(output: Path, **options: Any) -> RunConfig:
+    """A run of a second; ``options`` have two underscores for each dot."""
+    return build(
+        [OPTIONS | {key.replace("__", "."): value for key, value in options.items()} | {"output": str(output)}]
+    )
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How the command line ended."""
+
+    code: int
+    error: str
+    """Standard error."""
+
+    def fault(self, folder: Path, expected: dict[str, Any]) -> str:
+        """What is wrong with it, "" if nothing is.
+
+        A command may give the expected result, or refuse with a message of its own; it may neither give another result
+        nor end with a traceback.
+        """
+        if "Traceback" in self.error:
+            return "a traceback"
+        if self.code == 0:
+            return "" if fingerprint(folder) == expected else "another result, and exit code 0"
+        return "" if "\nraysim: " in f"\n{self.error}" else "no message"
+
+
+def resume(folder: Path) -> Ending:
+    """``python -m raysim.launch --resume FOLDER``, in this process."""
+    error = io.StringIO()
+    with contextlib.redirect_stderr(error), contextlib.redirect_stdout(io.StringIO()):
+        code = main(["--resume", str(folder)])
+    return Ending(code, error.getvalue())
