@@ -43,6 +43,8 @@ COLUMNS: Mapping[str, Column] = {
     "local_loss": LOSS,
     "distribution_shift_loss": LOSS,
     "aggregation_loss": LOSS,
+    "distribution_shift_term": LOSS,
+    "aggregation_term": LOSS,
     "global_loss": LOSS,
     "bytes_down": TRAFFIC,
     "bytes_up": TRAFFIC,
