@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import logging
 import os
+import signal
 import sys
+import threading
 import uuid
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -73,6 +75,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     if ":" in address:
         reaching.check(address)
     options |= {"log_to_driver": verbose, "logging_level": logging.INFO if verbose else logging.ERROR}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     try:
         context = patiently(lambda: ray.init(address=engine.address, **options))
     except Exception as error:
@@ -87,6 +90,9 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
             hint = reaching.TOKEN_HINT
         raise PlacementError(f"{what}: {type(error).__name__}: {error}. Next: {hint}") from error
     finally:
+        if threading.current_thread() is threading.main_thread():
+            for number, handler in handlers.items():  # Ray takes SIGTERM for itself, in Python and in C++
+                signal.signal(number, handler)
         if unset:  # it is for this Ray, not for whatever else this process starts
             del os.environ[LOOPBACK]
     return local, str(context.dashboard_url or "")

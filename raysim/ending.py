@@ -12,11 +12,11 @@ from raysim.progress import plain_text
 from raysim.trust import naming_words
 
 FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
-"""Exit codes; refused: the request cannot be met (options, folder)."""
+"""Exit codes; refused: the request cannot be met (options, folder); stopped: by Ctrl-C."""
 
 
-def tell(outcome: Outcome, folder: Path) -> int:
-    """Print how the run ended and what to do next; the exit code."""
+def tell(outcome: Outcome, folder: Path, stopped: int) -> int:
+    """Print how the run ended and what to do next; the exit code, which is ``stopped`` for a run that was stopped."""
     if outcome.status == "finished":
         _print_summary(folder)
         return FINISHED
@@ -29,7 +29,7 @@ def tell(outcome: Outcome, folder: Path) -> int:
     if folder.exists() and outcome.resumable:  # a failure before the first round has taken a new folder back
         own = naming_words(read_config_file(folder / CONFIG_NAME))
         print(f"Go on with: python -m raysim.launch --resume {short(folder)}{own}", file=sys.stderr)
-    return STOPPED if outcome.status == "stopped" else FAILED
+    return stopped if outcome.status == "stopped" else FAILED
 
 
 def short(path: Path) -> str:

@@ -1,22 +1,22 @@
 """``python -m raysim.launch``: one run from the command line.
 
-Exit codes: 0 finished; 1 the run failed; 2 the request cannot be met (options, folder); 130 interrupted.
+Exit codes: 0 finished; 1 the run failed; 2 the request cannot be met (options, folder); 130 stopped by Ctrl-C,
+143 by SIGTERM, 129 by SIGHUP.
 """
 
 from __future__ import annotations
 
 import os
 import shutil
-import signal
 import sys
-import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
 
-from raysim.ending import FINISHED, REFUSED, STOPPED, short, tell
+from raysim.ending import FINISHED, REFUSED, short, tell
 from raysim.errors import ConfigError, DiskFullError, RaysimError
+from raysim.interruption import Interruption
+from raysim.observer import Several
 from raysim.options import Invocation, parse
 from raysim.outcome import Outcome
 from raysim.progress import Progress, title_of
@@ -27,13 +27,10 @@ from workloads.errors import WorkloadError
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, report; returns the exit code."""
     words = sys.argv[1:] if argv is None else list(argv)
-    return reported(lambda: _main(words))
-
-
-def reported(run: Callable[[], int]) -> int:
-    """The exit code of ``run``; what cannot be met is said in one message."""
+    interruption = Interruption()
     try:
-        return run()
+        with interruption:
+            return _main(words, interruption)
     except (RaysimError, WorkloadError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
@@ -47,10 +44,10 @@ def reported(run: Callable[[], int]) -> int:
         return REFUSED
     except KeyboardInterrupt:
         print("raysim: interrupted", file=sys.stderr)
-        return STOPPED
+        return interruption.exit_code
 
 
-def _main(words: Sequence[str]) -> int:
+def _main(words: Sequence[str], interruption: Interruption) -> int:
     from raysim.simulation import prepare
 
     invocation = parse(words)
@@ -66,11 +63,18 @@ def _main(words: Sequence[str]) -> int:
         from raysim.ui.serving import Address
 
         Address.parse(invocation.ui)  # a slip in it costs no folder
-    folder = prepare(invocation.config, invocation.resume)
-    return work(invocation, folder)
+    folder: Path | None = None
+    try:
+        with interruption.deferred():
+            folder = prepare(invocation.config, invocation.resume)
+        return work(invocation, folder, interruption)
+    except KeyboardInterrupt:
+        if folder is not None and invocation.resume is None and not (folder / "rounds.csv").exists():
+            shutil.rmtree(folder, ignore_errors=True)
+        raise
 
 
-def work(invocation: Invocation, folder: Path) -> int:
+def work(invocation: Invocation, folder: Path, interruption: Interruption) -> int:
     """Drive the run in ``folder``, which is prepared, and serve its page if one was asked for; the exit code."""
     with ExitStack() as stack:
         try:
@@ -80,7 +84,7 @@ def work(invocation: Invocation, folder: Path) -> int:
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         if invocation.ui is None:
-            return _follow(invocation, folder)
+            return _follow(invocation, folder, interruption)
         from raysim.ui.serving import Address, Page, until_interrupted
 
         try:
@@ -91,9 +95,9 @@ def work(invocation: Invocation, folder: Path) -> int:
             raise
         try:
             print(f"live page: {page.url}", file=sys.stderr, flush=True)
-            code = _follow(invocation, folder)
+            code = _follow(invocation, folder, interruption)
             # A job without a terminal must end with its run: there would be nobody to press Ctrl-C.
-            if code != STOPPED and sys.stdin.isatty() and folder.exists():
+            if not interruption.asked() and sys.stdin.isatty() and folder.exists():
                 print(f"the page stays until Ctrl-C: {page.url}", file=sys.stderr)
                 until_interrupted()
             elif folder.exists():
@@ -103,43 +107,33 @@ def work(invocation: Invocation, folder: Path) -> int:
             page.close()
 
 
-def _follow(invocation: Invocation, folder: Path) -> int:
+def _follow(invocation: Invocation, folder: Path, interruption: Interruption) -> int:
     """Run, show progress and how it ended; the exit code."""
-    from raysim import status
     from raysim.config import to_dict
     from raysim.schedule import planned_intervals
     from raysim.simulation import execute
 
     config = invocation.config
     intervals = planned_intervals(config)
-    interrupted = threading.Event()
-
-    def interrupt(number: int, frame: Any) -> None:
-        if interrupted.is_set():
-            raise KeyboardInterrupt  # asked twice: at once
-        interrupted.set()
-
     with Progress(title_of(to_dict(config)), len(intervals), sum(intervals)) as progress:
-        before = signal.signal(signal.SIGINT, interrupt)
         try:
             outcome = execute(
                 config,
                 folder,
-                progress,
+                Several(progress, interruption),
                 resumed=invocation.resume is not None,
                 verbose=invocation.verbose,
-                stopping=interrupted.is_set,
+                stopping=interruption.asked,
             )
         except KeyboardInterrupt:
             outcome = Outcome("stopped")
-            status.settle(folder, "stopped", "")
         finally:
-            signal.signal(signal.SIGINT, before)
+            interruption.rounds_ended()
     if outcome.status == "finished" and config.engine.profile:
         from raysim.profile_table import show
 
         show(folder / "profile.csv", sys.stdout)
-    return tell(outcome, folder)
+    return tell(outcome, folder, interruption.exit_code)
 
 
 if __name__ == "__main__":

@@ -124,19 +124,22 @@ def execute(
 ) -> Outcome:
     """Drive the run where the config says; how it ended.
 
-    A new folder without a round is taken back if the run fails.
+    A new folder without a round is taken back, unless the run is finished.
     """
-    if config.engine.backend == "ray":
-        from actors.session import run_on_ray  # late: an in-process run needs no Ray
+    outcome = Outcome("stopped")  # what a KeyboardInterrupt leaves
+    try:
+        if config.engine.backend == "ray":
+            from actors.session import run_on_ray  # late: an in-process run needs no Ray
 
-        outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping)
-    else:
-        outcome = guarded(lambda: drive(config, folder, inline_pool(config), observer, stopping))
-    if outcome.status == "failed" and not (resumed or (folder / "rounds.csv").exists()):
-        # Nothing was computed: a repeat with the mistake mended must find the name free.
-        shutil.rmtree(folder, ignore_errors=True)
-    else:
-        status.settle(folder, outcome.status, outcome.message)
+            outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping)
+        else:
+            outcome = guarded(lambda: drive(config, folder, inline_pool(config), observer, stopping))
+    finally:
+        if outcome.status != "finished" and not (resumed or (folder / "rounds.csv").exists()):
+            # Nothing was computed: a repeat, with a mistake mended perhaps, must find the name free.
+            shutil.rmtree(folder, ignore_errors=True)
+        else:
+            status.settle(folder, outcome.status, outcome.message)
     return outcome
 
 

@@ -58,9 +58,12 @@ class Launched:
             assert time.monotonic() < deadline, self.errors.read_text()
             time.sleep(0.02)
 
-    def interrupt(self) -> None:
-        """Ctrl-C reaches every process of the terminal's group, Ray's too."""
-        os.killpg(self.process.pid, signal.SIGINT)
+    def interrupt(self, number: int = signal.SIGINT) -> None:
+        """Ctrl-C reaches every process of the terminal's group, Ray's too; `kill` the one that it names."""
+        if number == signal.SIGINT:
+            os.killpg(self.process.pid, number)
+        else:
+            os.kill(self.process.pid, number)
 
     def end(self, seconds: float = 120) -> tuple[int, str, str]:
         out, _ = self.process.communicate(timeout=seconds)
@@ -109,13 +112,16 @@ def test_one_plain_line_a_round_and_a_summary(
     assert "(synthetic data) after 2 rounds and 4 local epochs" in out and "run/report.html" in out
 
 
-def test_interrupted_on_ray_and_resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit 130, no process left, nothing heavy in the launching process, and the same tables in the end."""
+@pytest.mark.parametrize(("number", "expected_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_interrupted_on_ray_and_resumed(
+    folder: Path, capsys: pytest.CaptureFixture[str], number: int, expected_code: int
+) -> None:
+    """Exit code, no process left, nothing heavy in the launching process, and the same tables in the end."""
     launched = Launched(folder, "--rounds=40")
     launched.wait_for("round  3/40")
-    launched.interrupt()
+    launched.interrupt(number)
     code, out, errors = launched.end()
-    assert code == 130, errors
+    assert code == expected_code, errors
     assert errors.splitlines()[-1] == "Go on with: python -m raysim.launch --resume run"
     # A plan, rounds, and what was asked for: no noise of Ray, no traceback.
     starts = ("fedavg on", "round ", "raysim: stopped", "Go on with", "stopping: ")
@@ -130,6 +136,19 @@ def test_interrupted_on_ray_and_resumed(folder: Path, capsys: pytest.CaptureFixt
     found, expected = load_result(folder / "run"), load_result(folder / "undisturbed")
     pd.testing.assert_frame_equal(comparable(found.rounds), comparable(expected.rounds))
     pd.testing.assert_frame_equal(comparable(found.clients), comparable(expected.clients))
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_while_ray_starts(folder: Path, number: int) -> None:
+    """It ends without waiting for Ray, and leaves neither a folder nor a process."""
+    launched = Launched(folder, "--rounds=40")
+    launched.wait_for("fedavg on")
+    time.sleep(1.5)  # well within Ray's start
+    launched.interrupt(number)
+    code, _, errors = launched.end(60)
+    assert code == 128 + number, errors
+    assert "Traceback" not in errors and "SIGTERM received" not in errors and "--resume" not in errors, errors
+    assert not (folder / "run").exists() and launched.left() == []
 
 
 def test_interrupted_twice_does_not_wait_for_the_visit(folder: Path) -> None:
