@@ -369,3 +369,19 @@ def test_a_server_state_of_another_form_is_refused_in_round_1(
     assert "server: expected float32 array of shape" in error and f"found {found}" in error
     assert "--resume" not in error and "Traceback" not in error
     assert not (tmp_path / "run").exists()
+
+
+def test_data_with_one_class_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    images, labels = np.zeros((40, 8, 8), np.uint8), np.zeros(40, np.int64)
+    arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
+    np.savez(tmp_path / "one.npz", **arrays)
+    notes: list[str] = []
+    observer = Silent()
+    monkeypatch.setattr(observer, "note", notes.append, raising=False)
+    options = {"workload.name": "npz", "workload.path": str(tmp_path / "one.npz"), "workload.clients": 2}
+    more = {"workload.partition": "iid", "schedule.rounds": 1, "model.name": "logistic", "method.name": "fedavg"}
+    output = str(tmp_path / "run")
+    raysim.run(
+        build([options | more | {"engine.backend": "inline", "output": output, "pictures": False}]), observer=observer
+    )
+    assert any("the training data has one class alone" in note for note in notes)
