@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,3 +18,6 @@ class ClientState:
     private: Vector = field(default_factory=lambda: NOTHING)
     """The entries of its model that do not travel (:meth:`raysim.parameters.FlatModel.take_kept`), where clients have
     different tasks and so share less than the method asks for; else empty."""
+    optimizer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """With ``training.optimizer_state kept``: the optimizer's moments at the end of its last training, by phase and
+    trained parameters (:func:`raysim.training.train_epochs`); empty before the first, and otherwise."""

@@ -16,9 +16,10 @@ set back to their initial values before every visit.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,6 +73,8 @@ class FlatModel:
         self.shared_parameter_count = sizes[1]
         self.buffer = torch.empty(sum(sizes), dtype=torch.float32, device=device)
         self._gradient: torch.Tensor | None = None
+        self.optimizer_states: dict[str, Mapping[str, Any]] = {}
+        """With ``training.optimizer_state kept``: what the optimizers of this client's trainings ended with."""
         self.entries: list[Entry] = []
         self._trainable: list[tuple[Entry, torch.nn.Parameter]] = []
         start = 0
@@ -133,6 +136,7 @@ class FlatModel:
     def reset(self) -> None:
         """Back to the initial values, so that nothing of one visit can reach the next."""
         self.buffer.copy_(self._initial)
+        self.optimizer_states = {}
         self._drop_gradients()
         if self._gradient is not None:
             self._gradient.zero_()

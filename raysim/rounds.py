@@ -81,7 +81,7 @@ class Rounds:
                 "false, or choose a model with BatchNorm, such as --model resnet18."
             )
         kept = worker.first_state(0)
-        size = tree.nbytes(kept)
+        size = worker.state_bytes(0)
         merges = min(self.intervals) == 1 and single_step.possible(config, federation, model, kept is not None)
         if merges:
             folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")

@@ -15,16 +15,30 @@ from raysim.errors import ConfigError
 class Training:
     """Local training, the same loop for every method."""
 
-    optimizer: Literal["sgd", "adamw"] = field(
-        default="sgd", metadata={"help": "optimiser of a client's local training, fresh in every visit"}
+    optimizer: Literal["sgd", "adam", "adamw"] = field(
+        default="sgd", metadata={"help": "optimizer of a client's local training"}
     )
     learning_rate: float = field(
         default=0.05, metadata={"help": "step size of local training", "low": 0.0, "low_open": True}
     )
     momentum: float = field(
-        default=0.0, metadata={"help": "momentum of sgd; adamw has none", "low": 0.0, "high": 1.0, "high_open": True}
+        default=0.0,
+        metadata={"help": "momentum of sgd; adam and adamw have none", "low": 0.0, "high": 1.0, "high_open": True},
     )
-    weight_decay: float = field(default=0.0, metadata={"help": "weight decay of the optimiser", "low": 0.0})
+    weight_decay: float = field(
+        default=0.0,
+        metadata={
+            "help": "weight decay w: sgd and adam add w θ to the gradient, adamw shrinks θ by rate · w in each step",
+            "low": 0.0,
+        },
+    )
+    optimizer_state: Literal["fresh", "kept", "batch"] = field(
+        default="fresh",
+        metadata={
+            "help": "momentum of sgd, moments of adam and adamw: fresh in every client task; kept by the client from "
+            "one of its tasks to the next; or begun anew in every mini-batch"
+        },
+    )
     batch_size: int = field(default=32, metadata={"help": "training samples in a mini-batch", "low": 1})
     learning_rate_decay: float = field(
         default=1.0,
@@ -202,11 +216,12 @@ class Engine:
 
 def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     """ConfigError for values that are each in range and contradict one another, or that no range can describe."""
-    if training.optimizer == "adamw" and training.momentum != 0:
+    if training.optimizer != "sgd" and training.momentum != 0:
         raise ConfigError(
-            f"training.momentum: {training.momentum} has no effect with training.optimizer adamw. "
+            f"training.momentum: {training.momentum} has no effect with training.optimizer {training.optimizer}. "
             "Set training.momentum to 0 or training.optimizer to sgd."
         )
+    _check_optimizer_state(training, schedule)
     total_epochs.check(schedule)
     if len(schedule.joins) > 1 and schedule.join_every == 0:
         raise ConfigError(
@@ -234,6 +249,27 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     if not re.fullmatch(r"local|auto|(ray://)?[^\s:/]+:\d{1,5}", engine.address):
         raise ConfigError(
             f"engine.address: {engine.address!r} is not allowed. Allowed: local, auto, ray://HOST:PORT or HOST:PORT."
+        )
+
+
+def _check_optimizer_state(training: Training, schedule: Schedule) -> None:
+    state = training.optimizer_state
+    if state == "batch" and training.optimizer == "sgd" and training.momentum != 0:
+        raise ConfigError(
+            f"training.momentum: {training.momentum} has no effect with training.optimizer_state batch. Set "
+            "training.momentum to 0 and training.optimizer_state to fresh, or training.optimizer to adam or adamw."
+        )
+    if state != "fresh" and training.optimizer == "sgd" and training.momentum == 0:
+        raise ConfigError(
+            f"training.optimizer_state: {state} has no effect with training.optimizer sgd without momentum, which has "
+            "no state. Set it to fresh, or training.optimizer to adam or adamw"
+            f"{', or training.momentum above 0' if state == 'kept' else ''}."
+        )
+    if state == "kept" and schedule.sampling_rate < 1:
+        raise ConfigError(
+            f"training.optimizer_state: kept with schedule.sampling_rate {schedule.sampling_rate}: the moments of a "
+            "client that was not sampled belong to a model of many rounds ago. Set schedule.sampling_rate to 1, or "
+            "training.optimizer_state to fresh."
         )
 
 

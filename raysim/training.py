@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import functools
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -85,7 +86,9 @@ def train_epochs(
         trains: which parameters are optimised, by name; the others stay as they are (their gradient is ignored).
         epochs: instead of ``visit.local_epochs``.
         learning_rate: instead of ``visit.learning_rate``.
-        stream: name of the random stream; a method that trains in phases gives each its own.
+        stream: name of the random stream; a method that trains in phases gives each its own. With
+            ``training.optimizer_state kept`` the optimizer goes on from its state after the last training of the same
+            parameters under this name, in this visit or an earlier one.
         before_epoch: called at the start of every local epoch.
 
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
@@ -98,13 +101,20 @@ def train_epochs(
     steps = 0
     epoch_loss = float("nan")
     with model.loose_gradients(trains) if descends else nullcontext(model.select(trains)) as parameters:
-        chosen = optimizers.Descent(parameters, rate) if descends else optimizers.make(parameters, visit.training, rate)
+        made = functools.partial(optimizers.make, parameters, visit.training, rate)
+        chosen = optimizers.Descent(parameters, rate) if descends else made()
+        memory = "fresh" if descends else visit.training.optimizer_state  # plain descent has no state
+        phase = _phase(stream, parameters) if memory == "kept" else ""
+        if memory == "kept":
+            chosen.load(model.optimizer_states.get(phase, {}))
         for _ in range(visit.local_epochs if epochs is None else epochs):
             total: Any = 0.0
             seen = 0
             if before_epoch is not None:
                 before_epoch()
             for batch in epoch_batches(samples, visit, generator):
+                if memory == "batch":
+                    chosen = made()
                 chosen.clear()
                 with autocast(visit.training.precision, model.device):
                     value = loss(module, batch)
@@ -118,6 +128,8 @@ def train_epochs(
                 seen += size
                 steps += 1
             epoch_loss = float(total) / seen
+        if memory == "kept":
+            model.optimizer_states[phase] = chosen.state()
     return Trained(steps, epoch_loss)
 
 
@@ -128,6 +140,12 @@ def training_mode(module: torch.nn.Module, training: Training) -> None:
         for part in module.modules():
             if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):
                 part.eval()
+
+
+def _phase(stream: str, parameters: Sequence[torch.nn.Parameter]) -> str:
+    """The name of an optimizer's state: the random stream, and where the trained parameters lie in the flat vector."""
+    places = (f"{each.storage_offset()}:{each.storage_offset() + each.numel()}" for each in parameters)
+    return f"{stream} {','.join(places)}"
 
 
 def epoch_batches(samples: Samples, visit: Visit, generator: torch.Generator) -> Iterable[Batch]:

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING
 import threadpoolctl
 import torch
 
-from raysim import seeds
+from raysim import seeds, tree
 from raysim.client_state import ClientState
 from raysim.errors import ConfigError
 from raysim.extension import extended
 from raysim.method import NOTHING
+from raysim.optimizers import kept_bytes
 from raysim.parameters import FlatModel
 from raysim.sharing import common_names, nothing_to_share
 
@@ -40,7 +41,7 @@ class Worker:
     """Models and data for visits on one device.
 
     Args:
-        config: the run's settings; only method, model, seed and engine.threads are read.
+        config: the run's settings; only method, model, training, seed and engine.threads are read.
         federation: the clients' data.
         device: ``cpu`` or ``cuda``.
     """
@@ -90,17 +91,26 @@ class Worker:
         private = model.take_kept() if self._keeps_private else NOTHING
         state = self.method.init_client(model)
         model.reset()
-        return None if state is None and not self._keeps_private else ClientState(state, private)
+        keeps = state is not None or self._keeps_private or self.config.training.optimizer_state == "kept"
+        return ClientState(state, private) if keeps else None
+
+    def state_bytes(self, client: int) -> int:
+        """About how large what a client keeps is."""
+        parameters = self.built(client).parameters.numel()
+        return tree.nbytes(self.first_state(client)) + kept_bytes(self.config.training, parameters)
 
     def train(self, visit: Visit, message: Message, kept: ClientState | None) -> tuple[Update, ClientState | None]:
         """A client's visit from a state as :meth:`first_state` or an earlier visit gave it."""
         model = self.model(visit.client)
         self._load_private(model, kept)
+        if kept is not None:
+            model.optimizer_states = dict(kept.optimizer)
         own = None if kept is None else kept.method
         update, state = self.method.train(model, self.data(visit.client), message, own, visit)
         if kept is None:
             return update, None
-        return update, ClientState(state, model.take_kept() if self._keeps_private else NOTHING)
+        private = model.take_kept() if self._keeps_private else NOTHING
+        return update, ClientState(state, private, model.optimizer_states)
 
     def deployed(self, client: int, message: Message, kept: ClientState | None) -> FlatModel:
         """The model that the client is judged by; ``kept`` is None before its first visit."""

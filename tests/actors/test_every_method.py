@@ -14,7 +14,7 @@ import pytest
 
 from raysim.observer import Silent
 from raysim.simulation import run
-from tests.actors.runs import METHODS, OTHERS, Lender, MakeConfig, options, undisturbed
+from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, MakeConfig, options, undisturbed
 from tests.fingerprint import fingerprint
 
 sys.path.insert(0, str(Path(__file__).parent))
@@ -48,6 +48,19 @@ def test_any_number_of_actors_gives_the_same_bits(lender: Lender, make_config: M
     expected = undisturbed(make_config, method)
     for actors in (1, 2):
         assert lender.run(make_config(f"{method}-{actors}", **options(method)), Silent(), actors) == expected
+
+
+KEPT: dict[str, dict[str, Any]] = {
+    "two phases": {**IMAGES, "method__name": "fedpac", "training__optimizer": "adam"},
+    "clients of different tasks": {**GRAPHS, "method__name": "fedavg", "model__name": "gin"},
+}
+
+
+@pytest.mark.parametrize("case", KEPT)
+def test_kept_moments_give_the_same_bits_on_two_actors(lender: Lender, make_config: MakeConfig, case: str) -> None:
+    options = {**KEPT[case], "training__optimizer_state": "kept"}
+    expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
+    assert lender.run(make_config("on-two", **options), Silent(), 2) == expected
 
 
 MERGED: dict[str, Any] = {

@@ -123,7 +123,21 @@ def test_a_value_out_of_range_names_option_value_range_default_and_source() -> N
         ("training", Training, {"batch_size": 2.0}, "training.batch_size: 2.0"),
         ("training", Training, {"learning_rate_decay": 1.1}, "training.learning_rate_decay: 1.1"),
         ("training", Training, {"steps_per_epoch": -1}, "training.steps_per_epoch: -1"),
-        ("training", Training, {"optimizer": "adam"}, r"Did you mean adamw\? Allowed: sgd | adamw"),
+        ("training", Training, {"optimizer": "adamm"}, r"Did you mean adam.?\? Allowed: sgd \| adam \| adamw"),
+        ("training", Training, {"optimizer": "adam", "momentum": 0.9}, "momentum: 0.9 has no effect .* adam\\."),
+        ("training", Training, {"optimizer_state": "kept"}, "optimizer_state: kept has no effect .*momentum above 0"),
+        (
+            "training",
+            Training,
+            {"optimizer_state": "batch"},
+            "optimizer_state: batch has no effect .* adam or adamw\\.",
+        ),
+        (
+            "training",
+            Training,
+            {"optimizer_state": "batch", "momentum": 0.9},
+            "momentum: 0.9 has no effect with training.optimizer_state batch",
+        ),
         ("training", Training, {"optimizer": "adamw", "momentum": 0.9}, "training.momentum: 0.9 has no effect"),
         ("schedule", Schedule, {"rounds": 0}, "schedule.rounds: 0"),
         ("schedule", Schedule, {"intervals": "Random"}, "schedule.intervals: 'Random'"),
@@ -146,7 +160,15 @@ def test_each_bad_value_is_refused(section: str, cls: type[Any], values: dict[st
         toy(**{section: cls(**values)})
 
 
+def test_kept_moments_of_sampled_clients_are_refused() -> None:
+    training = Training(optimizer="adam", optimizer_state="kept")
+    with pytest.raises(ConfigError, match=r"optimizer_state: kept with schedule\.sampling_rate 0\.5: .*Set schedule"):
+        toy(training=training, schedule=Schedule(sampling_rate=0.5))
+
+
 def test_good_values_at_the_edges() -> None:
+    toy(training=Training(optimizer="adamw", optimizer_state="batch"), schedule=Schedule(sampling_rate=0.5))
+    toy(training=Training(momentum=0.9, optimizer_state="kept"))
     toy(training=Training(learning_rate=1, momentum=0.99, optimizer="sgd", learning_rate_decay=1.0))
     toy(schedule=Schedule(joins=(3, 2, 3, 2), join_every=200, sampling_rate=1.0))
     toy(schedule=Schedule(joins=(3,)))

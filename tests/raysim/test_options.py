@@ -139,7 +139,7 @@ def test_print_config_is_a_config_file(tmp_path: Path) -> None:
         ("--learning_rate nan", "training.learning_rate: 'nan' is not allowed."),
         ("--dashboard 1", "engine.dashboard: '1' is not allowed. Allowed: true or false"),
         ("--joins 3,x", "schedule.joins: '3,x' is not allowed."),
-        ("--optimizer adam", "Did you mean adamw?"),
+        ("--optimizer adamm", "Did you mean adam"),
         ("--gpus-per-client 0.3", "Nearest: 1/4 = 0.25 and 1/3"),
         ("fedavg", "Unexpected argument 'fedavg'"),
         ("-v", "Unexpected argument '-v'"),
