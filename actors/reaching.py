@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import socket
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 from raysim.errors import PlacementError
@@ -31,6 +32,32 @@ def use_token(local: bool) -> None:
     """
     if "ray" not in sys.modules and (local or _token()):
         os.environ.setdefault(_MODE, "token")
+
+
+def check_loopback() -> None:
+    """Whether this machine's processes can reach one another, as Ray's must.
+
+    Raises:
+        PlacementError: not even 127.0.0.1 is up.
+    """
+    try:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            socket.create_connection(server.getsockname(), SECONDS).close()
+    except OSError as error:
+        raise PlacementError(
+            f"this machine has no network interface that is up, not even 127.0.0.1, over which Ray's processes talk: "
+            f"{error}. Next: bring it up (`ip link set lo up`), or run without Ray: --engine.backend inline"
+        ) from error
+
+
+def of_environment() -> str:
+    """The address that ``auto`` stands for; empty if Ray has to find out, or will say that there is none."""
+    given = os.environ.get("RAY_ADDRESS", "")
+    if given in ("", "auto", "local"):
+        with suppress(OSError):
+            folder = Path(os.environ.get("RAY_TMPDIR") or "/tmp") / "ray"
+            given = (folder / "ray_current_cluster").read_text(encoding="utf-8").strip()
+    return given if ":" in given else ""
 
 
 def asks_for_token() -> bool:

@@ -61,6 +61,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     options: dict[str, Any] = {}
     reaching.use_token(local)
     if local:
+        reaching.check_loopback()
         options["include_dashboard"] = engine.dashboard
         for name, value in QUICK_START.items():
             os.environ.setdefault(name, value)
@@ -71,7 +72,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
         os.environ[LOOPBACK] = "0"
     import ray
 
-    address = engine.address if engine.address != "auto" else os.environ.get("RAY_ADDRESS", "auto")
+    address = engine.address if engine.address != "auto" else reaching.of_environment()
     if ":" in address:
         reaching.check(address)
     options |= {"log_to_driver": verbose, "logging_level": logging.INFO if verbose else logging.ERROR}

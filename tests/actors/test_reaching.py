@@ -199,3 +199,34 @@ def test_the_dashboard_asks_for_a_token_where_ray_does(
     if mode is not None:
         monkeypatch.setenv("RAY_AUTH_MODE", mode)
     assert reaching.asks_for_token() is asks
+
+
+def test_auto_with_a_cluster_that_is_gone_or_frozen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Told within seconds, though Ray's file still names the cluster."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    assert reaching.of_environment() == ""
+    monkeypatch.setattr(reaching, "SECONDS", 1.0)
+    (tmp_path / "ray").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never answers
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        (tmp_path / "ray" / "ray_current_cluster").write_text(address)
+        assert reaching.of_environment() == address
+        before = time.monotonic()
+        with pytest.raises(PlacementError, match=r"something listens at .*, but it is no Ray"):
+            reaching.check(address)
+    with pytest.raises(PlacementError, match="no Ray cluster answers at"):
+        reaching.check(address)
+    assert time.monotonic() - before < 20
+
+
+def test_a_machine_without_any_network_interface(tmp_path: Path) -> None:
+    trial = subprocess.run(["unshare", "-n", "true"], capture_output=True)
+    if trial.returncode:
+        pytest.skip("network namespaces are not allowed here")
+    command = [sys.executable, "-m", "raysim.launch", *SMALL, f"--output={tmp_path}/run"]
+    done = subprocess.run(
+        ["unshare", "-n", *command], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "this machine has no network interface that is up" in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()
