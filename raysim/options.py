@@ -18,6 +18,7 @@ from raysim.config import RunConfig, build, choose_classes, default_config, flat
 from raysim.errors import ConfigError
 from raysim.option_fields import Option
 from raysim.trust import check_names
+from raysim.untrusted_files import UnreadableFileError, read_yaml
 
 Action = Literal["run", "help", "list", "print-config", "version"]
 CONFIG_NAME = "config.yaml"
@@ -104,10 +105,8 @@ def parse(argv: Sequence[str]) -> Invocation:
 
 def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:
     """A YAML file's options as path → value; ConfigError that names the file if it is missing or not such YAML."""
-    import yaml
-
     try:
-        data = yaml.safe_load(path.read_text(encoding="utf-8"))
+        data = read_yaml(path)
     except FileNotFoundError as error:
         if run_folder:
             raise ConfigError(
@@ -115,10 +114,8 @@ def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, objec
                 "Give the folder that the run printed when it started."
             ) from error
         raise ConfigError(f"--config {path}: there is no such file (looked in {Path.cwd()}).") from error
-    except (OSError, UnicodeDecodeError) as error:
+    except (OSError, UnreadableFileError) as error:
         raise ConfigError(f"{path}: cannot be read: {error}") from error
-    except yaml.YAMLError as error:
-        raise ConfigError(f"{path}: not valid YAML: {error}") from error
     return flatten({} if data is None else data, str(path))
 
 

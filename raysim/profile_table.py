@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import csv
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
+
+from raysim.errors import ResultsError
 
 HEADER = ("who", "stage", "phase", "times a round", "seconds a round", "share")
 
@@ -38,9 +41,19 @@ def read(path: Path) -> tuple[str, list[Line]]:
 
     The first round is left out where there are others: in it everything is loaded and built. A stage that not every
     round has (evaluate, checkpoint) counts with its share of the rounds.
+
+    Raises:
+        ResultsError: the file is no such table.
     """
-    with path.open(encoding="utf-8", newline="") as file:
-        rows = [row for row in csv.DictReader(file) if row["share"]]
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            rows = [row for row in csv.DictReader(file, strict=True) if row["share"]]
+        return _summed(rows)
+    except (KeyError, TypeError, ValueError, OverflowError, csv.Error) as error:
+        raise ResultsError(f"{path} is damaged: {type(error).__name__}: {error}") from error
+
+
+def _summed(rows: Sequence[Mapping[str, str]]) -> tuple[str, list[Line]]:
     numbers = sorted({int(row["round"]) for row in rows})
     counted = numbers[1:] or numbers
     found: dict[tuple[str, str, str], tuple[float, float]] = {}

@@ -24,6 +24,7 @@ import numpy as np
 from raysim.environment import environment as environment  # part of what a run's folder records
 from raysim.errors import DiskFullError, ResultsError
 from raysim.table import Row, Table
+from raysim.untrusted_files import UnreadableFileError, check_types, read_json, read_yaml
 from raysim.writing import append_whole, sync_directory, write_atomically, writing
 
 if TYPE_CHECKING:
@@ -33,6 +34,20 @@ TIMING_COLUMNS = ("clients_per_second", "slot_utilisation", "started")  # and wh
 _DERIVED = ("summary.json", "rounds.parquet", "clients.parquet")
 
 LOCK_SECONDS = 10.0
+_SECTIONS: Mapping[str, Any] = {
+    **dict.fromkeys(("method", "workload", "model"), (dict, str)),
+    **dict.fromkeys(("training", "schedule", "evaluation", "engine"), dict),
+    "seed": int,
+    "output": str,
+}
+_NUMBER = (int, float, type(None))
+_SUMMARY: Mapping[str, Any] = {
+    "method": str,
+    "workload": str,
+    "synthetic": bool,
+    **dict.fromkeys(("accuracy", "loss", "best_accuracy", "best_round", "seconds"), _NUMBER),
+    **dict.fromkeys(("seed", "clients", "rounds", "local_epochs", "bytes_down", "bytes_up"), _NUMBER),
+}
 
 
 @dataclass(frozen=True)
@@ -229,16 +244,48 @@ def load_result(path: Path) -> RunResult:
     Raises:
         ResultsError: it is none, or its config or summary cannot be read.
     """
-    import yaml
-
     folder = RunFolder.open(path)
+    return RunResult(path, read_run_config(path), folder.rounds(), folder.clients(), read_summary(path))
+
+
+def read_run_config(folder: Path) -> dict[str, Any]:
+    """The sections of a run's ``config.yaml`` as plain data; nothing that it names is imported.
+
+    Raises:
+        ResultsError: there is none, or it cannot be read as one.
+    """
+    path = folder / "config.yaml"
     try:
-        config = yaml.safe_load((path / "config.yaml").read_text(encoding="utf-8"))
-        summary_path = path / "summary.json"
-        summary = json.loads(summary_path.read_text(encoding="utf-8")) if summary_path.exists() else {}
-    except (OSError, ValueError, yaml.YAMLError) as error:
-        raise ResultsError(f"Cannot read the run in {path}: {error}") from error
-    return RunResult(path, config, folder.rounds(), folder.clients(), summary)
+        config = read_yaml(path)
+        if not isinstance(config, dict):
+            raise UnreadableFileError("it holds no sections such as 'training:'")
+        check_types(config, _SECTIONS)
+        for kind in ("method", "workload", "model"):
+            if isinstance(config.get(kind), dict):
+                check_types(config[kind], {"name": str})
+    except FileNotFoundError as error:
+        raise ResultsError(
+            f"{folder} is no run folder: config.yaml is missing. Give the folder a run has written."
+        ) from error
+    except (OSError, UnreadableFileError) as error:
+        raise ResultsError(f"Cannot read the run in {folder}: config.yaml: {error}") from error
+    return {str(section): content for section, content in config.items()}
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What a run's ``summary.json`` says; empty before the run's end.
+
+    Raises:
+        ResultsError: it cannot be read as one.
+    """
+    try:
+        summary = read_json(folder / "summary.json")
+        check_types(summary, _SUMMARY)
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnreadableFileError) as error:
+        raise ResultsError(f"Cannot read the run in {folder}: summary.json: {error}") from error
+    return summary
 
 
 def comparable(frame: DataFrame) -> DataFrame:

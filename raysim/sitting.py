@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.errors import ResultsError
+from raysim.untrusted_files import UnreadableFileError, check_types, read_json
 from raysim.writing import write_whole, writing
 
 NAME = "process.json"
@@ -57,16 +58,17 @@ def sitting(folder: Path) -> Iterator[None]:
 def holder(folder: Path) -> dict[str, Any]:
     """Process number, host and start of the sitting that goes on, or of the last; empty if there is none."""
     try:
-        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        found = read_json(folder / NAME)
+        check_types(found, {"process": int, "host": str, "started": (int, float)})
+    except (OSError, UnreadableFileError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return found
 
 
 def is_held(path: Path) -> bool:
     """Whether a process holds the lock on a file."""
     try:
-        with path.open() as file:
+        with open(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # a pipe would block
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go again at once: who starts tries for seconds
     except BlockingIOError:
         return True

@@ -10,13 +10,15 @@ import json
 import threading
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
+from raysim.errors import ResultsError
 from raysim.observer import Silent, Visited
+from raysim.untrusted_files import UnreadableFileError, check_types, read_json
 
 NAME = "status.json"
 FAULTS = 100
@@ -28,6 +30,15 @@ LOST = 200
 COUNTS = ("done", "failed", "requeued", "faults")
 PAUSE = 0.4
 """Seconds between two writes."""
+
+_NUMBER = (int, float)
+_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(("state", "message", "plan"), str),
+    **dict.fromkeys(("started", "updated", "round", "rounds", "epochs", "out_count"), _NUMBER),
+    **dict.fromkeys(("counts", "lost"), dict),
+    **dict.fromkeys(("faults", "slots", "out"), list),
+    **dict.fromkeys(("preparing", "current"), (dict, type(None))),
+}
 
 State = Literal["preparing", "running", "finished", "stopped", "failed"]
 LIVE = ("preparing", "running")
@@ -198,12 +209,35 @@ def _carried_on(before: dict[str, Any]) -> tuple[dict[str, int], list[dict[str, 
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The status of a run; empty if it has none or it cannot be read."""
+    """The status of a run; empty if it has none or it cannot be read: no run depends on it."""
     try:
-        found = json.loads((folder / NAME).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return load(folder)
+    except ResultsError:
         return {}
-    return found if isinstance(found, dict) else {}
+
+
+def load(folder: Path) -> dict[str, Any]:
+    """The status of a run; empty if it has none.
+
+    Raises:
+        ResultsError: it cannot be read as one.
+    """
+    try:
+        found = read_json(folder / NAME)
+        check_types(found, _TYPES)
+        counts = {"counts": found.get("counts", {}), "lost": found.get("lost", {})}
+        for name, numbers in counts.items():
+            check_types(numbers, dict.fromkeys(numbers, int))
+            if name == "lost" and not all(client.isdecimal() and len(client) < 19 for client in numbers):
+                raise UnreadableFileError("lost names a client that is no number")
+        for name in ("faults", "slots"):
+            if not all(isinstance(entry, dict) for entry in found.get(name, [])):
+                raise UnreadableFileError(f"{name} holds something else than sections")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnreadableFileError) as error:
+        raise ResultsError(f"Cannot read the run in {folder}: {NAME}: {error}") from error
+    return found
 
 
 def settle(folder: Path, state: str, message: str) -> None:

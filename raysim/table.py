@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.errors import DamagedError, DiskFullError
+from raysim.errors import DamagedError, DiskFullError, ResultsError
 from raysim.table_marks import RowDigest, bare, cells, first_fault, number
 from raysim.writing import append_whole, write_atomically, writing
 
@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 Row = Mapping[str, Any]
+TEXT_COLUMNS = ("name", "lane", "stage", "phase")
+"""All other columns hold numbers."""
 
 
 class Table:
@@ -122,14 +124,48 @@ class Table:
         return sum(1 for _ in self._lines()) if self.path.exists() else 0
 
     def frame(self) -> DataFrame:
+        """The whole rows.
+
+        Raises:
+            ResultsError: it is no table of a run, or a cell of a column of numbers holds something else.
+        """
         import pandas
 
-        columns = self._header()
-        if not columns:
+        if not self.path.exists():
             return pandas.DataFrame()
-        text = io.StringIO(_line(columns) + b"".join(self._lines()).decode())
-        frame = pandas.read_csv(text, dtype=str, keep_default_na=False)
-        return pandas.DataFrame({name: frame[name] if name == "name" else _typed(frame[name]) for name in columns})
+        if not self.path.is_file():
+            raise ResultsError(f"{self.path} is not a regular file, so it is no table of a run")
+        columns = self._header()
+        if not columns and self.path.stat().st_size == 0:
+            return pandas.DataFrame()
+        if "round" not in columns:
+            raise ResultsError(f"{self.path} is damaged: line 1 names no column round")
+        lines = list(self._lines())
+        for place, line in enumerate(lines, start=2):
+            found = len(cells(line)) if b'"' in line else line.count(b",") + 1
+            if found != len(columns):
+                raise ResultsError(f"{self.path} is damaged: line {place} has {found} cells, line 1 {len(columns)}")
+        try:
+            text = io.StringIO(b"".join(lines).decode())
+            frame = pandas.read_csv(text, header=None, names=columns, dtype=str, keep_default_na=False, index_col=False)
+        except ValueError as error:  # also pandas' own errors, and text that is not UTF-8
+            raise ResultsError(f"{self.path} is damaged: {' '.join(str(error).split())}") from error
+        return pandas.DataFrame({name: self._typed(name, frame[name]) for name in columns})
+
+    def _typed(self, name: str, cells: Series[str]) -> Any:
+        if name in TEXT_COLUMNS:
+            return cells
+        found = _typed(cells)
+        if isinstance(found, np.ndarray):
+            return found
+        for line, cell in enumerate(cells, start=2):
+            try:
+                float(cell or "nan")
+            except ValueError:
+                raise ResultsError(
+                    f"{self.path} is damaged: line {line}, column {name}: {cell[:40]!r} is no number"
+                ) from None
+        return found
 
     def _read(self) -> RowDigest:
         """The digest of the rows in the file; reads what is there the first time."""

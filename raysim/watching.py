@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import socket
 import time
 from pathlib import Path
 from typing import Any
 
 from raysim import sitting, status
-from raysim.errors import ResultsError
+from raysim.results import read_run_config, read_summary
 from workloads.naming import data_name
 
 LOCK = ".lock"
@@ -25,18 +24,8 @@ class Watched:
     """
 
     def __init__(self, folder: Path) -> None:
-        import yaml
-
         self.folder = folder.resolve()
-        try:
-            config = yaml.safe_load((folder / "config.yaml").read_text(encoding="utf-8"))
-        except FileNotFoundError as error:
-            raise ResultsError(
-                f"{folder} is no run folder: config.yaml is missing. Give the folder a run has written."
-            ) from error
-        except (OSError, ValueError, yaml.YAMLError) as error:
-            raise ResultsError(f"Cannot read the run in {folder}: {error}") from error
-        self.config: dict[str, Any] = config if isinstance(config, dict) else {}
+        self.config = read_run_config(folder)
 
     def live(self) -> dict[str, Any]:
         """The status, with the state that it has in truth.
@@ -46,7 +35,7 @@ class Watched:
         """
         if not self.folder.exists():
             return {"state": "gone"}
-        found = status.read(self.folder)
+        found = status.load(self.folder)
         held = sitting.is_held(self.folder / sitting.NAME)
         if held and found.get("started", 0.0) < sitting.holder(self.folder).get("started", 0.0):
             # What the status says is of an earlier sitting; the driver of this one is still on its way.
@@ -60,11 +49,7 @@ class Watched:
 
     def summary(self) -> dict[str, Any]:
         """What ``summary.json`` says; empty before the end."""
-        try:
-            found = json.loads((self.folder / "summary.json").read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return {}
-        return found if isinstance(found, dict) else {}
+        return read_summary(self.folder)
 
     def name(self, kind: str) -> str:
         """The name of its method, workload or model."""

@@ -39,7 +39,7 @@ class Reading:
     def __init__(self, folder: Path) -> None:
         self._watched = Watched(folder)
         self.folder = self._watched.folder
-        self._rounds, self._clients = Tail(folder / "rounds.csv"), Tail(folder / "clients.csv")
+        self._rounds, self._clients = Tail(folder / "rounds.csv"), Tail(folder / "clients.csv", ("round", "client"))
         self._rows: list[dict[str, Any]] = []
         self._known = Clients()
         self._stamps: dict[str, tuple[float, int]] = {}
@@ -69,6 +69,13 @@ class Reading:
         self.parts |= changed
         # Times pass in any case; they are not what makes a part new.
         return {name: part | {"now": time.time()} if name == "run" else part for name, part in changed.items()}
+
+    def broken(self, message: str) -> dict[str, Part]:
+        """The part that changes when the folder can no longer be read."""
+        run = self.parts.get("run", {}) | {"state": "unknown", "message": message}
+        changed = run != self.parts.get("run")
+        self.parts["run"] = run
+        return {"run": run} if changed else {}
 
     def everything(self) -> dict[str, Part]:
         """All parts, for a page that has just been opened."""
@@ -119,8 +126,11 @@ class Reading:
         }
 
     def _log(self) -> str:
+        path = self.folder / "run.log"
+        if not path.is_file():  # a pipe would be waited for
+            return ""
         try:
-            with (self.folder / "run.log").open("rb") as file:
+            with path.open("rb") as file:
                 size = file.seek(0, 2)
                 file.seek(max(0, size - LOG_BYTES))
                 text = file.read().decode("utf-8", errors="replace")

@@ -16,6 +16,7 @@ from typing import Any
 
 from aiohttp import web
 
+from raysim.errors import ResultsError
 from raysim.ui.reading import Reading
 
 STATIC = Path(__file__).parent / "static"
@@ -46,7 +47,10 @@ class Broadcast:
     async def watch(self) -> None:
         """Until cancelled."""
         while True:
-            changed = await asyncio.to_thread(self._reading.refresh)
+            try:
+                changed = await asyncio.to_thread(self._reading.refresh)
+            except ResultsError as error:  # damaged while it is shown
+                changed = self._reading.broken(str(error))
             if changed:
                 async with self._changed:
                     for name in changed:
@@ -102,6 +106,10 @@ def is_loopback(host: str) -> bool:
 def _guard(token: str) -> Any:
     @web.middleware
     async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+        try:
+            host = request.url.host or ""
+        except ValueError:  # a port beyond 65535, say
+            raise web.HTTPBadRequest(text="The Host header names no address.\n") from None
         if token:
             given = request.query.get("token", "")
             if given and _same(given, token):
@@ -112,7 +120,7 @@ def _guard(token: str) -> Any:
                 raise answer
             if not _same(request.cookies.get(_cookie(request), ""), token):
                 raise web.HTTPForbidden(text="Open the address that was printed at the start: it has the token.\n")
-        elif not is_loopback((request.url.host or "").strip("[]")):
+        elif not is_loopback(host.strip("[]")):
             raise web.HTTPForbidden(text="Open this page as http://127.0.0.1 or http://localhost.\n")
         response = await handler(request)
         if not response.prepared:

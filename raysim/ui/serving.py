@@ -53,10 +53,11 @@ class Page:
 
     Raises:
         ConfigError: nothing can listen at the address.
-        ResultsError: the folder holds no run.
+        ResultsError: the folder holds no run, or a damaged one.
     """
 
     def __init__(self, folder: Path, address: Address) -> None:
+        Reading(folder).refresh()  # a folder that cannot be shown is said now, not to a browser
         self._reading = Reading(folder)
         self._address = address
         self._token = address.token()

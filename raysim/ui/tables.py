@@ -5,8 +5,12 @@ from __future__ import annotations
 import csv
 import math
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+
+from raysim.errors import ResultsError
+from raysim.table import TEXT_COLUMNS
 
 Cell = float | str | None
 
@@ -16,16 +20,26 @@ class Tail:
 
     The writer appends, and now and then replaces the file (a new column; a resumed run that drops rows): then reading
     starts again from the top.
+
+    Args:
+        path: the table.
+        needed: columns that must hold a number in every row.
+
+    Raises:
+        ResultsError: from ``read``, if the file is no such table.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, needed: Sequence[str] = ("round",)) -> None:
         self._path = path
+        self._needed = needed
         self._file: tuple[int, int] = (0, 0)
         self._offset = 0
         self._columns: list[str] = []
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
         """Whether what was read before is void, and the new rows; numbers as numbers, empty and NaN as None."""
+        if self._path.exists() and not self._path.is_file():
+            raise ResultsError(f"{self._path} is not a regular file, so it is no table of a run")
         try:
             with self._path.open("rb") as file:
                 found = os.fstat(file.fileno())
@@ -42,24 +56,37 @@ class Tail:
         whole = data[: data.rfind(b"\n") + 1]  # the last line may be half written
         self._offset += len(whole)
         lines = csv.reader(whole.decode("utf-8", errors="replace").splitlines())
-        if not self._columns:
-            self._columns = next(lines, [])
-        rows = [
-            {name: cell(name, text) for name, text in zip(self._columns, line, strict=True)}
-            for line in lines
-            if len(line) == len(self._columns)
-        ]
+        try:
+            if not self._columns:
+                self._columns = next(lines, [])
+            rows = [
+                {name: cell(name, text) for name, text in zip(self._columns, line, strict=True)}
+                for line in lines
+                if len(line) == len(self._columns)
+            ]
+        except (csv.Error, ValueError) as error:
+            raise ResultsError(f"{self._path} is damaged: {error}") from error
+        for row in rows:
+            for name in self._needed:
+                if row.get(name) is None:
+                    raise ResultsError(f"{self._path} is damaged: a row has no number in column {name}")
         return again, rows
 
 
 def cell(name: str, text: str) -> Cell:
-    """What a CSV cell holds; the column ``name`` is text even where it looks like a number."""
-    if name == "name":
+    """The number or text in a CSV cell; None for an empty cell and for NaN and infinity.
+
+    Raises:
+        ValueError: a column of numbers holds something else.
+    """
+    if name in TEXT_COLUMNS:
         return text
+    if not text:
+        return None
     try:
         value = float(text)
     except ValueError:
-        return text or None
+        raise ValueError(f"{text[:40]!r} in column {name} is no number") from None
     return value if math.isfinite(value) else None
 
 

@@ -107,7 +107,7 @@ def test_missing_values_are_empty_and_new_columns_widen_the_table(folder: RunFol
     folder.append_round(round_row(1))
     folder.append_round({"round": 2})
     folder.append_round(round_row(3, balanced_accuracy=0.25))
-    RunFolder.open(folder.path).append_round(round_row(4, weight="x"))  # the columns are known again after a restart
+    RunFolder.open(folder.path).append_round(round_row(4, weight=2))  # the columns are known again after a restart
     text = (folder.path / "rounds.csv").read_text().splitlines()
     assert text[0] == "round,accuracy,loss,seconds_train,balanced_accuracy,weight"
     assert text[2] == "2,,,,,"

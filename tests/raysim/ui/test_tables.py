@@ -45,11 +45,16 @@ def test_a_replaced_or_shortened_file_is_read_from_the_top(tmp_path: Path) -> No
         ("loss", "nan", None),
         ("loss", "-inf", None),
         ("name", "007", "007"),
-        ("x", "a,b", "a,b"),
+        ("phase", "a,b", "a,b"),
     ],
 )
 def test_cells(name: str, text: str, expected: Cell) -> None:
     assert cell(name, text) == expected
+
+
+def test_text_in_a_column_of_numbers_is_damage() -> None:
+    with pytest.raises(ValueError, match="'a,b' in column loss is no number"):
+        cell("loss", "a,b")
 
 
 def test_thinned_keeps_both_ends() -> None:

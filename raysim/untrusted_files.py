@@ -1,0 +1,154 @@
+"""Reads YAML and JSON that anyone may have written: plain data only, within limits of size, depth and number of values.
+
+A run folder or a study can come from anywhere. What shows or resumes it must answer within a second, whatever is in it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from yaml import Node
+
+MAX_YAML_BYTES = 2**18
+"""A configuration is a few kilobytes; a parser in Python reads this much in less than a second."""
+MAX_JSON_BYTES = 2**24
+"""The status of a run with many slots and faults stays far below."""
+MAX_DEPTH = 32
+MAX_VALUES = 100_000
+"""Values of a YAML document with its aliases written out: a few lines of aliases can stand for billions."""
+
+
+class UnreadableFileError(ValueError):
+    """A file is not what it should be; the message says why, without the file's name."""
+
+
+def read_text(path: Path, limit: int) -> str:
+    """The text of a regular file of at most ``limit`` bytes, in UTF-8.
+
+    Raises:
+        UnreadableFileError: it is something else (a pipe, a folder), larger, or not UTF-8.
+        OSError: it is not there, or may not be read.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would otherwise wait for its writer
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise UnreadableFileError("it is not a regular file")
+        content = file.read(limit + 1)
+    if len(content) > limit:
+        raise UnreadableFileError(f"it is larger than {limit / 2**10:g} KiB")
+    try:
+        return content.decode()
+    except UnicodeDecodeError as error:
+        raise UnreadableFileError(f"it is not UTF-8 text (byte {error.start})") from error
+
+
+def read_yaml(path: Path) -> Any:
+    """The plain data in a YAML file; None if the file is empty.
+
+    Raises:
+        UnreadableFileError: as :func:`read_text`; it is not valid YAML, asks for Python objects, or is nested or
+            multiplied by aliases beyond the limits.
+        OSError: it is not there, or may not be read.
+    """
+    import yaml
+
+    text = read_text(path, MAX_YAML_BYTES)
+    try:
+        _check_depth(event for event in yaml.parse(text, Loader=yaml.SafeLoader))
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            return None
+        _check_size(node)
+        return yaml.SafeLoader("").construct_document(node)
+    except (yaml.YAMLError, ValueError, OverflowError) as error:
+        if isinstance(error, UnreadableFileError):
+            raise
+        raise UnreadableFileError(f"not valid YAML: {error}") from error
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    """The object in a JSON file.
+
+    Raises:
+        UnreadableFileError: as :func:`read_text`; it is not valid JSON (which has no Infinity and no NaN), nested too
+            deep, or no object.
+        OSError: it is not there, or may not be read.
+    """
+
+    def refuse(constant: str) -> None:
+        raise UnreadableFileError(f"not valid JSON: it holds {constant}")
+
+    text = read_text(path, MAX_JSON_BYTES)
+    try:
+        found = json.loads(text, parse_constant=refuse)
+    except RecursionError as error:
+        raise UnreadableFileError("not valid JSON: it is nested too deep") from error
+    except UnreadableFileError:
+        raise
+    except ValueError as error:
+        raise UnreadableFileError(f"not valid JSON: {error}") from error
+    if not isinstance(found, dict):
+        raise UnreadableFileError(f"it holds {_kind(found)} where an object is expected")
+    return found
+
+
+def check_types(data: Mapping[str, Any], expected: Mapping[str, type | tuple[type, ...]]) -> None:
+    """UnreadableFileError for the first entry that is there with another type than expected; bool is no number."""
+    for name, kinds in expected.items():
+        value = data.get(name)
+        allowed = kinds if isinstance(kinds, tuple) else (kinds,)
+        if name in data and (not isinstance(value, allowed) or (isinstance(value, bool) and bool not in allowed)):
+            raise UnreadableFileError(f"{name} is {_kind(value)} where {_names(allowed)} is expected")
+
+
+def _check_depth(events: Iterable[Any]) -> None:
+    """By events, which PyYAML gives without recursion."""
+    import yaml
+
+    depth = 0
+    for event in events:
+        depth += isinstance(event, yaml.CollectionStartEvent)
+        depth -= isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise UnreadableFileError(f"it is nested deeper than {MAX_DEPTH} levels")
+
+
+def _check_size(root: Node) -> None:
+    """Before anything is constructed: merge keys (``<<``) copy what they name."""
+    import yaml
+
+    count, waiting = 0, [root]
+    while waiting:
+        node = waiting.pop()
+        count += 1
+        if count > MAX_VALUES:
+            raise UnreadableFileError(f"with its aliases written out it holds more than {MAX_VALUES} values")
+        if isinstance(node, yaml.SequenceNode):
+            waiting.extend(node.value)
+        elif isinstance(node, yaml.MappingNode):
+            waiting.extend(part for pair in node.value for part in pair)
+
+
+_KINDS: Mapping[type, str] = {
+    dict: "a section",
+    list: "a list",
+    str: "text",
+    bool: "true or false",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+def _kind(value: object) -> str:
+    return _KINDS.get(type(value), type(value).__name__)
+
+
+def _names(kinds: Iterable[type]) -> str:
+    return " or ".join(dict.fromkeys(_KINDS[kind] for kind in kinds))
