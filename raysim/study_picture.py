@@ -66,6 +66,13 @@ def read(data: object, study: Path, rows: Sequence[str], columns: Sequence[str],
 
 def draw(picture: Picture, found: Found, title: str) -> None:
     """Write the picture: means over seeds, bars of one standard deviation; a column without a value has no point."""
+    import matplotlib
+
+    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
+        write_atomically(picture.path, _png(picture, found, title))
+
+
+def _png(picture: Picture, found: Found, title: str) -> bytes:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -98,4 +105,4 @@ def draw(picture: Picture, found: Found, title: str) -> None:
     figure.suptitle(title, fontsize=12)
     buffer = io.BytesIO()
     FigureCanvasAgg(figure).print_png(buffer)  # type: ignore[no-untyped-call]
-    write_atomically(picture.path, buffer.getvalue())
+    return buffer.getvalue()

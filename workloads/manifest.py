@@ -12,6 +12,7 @@ from workloads.partition import Integers
 
 if TYPE_CHECKING:
     import pandas
+    from matplotlib.figure import Figure
 
 BARS = 120  # with more clients than this, single bars would be thinner than a pixel: areas are drawn instead
 
@@ -45,6 +46,13 @@ def client_table(
 def draw_partition(manifest: pandas.DataFrame, path: Path, title: str) -> None:
     """Writes a PNG: training samples of each client, stacked by class. `manifest` is Federation.manifest(), from whose
     `attrs` come the class names and whether the data is synthetic, which the title then says."""
+    import matplotlib
+
+    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
+        _figure(manifest, title).savefig(path)
+
+
+def _figure(manifest: pandas.DataFrame, title: str) -> Figure:
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
@@ -85,7 +93,7 @@ def draw_partition(manifest: pandas.DataFrame, path: Path, title: str) -> None:
     if len(columns) <= 30:  # reversed, so that the legend reads like the stack
         handles, labels = axes.get_legend_handles_labels()
         figure.legend(handles[::-1], labels[::-1], loc="outside right center", frameon=False, fontsize="small")
-    figure.savefig(path)
+    return figure
 
 
 def _colour(number: int, count: int) -> tuple[float, float, float, float]:

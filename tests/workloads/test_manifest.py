@@ -70,3 +70,11 @@ def test_real_names_label_the_bars(tmp_path: Path, drawn: list[Figure]) -> None:
     table["name"] = ["north", "south"]
     draw_partition(table, tmp_path / "a.png", "sites")
     assert [label.get_text() for label in drawn[0].axes[0].get_xticklabels()] == ["north", "south"]
+
+
+def test_a_dollar_in_a_site_name_is_text(tmp_path: Path) -> None:
+    """matplotlib would read $\\frac$ as a formula, and fail."""
+    table = manifest(2)
+    table["name"] = [r"$\frac$", "a $ b $"]
+    draw_partition(table, tmp_path / "a.png", r"$\undefined$")
+    assert imread(tmp_path / "a.png").size

@@ -12,10 +12,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.array_files import array_members, read_member
 from workloads.errors import WorkloadError
 from workloads.images.file_kind import foreign_kind
 
 Array = NDArray[Any]
+
+
+MAX_CLASSES = 65_536
+"""A model has an output for each; the largest image sets in use have some 22,000."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,10 +62,10 @@ def read_npz(path: Path) -> dict[str, Array]:
         raise WorkloadError(f"{path} is not a complete .npz file, it may be truncated; copy or download it again")
     key = "its list of arrays"
     try:
-        with np.load(path, allow_pickle=False) as archive:
+        with zipfile.ZipFile(path) as archive:
             arrays = {}
-            for key in archive.files:
-                arrays[key] = archive[key]
+            for key, member in array_members(archive).items():
+                arrays[key] = read_member(archive, member)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
         raise WorkloadError(
             f"{path}: {key} cannot be read ({error}); the file is damaged or holds Python objects, which are refused. "
@@ -93,6 +98,11 @@ def image_set(
                 f"but train_images are {images[0].shape[1:]}; they must agree"
             )
     classes = len(class_names) or classes or max(int(part_labels.max()) for part_labels in labels) + 1
+    if classes > MAX_CLASSES:
+        raise WorkloadError(
+            f"{origin}: the largest label would make {classes} classes, and at most {MAX_CLASSES} are allowed; number "
+            "the classes from 0"
+        )
     for part, found in [*zip(parts, labels, strict=True), ("test", test_labels)]:
         if found.min() < 0 or found.max() >= classes:
             wrong = int(found.min()) if found.min() < 0 else int(found.max())

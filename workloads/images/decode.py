@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.array_files import check_header
 from workloads.errors import WorkloadError
 
 if TYPE_CHECKING:
@@ -50,6 +51,8 @@ def decode(path: Path, size: int, *, truncated: bool) -> NDArray[np.uint8]:
     before = ImageFile.LOAD_TRUNCATED_IMAGES
     try:
         if path.suffix.lower() == ".npy":
+            with path.open("rb") as file:
+                check_header(file, path.stat().st_size)
             stored = _array_pixels(np.load(path, allow_pickle=False))
             return resize(stored[None], size).reshape(size, size, 3)
         ImageFile.LOAD_TRUNCATED_IMAGES = truncated

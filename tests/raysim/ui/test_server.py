@@ -70,6 +70,7 @@ def test_without_a_token_only_this_machines_names_are_answered(page: Page) -> No
     assert status(page.url) == 200
     assert status(page.url, host=f"localhost:{page.port}") == 200
     assert status(page.url, host="evil.example") == 403
+    assert status(page.url, host="127.0.0.1:99999") == 400
 
 
 def test_another_host_asks_for_the_token(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

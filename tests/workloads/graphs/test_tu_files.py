@@ -148,3 +148,13 @@ def test_no_server_and_no_place(
     with pytest.raises(WorkloadError, match=r"cannot be downloaded .*refused.*put S\.zip there by hand"):
         download("S", tmp_path / "data")
     assert list((tmp_path / "data").iterdir()) == []
+
+
+def test_a_small_zip_that_unpacks_to_more_than_the_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workloads.graphs.tu_files.MAX_FILE_BYTES", 2**19)
+    with zipfile.ZipFile(tmp_path / "BIG.zip", "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("BIG_A.txt", b"1, 1\n" * 2**18)
+    files = find("BIG", [tmp_path])
+    assert files is not None
+    with pytest.raises(WorkloadError, match=r"BIG_A\.txt in .* cannot be read .unpacked it takes more than"):
+        files.read("A")
