@@ -11,6 +11,7 @@ from pathlib import Path
 
 from raysim.config import RunConfig, to_yaml
 from raysim.errors import ConfigError
+from raysim.untrusted_files import MAX_YAML_BYTES, read_text
 
 _SEAL = "# SHA-256 of the lines above, which --resume checks: "
 
@@ -32,7 +33,7 @@ def check_seal(path: Path) -> None:
         ConfigError: it is not; the message says what to do.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_text(path, MAX_YAML_BYTES)
     except (OSError, ValueError) as error:
         raise ConfigError(f"damaged: {path}: {error}") from error
     content, seal, checksum = text.rpartition(_SEAL)

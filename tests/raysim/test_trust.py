@@ -9,6 +9,7 @@ from raysim.errors import ConfigError
 from raysim.options import parse
 from raysim.results import RunFolder
 from raysim.simulation import prepare
+from raysim.stored_config import sealed
 from raysim.trust import check_names, naming_words
 
 EVIL = """
@@ -23,7 +24,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A run folder whose config names a module that lies beside it, in the working directory."""
     (tmp_path / "evil_method.py").write_text(EVIL.format(marker=str(tmp_path / "ran")))
     run = tmp_path / "run"
-    RunFolder.create(run, "method: {name: 'evil_method:Method'}\nengine: {backend: inline}\n", {})
+    RunFolder.create(run, sealed("method: {name: 'evil_method:Method'}\nengine: {backend: inline}\n"), {})
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "evil_method", raising=False)
