@@ -129,11 +129,13 @@ def validate(config: RunConfig) -> None:
 def _check_optimizer(config: RunConfig) -> None:
     traits = getattr(config.method, "traits", None)  # a class without is refused where its functions are checked
     reason = traits.needs_sgd if traits is not None else ""
-    if reason and config.training.optimizer != "sgd":
-        raise ConfigError(
-            f"training.optimizer: {config.training.optimizer} is not possible with method "
-            f"{registry.method_name(config.method)}, {reason}. Allowed: sgd."
-        )
+    for name, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
+        value = getattr(config.training, name)
+        if reason and value != allowed:
+            raise ConfigError(
+                f"training.{name}: {value} is not possible with method {registry.method_name(config.method)}, "
+                f"{reason}. Allowed: {allowed}."
+            )
 
 
 def build(layers: Sequence[Mapping[str, object]]) -> RunConfig:

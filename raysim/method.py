@@ -52,7 +52,8 @@ class Traits:
     pooled: bool = False
     """The method trains on the union of all clients' data: the engine hands it one client that holds everything."""
     needs_sgd: str = ""
-    """Why ``training.optimizer`` must be sgd, as the end of a sentence about the method; empty: it need not."""
+    """Why ``training.optimizer`` must be sgd with a fresh state, as the end of a sentence about the method; empty: it
+    need not."""
     random_intervals: bool = False
     """Local epochs follow FedRAD's random communication unless the schedule says otherwise."""
     uses_rounds: bool = False

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
     from workloads.data import ClientData
 
 NEEDS_SGD = (
-    "which reads the gradient of SysLoss off the updates of sgd; with method.system_gradient exact any optimizer will "
-    "do"
+    "which reads the gradient of SysLoss off the updates of sgd without a past; with method.system_gradient exact any "
+    "optimizer will do"
 )
 
 

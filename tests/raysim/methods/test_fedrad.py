@@ -170,7 +170,13 @@ def test_what_momentum_and_weight_decay_add_to_updates_is_no_part_of_the_gradien
 
 def test_a_gradient_cannot_be_read_off_adaptive_steps() -> None:
     adamw = {"method.name": "fedrad", "training.optimizer": "adamw", "training.learning_rate": 0.001}
-    with pytest.raises(ConfigError, match=r"training\.optimizer: adamw .* method\.system_gradient exact any .*: sgd\."):
+    with pytest.raises(
+        ConfigError, match=r"training\.optimizer: adamw .* method\.system_gradient exact any optimizer .*: sgd\."
+    ):
         build([adamw])
+    kept = {"method.name": "fedrad", "training.momentum": 0.9, "training.optimizer_state": "kept"}
+    with pytest.raises(ConfigError, match=r"training\.optimizer_state: kept .* any optimizer .*: fresh\."):
+        build([kept])
+    build([kept | {"method.system_gradient": "exact"}])
     for allowed in ({"method.system_gradient": "exact"}, {"method.aggregation": "weighted"}, {"method.name": "fedavg"}):
         build([adamw | allowed])
