@@ -1,0 +1,84 @@
+"""Digests of what every method computes, so that a change of the code's layout can be shown to change no bit.
+
+``python -m tests.witness write FILE`` before the change, ``python -m tests.witness compare FILE`` after it: each method
+on its small run of the tests, in this process and (with ``--ray``) on two actors; exit code 1 if a digest differs.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import sys
+import tempfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from raysim.config import RunConfig, build
+from raysim.simulation import run
+from tests.actors.runs import METHODS, OTHERS, options
+from tests.fingerprint import fingerprint
+
+BASE: Mapping[str, Any] = {
+    "workload.clients": 6,
+    "schedule.rounds": 5,
+    "schedule.local_epochs": 2,
+    "engine.checkpoint_every": 1,
+    "evaluation.every": 2,
+    "engine.dashboard": False,
+    "pictures": False,
+}
+
+
+def digest(content: Any) -> str:
+    """SHA-256 of a part of a fingerprint."""
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()[:16]
+    return hashlib.sha256(repr(content).encode()).hexdigest()[:16]
+
+
+def config_of(method: str, output: Path, **engine: Any) -> RunConfig:
+    """The method's small run of the tests."""
+    own = {key.replace("__", "."): value for key, value in options(method).items()}
+    model = {} if "workload.name" in own else {"model.name": "cnn"}
+    placed = {f"engine.{name}": value for name, value in engine.items()}
+    return build([{**BASE, **model, **own, **placed, "output": str(output)}])
+
+
+def digests(ray: bool, told: Callable[[str], None]) -> dict[str, dict[str, str]]:
+    """Run → part of its result → digest."""
+    found = {}
+    backends: dict[str, dict[str, Any]] = {"inline": {"backend": "inline"}}
+    if ray:
+        backends["two actors"] = {"backend": "ray", "actors": 2}
+    with tempfile.TemporaryDirectory() as folder:
+        for method in (*METHODS, *OTHERS):
+            for name, engine in backends.items():
+                parts = fingerprint(run(config_of(method, Path(folder) / f"{method}-{name}", **engine)).folder)
+                found[f"{method}, {name}"] = {part: digest(content) for part, content in parts.items()}
+                told(f"{method}, {name}: {found[f'{method}, {name}']}")
+    return found
+
+
+def main() -> int:
+    """The command line; 1 if a digest differs."""
+    parser = argparse.ArgumentParser(prog="python -m tests.witness", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("action", choices=("write", "compare"))
+    parser.add_argument("file", type=Path)
+    parser.add_argument("--ray", action="store_true", help="also on two client actors")
+    asked = parser.parse_args()
+    found = digests(asked.ray, lambda text: print(text, flush=True))
+    if asked.action == "write":
+        asked.file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        return 0
+    before = json.loads(asked.file.read_text(encoding="utf-8"))
+    differing = [name for name, parts in found.items() if before.get(name) != parts]
+    print(
+        f"{len(found) - len(differing)} of {len(found)} runs are equal" + "".join(f"\ndiffers: {x}" for x in differing)
+    )
+    return 1 if differing else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
