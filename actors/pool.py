@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from raysim.config import RunConfig
     from workloads.data import Federation
 
-ATTEMPTS = 4
-"""A job whose actor died this often is given up: it is then the job that kills them (memory, most likely)."""
 SMALL = 16 * 1024
 """Arrays under so many bytes travel inside the call; Ray does not store such objects either."""
 LOOK = 1.0
@@ -204,10 +202,12 @@ class RayPool:
         # No job takes a node with it, or the connection.
         if not with_node and not isinstance(error, ActorUnavailableError):
             work.deaths[held[0]] += 1
-            if work.deaths[held[0]] >= ATTEMPTS:
+            attempts = self._config.engine.task_attempts
+            if work.deaths[held[0]] >= attempts:  # then it is the job that kills them
                 raise RaysimError(
-                    f"{job.label}: its actor died {ATTEMPTS} times, most likely for want of memory ({error}). "
-                    "Lower --training.batch_size or --engine.actors, or raise --engine.cpus_per_client"
+                    f"{job.label}: its actor died {attempts} times, most likely for want of memory ({error}). "
+                    "Lower --training.batch_size or --engine.actors, or raise --engine.cpus_per_client; if something "
+                    "else ends the actors, raise --engine.task_attempts"
                 ) from error
         how = "died with its node" if with_node else "died"
         note(f"{slot.name} {how} during {job.label}; a new one does its work again")
@@ -242,9 +242,10 @@ class RayPool:
         self._slots.replace(slot)
         job = work.jobs[held[0]]
         work.deaths[held[0]] += 1
-        if work.deaths[held[0]] >= ATTEMPTS:
+        attempts = self._config.engine.task_attempts
+        if work.deaths[held[0]] >= attempts:
             raise RaysimError(
-                f"{job.label}: {ATTEMPTS} times its actor did not answer within {limit:g} s. If it takes so long, "
+                f"{job.label}: {attempts} times its actor did not answer within {limit:g} s. If it takes so long, "
                 "raise --engine.visit_deadline"
             )
         note(f"{slot.name} did not answer within {limit:g} s during {job.label}; it is ended, a new one does its work")

@@ -19,9 +19,6 @@ if TYPE_CHECKING:
     from raysim.config import RunConfig
     from workloads.data import Federation
 
-STARTS = 8
-"""A place is given up when so many actors in a row died before they were up."""
-
 
 @dataclass(eq=False)
 class Slot:
@@ -108,10 +105,12 @@ class Slots:
                 raise PlacementError(
                     f"a client actor cannot start: {cause if isinstance(cause, RaysimError) else error}"
                 ) from error
-            if slot.deaths >= STARTS:
+            attempts = self._config.engine.actor_attempts
+            if slot.deaths >= attempts:
                 raise PlacementError(
-                    f"a client actor cannot start: {STARTS} in a row died before they were up, most likely for want of "
-                    f"memory ({error}). Lower --engine.actors, or raise --engine.cpus_per_client"
+                    f"a client actor cannot start: {attempts} in a row died before they were up, most likely for want "
+                    f"of memory ({error}). Lower --engine.actors, or raise --engine.cpus_per_client; if something else "
+                    "ends them, raise --engine.actor_attempts"
                 ) from error
             note(f"{slot.name} died before it was up; another one is started")
             self._fill(slot)

@@ -199,6 +199,22 @@ class Engine:
             "placement": True,
         },
     )
+    task_attempts: int = field(
+        default=4,
+        metadata={
+            "help": "end the run once a remote call has lost this many actors, which died or were late",
+            "low": 1,
+            "placement": True,
+        },
+    )
+    actor_attempts: int = field(
+        default=8,
+        metadata={
+            "help": "end the run once this many actors in a row of one place died before they were up",
+            "low": 1,
+            "placement": True,
+        },
+    )
     profile: bool = field(
         default=False,
         metadata={

@@ -18,17 +18,20 @@ import ray
 from ray import cloudpickle
 
 from actors.placement import Placement
-from actors.pool import ATTEMPTS, RayPool
+from actors.pool import RayPool
 from actors.slots import Slot
 from actors.work import Work
 from raysim.clock import now
-from raysim.config import RunConfig, build
+from raysim.config import Engine, RunConfig, build
 from raysim.errors import PlacementError, RaysimError
 from raysim.pool import Job
 from raysim.profile import OFF
 
 # Actors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+
+
+ATTEMPTS = Engine().task_attempts
 
 
 def config(**engine: Any) -> RunConfig:
@@ -164,6 +167,20 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
     assert sum(" died during job 0" in note for note in notes) == ATTEMPTS - 1
     # Nothing of it is left in the pool to be counted among the next jobs.
     assert sorted(d.index for d in pool.run(jobs(tmp_path / "log2", 4), print)) == [0, 1, 2, 3]
+
+
+def test_how_many_deaths_a_job_survives_is_an_option(ray_session: None, tmp_path: Path) -> None:
+    federation = SimpleNamespace(clients=5)
+    placement = Placement(2, 0.0, 0.0)
+    for attempts, deaths in ((7, 6), (1, 1)):
+        found = RayPool(config(task_attempts=attempts), federation, placement)  # type: ignore[arg-type]
+        calls = jobs(tmp_path / f"log {attempts}", 2, deaths=deaths)
+        if attempts == 1:
+            with pytest.raises(RaysimError, match=r"died 1 times.*raise --engine\.task_attempts"):
+                list(found.run(calls, print))
+        else:
+            assert {d.index: d.sends for d in found.run(calls, print)}[0] == 7
+        found.close()
 
 
 def test_an_exception_names_the_job_and_carries_its_traceback(pool: RayPool, tmp_path: Path) -> None:
