@@ -170,17 +170,11 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
 
 
 def test_how_many_deaths_a_job_survives_is_an_option(ray_session: None, tmp_path: Path) -> None:
-    federation = SimpleNamespace(clients=5)
-    placement = Placement(2, 0.0, 0.0)
-    for attempts, deaths in ((7, 6), (1, 1)):
-        found = RayPool(config(task_attempts=attempts), federation, placement)  # type: ignore[arg-type]
-        calls = jobs(tmp_path / f"log {attempts}", 2, deaths=deaths)
-        if attempts == 1:
-            with pytest.raises(RaysimError, match=r"died 1 times.*raise --engine\.task_attempts"):
-                list(found.run(calls, print))
-        else:
-            assert {d.index: d.sends for d in found.run(calls, print)}[0] == 7
-        found.close()
+    federation = SimpleNamespace(clients=2)
+    found = RayPool(config(task_attempts=1), federation, Placement(1, 0.0, 0.0))  # type: ignore[arg-type]
+    with pytest.raises(RaysimError, match=r"its actor died 1 times.*raise --engine\.task_attempts"):
+        list(found.run(jobs(tmp_path / "log", 2, deaths=1), print))
+    found.close()
 
 
 def test_an_exception_names_the_job_and_carries_its_traceback(pool: RayPool, tmp_path: Path) -> None:
