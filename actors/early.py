@@ -6,25 +6,13 @@ from typing import TYPE_CHECKING
 
 import ray
 
-from actors.placement import Placement, Starter, alive_nodes, place
+from actors.capacity import Placement, place, useful_actors
+from actors.placement import Starter, alive_nodes
 from actors.pool import RayPool
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig
     from workloads.data import Federation
-
-UNKNOWN = 8
-"""So many are started early at most where only the data will tell the number of clients; the rest once it is known."""
-
-
-def useful_actors(config: RunConfig) -> int:
-    """How many client actors could be busy at once, as far as the config tells before the data is loaded."""
-    if config.method.traits.pooled:
-        return 1
-    clients = getattr(config.workload, "clients", None)
-    if not isinstance(clients, int) or getattr(config.workload, "partition", "") == "sites":
-        return UNKNOWN
-    return max(1, round(config.schedule.sampling_rate * clients))
 
 
 class EarlyActors:

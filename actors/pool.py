@@ -10,10 +10,11 @@ import ray
 from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryError, RayActorError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from actors.capacity import Placement, place
 from actors.crowding import less_crowded, memory_error
 from actors.deadline import Deadline
 from actors.patience import Patience
-from actors.placement import Placement, Starter, alive_nodes, place
+from actors.placement import Starter, alive_nodes
 from actors.slots import Slot, Slots
 from actors.work import Work
 from raysim.clock import now

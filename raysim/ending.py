@@ -29,7 +29,9 @@ def tell(outcome: Outcome, folder: Path, stopped: int) -> int:
     if folder.exists() and outcome.resumable:  # a failure before the first round has taken a new folder back
         own = naming_words(read_config_file(folder / CONFIG_NAME))
         print(f"Go on with: python -m raysim.launch --resume {short(folder)}{own}", file=sys.stderr)
-    return stopped if outcome.status == "stopped" else FAILED
+    if outcome.status == "stopped":
+        return stopped
+    return REFUSED if outcome.refused else FAILED
 
 
 def short(path: Path) -> str:

@@ -58,6 +58,12 @@ class Traits:
     """Local epochs follow FedRAD's random communication unless the schedule says otherwise."""
     uses_rounds: bool = False
     """``aggregate`` reads ``context.rounds``: a run of it cannot be trained longer than it was planned for."""
+    same_task: bool = False
+    """All clients must have the same inputs and classes."""
+    local_tests: bool = False
+    """Every client must have a local test set, as ``train`` looks at it."""
+    model_parts: tuple[str, ...] = ()
+    """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
 
 
 @dataclass(frozen=True)

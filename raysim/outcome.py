@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raysim.errors import RaysimError
+from raysim.errors import ConfigError, PlacementError, RaysimError
 from workloads.errors import WorkloadError
 
 
@@ -19,6 +19,8 @@ class Outcome:
     traceback: str = ""
     resumable: bool = True
     """Whether ``--resume`` is the next step."""
+    refused: bool = False
+    """Whether it failed because it cannot be done as asked: data, classes or resources, found before any round."""
 
 
 def guarded(drive: Callable[[], str]) -> Outcome:
@@ -26,8 +28,9 @@ def guarded(drive: Callable[[], str]) -> Outcome:
     try:
         return Outcome(drive())
     except RaysimError as error:
-        return Outcome("failed", str(error), error.traceback, error.resumable)
+        refused = isinstance(error, (ConfigError, PlacementError))
+        return Outcome("failed", str(error), error.traceback, error.resumable, refused)
     except WorkloadError as error:
-        return Outcome("failed", str(error))
+        return Outcome("failed", str(error), refused=True)
     except Exception as error:
         return Outcome("failed", f"{type(error).__name__}: {error}", traceback.format_exc())

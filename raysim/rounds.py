@@ -23,7 +23,6 @@ from raysim.evaluation import evaluate_round
 from raysim.method import Context, Message
 from raysim.profile import OFF
 from raysim.saving import Saves, State
-from raysim.worker import distinct_tasks
 from workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
@@ -67,13 +66,7 @@ class Rounds:
         options = config.schedule
         # Pooled data has one client, which is there from the start.
         self.joins = () if self.method.traits.pooled else options.joins
-        schedule.check_joins(self.joins, options.join_every, federation.clients)
         self.intervals = schedule.planned_intervals(config)
-        if config.evaluation.decompose_every and len(distinct_tasks(federation)) > 1:
-            raise ConfigError(
-                "evaluation.decompose_every: the decomposition judges every client's model on every client's data, and "
-                f"the clients of {federation.name} have different inputs or classes. Set it to 0."
-            )
         model = worker.model(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise ConfigError(

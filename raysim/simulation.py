@@ -6,6 +6,7 @@ import math
 import shutil
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -16,6 +17,7 @@ from raysim.observer import Several, Silent
 from raysim.options import CONFIG_NAME, read_config_file
 from raysim.outcome import Outcome, guarded
 from raysim.registry import KINDS, public_name
+from raysim.requirements import check_federation, check_request
 from raysim.saving import check_rounds
 from raysim.schedule import planned_intervals
 from raysim.status import Recorder
@@ -62,6 +64,8 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
         ConfigError: its config.yaml is damaged.
         ResultsError: the folder to continue is no run, was made with other settings, or cannot have another number of
             rounds.
+        ResultsError: the folder to continue is no run, or was made with other settings.
+        RaysimError, WorkloadError: the run cannot be done as asked (raysim/requirements.py).
     """
     if resume is not None:
         path = Path(resume)
@@ -88,12 +92,14 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
                 + "\nLeave them out to resume, or start a new run with --config "
                 f"{path / 'config.yaml'} and your changes"
             )
+        check_request(config)
         if longer:
             check_rounds(folder, config)
         if longer or stored.engine.on_client_error != config.engine.on_client_error:
             with folder.exclusive():
                 write_atomically(path / "config.yaml", stored_text(config).encode())
         return path.resolve()
+    check_request(config)
     method, _ = _names(config)
     data = data_name(to_dict(config)["workload"])
     path = Path(config.output) if config.output else results.new_run_path(Path("runs"), method, data, config.seed)
@@ -135,12 +141,13 @@ def execute(
         else:
             outcome = guarded(lambda: drive(config, folder, inline_pool(config), observer, stopping))
     finally:
-        if outcome.status != "finished" and not (resumed or (folder / "rounds.csv").exists()):
+        computed = (folder / "rounds.csv").exists()
+        if outcome.status != "finished" and not (resumed or computed):
             # Nothing was computed: a repeat, with a mistake mended perhaps, must find the name free.
             shutil.rmtree(folder, ignore_errors=True)
         else:
             status.settle(folder, outcome.status, outcome.message)
-    return outcome
+    return replace(outcome, refused=False) if computed else outcome
 
 
 def inline_pool(config: RunConfig) -> Callable[[Federation, int], Pool]:
@@ -184,15 +191,17 @@ def drive(
         recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
         observer = Several(observer, recorder)
         federation = load_federation(config, parallel or Sequential(observer.preparing))
+        check_federation(config, federation)
         useful = max(1, round(config.schedule.sampling_rate * federation.clients))
         stack.enter_context(fixed_threads(config.engine.threads))
         pool = make_pool(federation, useful)
         try:
             federation = pool.federation
+            worker = Worker(config, federation)
+            worker.built(0)  # what is wrong with a model is said before anything is timed on it
             resolved = precision.resolve(config, pool, path, observer.note)
             watched = PartitionDrawing(observer, pool, path, config.pictures)
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
-            worker = Worker(config, federation)
             rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
             recorder.begins()
             observer.placed(pool.plan)

@@ -33,8 +33,7 @@ from raysim.per_sample import operations, takes_samples_alone
 from raysim.pool import power_of_two
 from raysim.precision import autocast
 from raysim.training import Trained, epoch_batches
-from raysim.worker import distinct_tasks
-from workloads.data import batch_bounds
+from workloads.data import batch_bounds, distinct_tasks
 
 if TYPE_CHECKING:
     from raysim.clock import Marks

@@ -23,7 +23,9 @@ from raysim.extension import extended
 from raysim.method import NOTHING
 from raysim.optimizers import kept_bytes
 from raysim.parameters import FlatModel
+from raysim.requirements import check_parts
 from raysim.sharing import common_names, nothing_to_share
+from workloads.data import distinct_tasks
 
 if TYPE_CHECKING:
     from raysim.config import RunConfig
@@ -76,6 +78,7 @@ class Worker:
         task = self.federation.task(client)
         if task not in self._models:
             module = self._build(task)
+            check_parts(self.config, [name for name, _ in module.named_parameters()])
             wanted = set(self.method.shared_names(module))
             common = self._common_names()
             shared = wanted if common is None else wanted & common
@@ -170,11 +173,6 @@ class _Cached:
     """About what its training samples take as float32, a graph counted as one node."""
     round: int = 0
     """In which it was last asked for."""
-
-
-def distinct_tasks(federation: Federation) -> tuple[Task, ...]:
-    """Every task that a client has, once; federations whose clients are all alike need not list them."""
-    return tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
 
 
 @contextmanager

@@ -45,8 +45,15 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
     return array
 
 
-def check_header(file: IO[bytes], length: int) -> None:
-    """Compare what the header of an .npy file claims with the file's length in bytes.
+def blank_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
+    """Zeros of the type and shape of one array of an .npz file, which take no memory; errors as in `read_member`."""
+    with archive.open(member) as file:
+        shape, kind = check_header(file, member.file_size)
+    return np.broadcast_to(np.zeros((), kind), shape)
+
+
+def check_header(file: IO[bytes], length: int) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    """Shape and type that the header of an .npy file claims, compared with the file's length in bytes.
 
     Raises:
         ValueError: it is no such header, has Python objects, or its array does not have that length.
@@ -69,3 +76,4 @@ def check_header(file: IO[bytes], length: int) -> None:
     held = length - len(np.lib.format.magic(*version)) - width - size
     if expected != held:
         raise ValueError(f"its header claims {kind} {shape}, {expected} bytes, and {held} are there")
+    return shape, kind

@@ -83,7 +83,13 @@ class ClientData:
 
 
 class Federation(Protocol):
-    """All clients' data, small enough to be shared by every process of a node; a client is an index into it."""
+    """All clients' data, small enough to be shared by every process of a node; a client is an index into it.
+
+    A workload is a dataclass of options with ``load(stream) -> Federation``. So that a run can be checked before it
+    starts, it may also have ``inputs`` ("array" or "graph", as in a task) and ``sketch(stream) -> Federation | None``:
+    the same clients with the same sizes and tasks but without their samples, at a small part of the time of ``load``.
+    None is for where only loading tells; missing data and a split that cannot be are a WorkloadError, as in ``load``.
+    """
 
     @property
     def name(self) -> str: ...
@@ -139,6 +145,11 @@ class Federation(Protocol):
         ...
 
 
+def distinct_tasks(federation: Federation) -> tuple[Task, ...]:
+    """Every task that a client has, once; federations whose clients are all alike need not list them."""
+    return tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
+
+
 ONE_CLASS = "the training data has one class alone: any model soon gives the right answer, and accuracies say nothing"
 
 
@@ -147,8 +158,7 @@ def has_one_class(federation: Federation) -> bool:
     labels = getattr(federation, "labels", None)
     if labels is not None and len(labels) and (labels == labels[0]).all():
         return True
-    tasks = tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
-    return any(task.classes == 1 for task in tasks)
+    return any(task.classes == 1 for task in distinct_tasks(federation))
 
 
 def batch_bounds(samples: int, batch_size: int, training: bool) -> list[tuple[int, int]]:

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from aggregators.classifier_combination import combination_weights
 from aggregators.means import sample_weights, weighted_sum
-from raysim.errors import ConfigError
 from raysim.method import Context, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
@@ -75,28 +74,14 @@ class FedPAC:
         metadata={"help": "|h - c_y|² is the mean over features (the authors' code), or their sum (the print)"},
     )
 
-    traits: ClassVar[Traits] = Traits(personal=True)
+    traits: ClassVar[Traits] = Traits(personal=True, same_task=True, model_parts=("body.", HEAD))
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         from raysim.parameters import all_names
 
-        names = all_names(module)
-        body = {name for name in names if not name.startswith(HEAD)}
-        if not body or body == names:
-            raise ConfigError(
-                "fedpac trains a body and a head apart, and this model has no parameters named "
-                f"{'body.*' if not body else HEAD + '*'}; every image model but logistic has both"
-            )
-        return body
+        return {name for name in all_names(module) if not name.startswith(HEAD)}
 
     def init_server(self, model: FlatModel) -> Server:
-        own = [entry.name for entry in model.entries if not entry.shared and not entry.name.startswith(HEAD)]
-        if own:
-            raise ConfigError(
-                f"fedpac mixes the heads of all clients, and these have different tasks ({own[0]} is not shared): all "
-                "clients must have the same inputs and classes. Take another method, or one set that is cut over the "
-                "clients"
-            )
         nothing = np.zeros((0, 0), np.float32)
         return Server(model.take_shared(), model.take_kept(), {}, nothing, np.zeros(0, np.int64))
 

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import weighted_sum
-from raysim.errors import ConfigError
 from raysim.method import NOTHING, Context, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
@@ -102,8 +101,11 @@ class FedSSP:
         },
     )
 
-    traits: ClassVar[Traits] = Traits(personal=True)
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "spectral"}
+
+    @property
+    def traits(self) -> Traits:
+        return Traits(personal=True, model_parts=() if self.share == "nothing" else SPECTRAL_ENCODERS)
 
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
         if not self.preference:
@@ -117,11 +119,6 @@ class FedSSP:
             return ()
         parameters = {name for name, _ in module.named_parameters() if name != PREFERENCE}
         spectral = {name for name in parameters if name.startswith(SPECTRAL_ENCODERS)}
-        if not spectral:
-            wanted = " and ".join(f"{name}*" for name in SPECTRAL_ENCODERS)
-            raise ConfigError(
-                f"fedssp shares the parameters {wanted}, and this model has none. Choose --model spectral"
-            )
         shared = {"spectral": spectral, "everything": parameters, "rest": parameters - spectral}[self.share]
         if self.share_statistics:
             layers = {name.rpartition(".")[0] for name in shared}

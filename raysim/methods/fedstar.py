@@ -6,7 +6,6 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from raysim.errors import ConfigError
 from raysim.method import Context, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
@@ -28,19 +27,13 @@ class FedStar:
     authors' code. What a client keeps is its whole remaining model, from one visit to the next.
     """
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, model_parts=(STRUCTURE,))
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin-star"}
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         from raysim.parameters import all_names
 
-        names = {name for name in all_names(module) if name.startswith(STRUCTURE)}
-        if not names:
-            raise ConfigError(
-                f"fedstar shares a model's structural channel, and this model has no parameters named {STRUCTURE}*; "
-                "take --model gin-star, on a workload of graphs"
-            )
-        return names
+        return {name for name in all_names(module) if name.startswith(STRUCTURE)}
 
     def init_server(self, model: FlatModel) -> Vector:
         return model.take_shared()

@@ -53,7 +53,7 @@ class FGSSL(GlobalModel):
         },
     )
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, model_parts=("head.",))
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def train(

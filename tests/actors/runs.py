@@ -8,8 +8,9 @@ from typing import Any
 
 import ray
 
+from actors.capacity import place
 from actors.parallel import RayParallel
-from actors.placement import Starter, place
+from actors.placement import Starter
 from actors.pool import RayPool
 from raysim.config import RunConfig
 from raysim.observer import Observer

@@ -14,8 +14,8 @@ import pytest
 import torch
 from ray import cloudpickle
 
+from actors.capacity import Placement
 from actors.crowding import less_crowded
-from actors.placement import Placement
 from actors.pool import RayPool
 from raysim.config import RunConfig, build
 from raysim.device import run_task

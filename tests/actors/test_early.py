@@ -8,7 +8,8 @@ import pytest
 import ray
 from ray.exceptions import RayActorError
 
-from actors.early import UNKNOWN, EarlyActors, useful_actors
+from actors.capacity import UNKNOWN, useful_actors
+from actors.early import EarlyActors
 from actors.parallel import RayParallel
 from raysim.config import RunConfig, build
 from raysim.simulation import load_federation

@@ -17,7 +17,7 @@ import pytest
 import ray
 from ray import cloudpickle
 
-from actors.placement import Placement
+from actors.capacity import Placement
 from actors.pool import RayPool
 from actors.slots import Slot
 from actors.work import Work

@@ -71,7 +71,7 @@ def bad_file(path: Path, kind: str) -> None:
     [
         ("missing", "no .npz file data.npz"),
         ("empty", "is empty (0 bytes)"),
-        ("folder", "no .npz file data.npz"),
+        ("folder", "data.npz is a folder, and workload npz reads one file"),
         ("truncated", "may be truncated"),
         ("shape", "train_images is uint8 (60, 64); expected"),
         ("labels", "expected one whole number for each of the 60 images"),
@@ -80,7 +80,7 @@ def bad_file(path: Path, kind: str) -> None:
 def test_data_that_cannot_be_read(start: Start, tmp_path: Path, kind: str, message: str) -> None:
     bad_file(tmp_path / "data.npz", kind)
     code, error = start("--workload=npz", "--workload.path=data.npz", "--output=run")
-    assert code == 1 and message in error and "Traceback" not in error
+    assert code == 2 and message in error and "Traceback" not in error
     assert not (tmp_path / "run").exists()  # nothing was computed: the name is free for the next try
 
 
@@ -88,17 +88,17 @@ def test_a_missing_data_folder(start: Start, monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setenv("RAYSIM_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr("socket.socket.connect", lambda *_: (_ for _ in ()).throw(OSError("no network in tests")))
     code, error = start("--workload=cifar10", "--output=run")
-    assert code == 1 and "nowhere" in error and "Traceback" not in error
+    assert code == 2 and "nowhere" in error and "Traceback" not in error
 
 
 def test_more_clients_than_samples(start: Start) -> None:
     code, error = start("--workload.clients=300")
-    assert code == 1 and "300 clients are more than the 200 training samples" in error
+    assert code == 2 and "300 clients are more than the 200 training samples" in error
 
 
 def test_a_model_that_the_images_are_too_small_for(start: Start) -> None:
     code, error = start("--model=alexnet")
-    assert code == 1 and "needs images of at least 15x15" in error and "Traceback" not in error
+    assert code == 2 and "needs images of at least 15x15" in error and "Traceback" not in error
 
 
 def single_sample_site(path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_gpu_that_this_machine_does_not_have(start: Start) -> None:
     if torch.cuda.is_available():
         pytest.skip("this machine has a GPU")
     code, error = start("--engine.gpus_per_client=0.5")
-    assert code == 1 and "--engine.gpus_per_client" in error and "Traceback" not in error
+    assert code == 2 and "--engine.gpus_per_client" in error and "Traceback" not in error
 
 
 def test_a_python_without_a_package_that_raysim_needs(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,8 @@ from raysim.errors import ConfigError
 from raysim.registry import known
 from raysim.sharing import common_names
 from raysim.simulation import load_federation
-from raysim.worker import Worker, distinct_tasks
+from raysim.worker import Worker
+from workloads.data import distinct_tasks
 from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.models.classifier import Classifier, task_specific
 from workloads.parallel import sequential

@@ -22,8 +22,9 @@ from raysim.parameters import FlatModel
 from raysim.results import comparable
 from raysim.simulation import execute, load_federation, prepare, run
 from raysim.training import Visit
-from raysim.worker import Worker, distinct_tasks
+from raysim.worker import Worker
 from tests.fingerprint import fingerprint
+from workloads.data import distinct_tasks
 from workloads.parallel import sequential
 
 MakeConfig = Callable[..., RunConfig]

@@ -105,3 +105,52 @@ class OtherState(FedAvg):
         if self.kind == "float64":
             return found.astype("float64")
         return found[1:] if self.kind == "shape" else {"parameters": found}
+
+
+@dataclass(frozen=True)
+class Empty:
+    """Nothing of a method, a workload or a model."""
+
+
+@dataclass(frozen=True)
+class NoTraits:
+    """FedAvg's functions, and nothing declared."""
+
+    shared_names = FedAvg.shared_names
+    init_server = FedAvg.init_server
+    init_client = FedAvg.init_client
+    message = FedAvg.message
+    train = FedAvg.train
+    aggregate = FedAvg.aggregate
+    deploy = FedAvg.deploy
+
+
+@dataclass(frozen=True)
+class Misnamed(NoTraits):
+    """A slip of the pen in a name."""
+
+    traits = FedAvg.traits
+    aggregate = None
+
+    def agregate(self, server, updates, context):
+        return server
+
+
+@dataclass(frozen=True)
+class Unsketched:
+    """A workload that says nothing before it is loaded; one of its clients has no test sample."""
+
+    def load(self, stream):
+        import numpy as np
+
+        from workloads.images.archive import ImageSet
+        from workloads.images.digits import Digits
+
+        labels = np.arange(40) % 2
+        sites = np.array(["crowd"] * 20 + ["lonely"] * 20)
+        images = ImageSet(
+            "mine", np.zeros((40, 8, 8, 1), np.uint8), labels, np.zeros((4, 8, 8, 1), np.uint8), labels[:4],
+            ("0", "1"), sites, np.array(["crowd"] * 4),
+        )  # fmt: skip
+        unknown = np.zeros(1, np.float32)
+        return Digits(partition="sites")._federation(images, stream, unknown, unknown + 1)

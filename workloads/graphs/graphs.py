@@ -83,6 +83,12 @@ class Graphs:
         return degrees + np.bincount(ends[1][apart], minlength=len(self.features))
 
 
+def without_nodes(labels: Integers, width: int = 0) -> Graphs:
+    """Graphs with these labels [G] and nothing else: for a look at how they would be split."""
+    none = np.zeros(len(labels) + 1, np.int64)
+    return Graphs(np.zeros((0, width), np.float32), none, np.zeros((2, 0), np.int64), none, labels)
+
+
 def offsets(counts: Integers) -> Integers:
     """[0, c_0, c_0 + c_1, …]."""
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(counts, dtype=np.int64)])

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
 from workloads.data import Stream
 from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graphs import Graphs, Integers, offsets
+from workloads.graphs.graphs import Graphs, Integers, offsets, without_nodes
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.split import stratified
 from workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
@@ -44,6 +44,7 @@ class ToyGraphs:
     """
 
     name: ClassVar[str] = "toy-graphs"
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
     defaults: ClassVar[Mapping[str, object]] = {**DEFAULTS, "training.batch_size": 16, "schedule.rounds": 30}
 
     clients: int = field(default=4, metadata={"help": "number of clients", "low": 1})
@@ -59,17 +60,24 @@ class ToyGraphs:
         clients = tuple(self._client(client, stream) for client in range(self.clients))
         return GraphFederation(self.name, True, clients, self.laplacian)
 
-    def _client(self, client: int, stream: Stream) -> GraphClient:
+    def sketch(self, stream: Stream) -> GraphFederation:
+        """What `load` gives, with graphs that have no nodes."""
+        clients = tuple(self._client(client, stream, empty=True) for client in range(self.clients))
+        return GraphFederation(self.name, True, clients, self.laplacian)
+
+    def _client(self, client: int, stream: Stream, empty: bool = False) -> GraphClient:
         cycle, number = divmod(client, len(FAMILIES))
         family = FAMILIES[number]
         name = family.name if not cycle else f"{family.name} {cycle + 1}"
         generator = stream(f"{self.name} {client}")
         labels = generator.permutation(np.arange(self.graphs_per_client) % len(family.class_names))
+        parts = stratified(labels, self.validation_share, self.test_share, stream(f"split {name}"))
+        if empty:
+            return GraphClient(name, without_nodes(labels, family.width), *parts, family.class_names, family.name)
         nodes = generator.integers(family.smallest, family.largest + 1, size=len(labels))
         seeds = generator.integers(2**31, size=len(labels))
         made = [family.make(*values) for values in zip(labels.tolist(), nodes.tolist(), seeds.tolist(), strict=True)]
         graphs = from_networkx(made, labels, family.width)
-        parts = stratified(labels, self.validation_share, self.test_share, stream(f"split {name}"))
         return GraphClient(name, graphs, *parts, family.class_names, family.name)
 
 

@@ -51,6 +51,18 @@ def read_graphs(files: TuFiles) -> tuple[Graphs, tuple[str, ...]]:
     return replace(graphs, features=_features(files, graphs, order)), tuple(str(value) for value in values)
 
 
+def read_classes(files: TuFiles) -> tuple[Integers, tuple[str, ...]]:
+    """(class of every graph [G], names of the classes), as :func:`read_graphs` has them, and without pandas."""
+    content = files.read("graph_labels")
+    if content is None:
+        raise _no_file(files, "graph_labels")
+    try:
+        values, labels = np.unique(np.array(content.split(), np.int64), return_inverse=True)
+    except (ValueError, OverflowError) as error:
+        raise _damaged(files, f"graph_labels does not hold a number a line ({error})") from error
+    return labels.reshape(-1), tuple(str(value) for value in values)
+
+
 def one_hot(values: Integers, width: int, name: str) -> Floats:
     """[len(values), width]: row i has its 1 in column values[i]."""
     if 4 * len(values) * width > LARGEST_FEATURES:
@@ -112,11 +124,7 @@ def _table(files: TuFiles, part: str, kind: type[np.generic], columns: int = 0) 
 
     content = files.read(part)
     if content is None:
-        hint = "; sets for regression have no classes" if part == "graph_labels" else ""
-        raise WorkloadError(
-            f"{files.name}: there is no {files.name}_{part}.txt in {files.place}{hint}. Copy the set again, or choose "
-            "another one"
-        )
+        raise _no_file(files, part)
     if not content.strip():
         return np.zeros((0, columns or 1), kind)
     try:
@@ -126,6 +134,14 @@ def _table(files: TuFiles, part: str, kind: type[np.generic], columns: int = 0) 
     if columns and table.shape[1] != columns:
         raise _damaged(files, f"{part} has {table.shape[1]} columns where {columns} are expected")
     return table
+
+
+def _no_file(files: TuFiles, part: str) -> WorkloadError:
+    hint = "; sets for regression have no classes" if part == "graph_labels" else ""
+    return WorkloadError(
+        f"{files.name}: there is no {files.name}_{part}.txt in {files.place}{hint}. Copy the set again, or choose "
+        "another one"
+    )
 
 
 def _same_length(files: TuFiles, part: str, lines: int, nodes: int) -> None:

@@ -16,7 +16,7 @@ from workloads.data import Stream
 from workloads.errors import WorkloadError
 from workloads.graphs import tu_files
 from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graphs import Graphs, Integers
+from workloads.graphs.graphs import Graphs, Integers, without_nodes
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.split import published, stratified
 
@@ -69,6 +69,7 @@ class TuDataset:
     """
 
     name: ClassVar[str] = "tudataset"
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
     defaults: ClassVar[Mapping[str, object]] = DEFAULTS
 
     setting: Literal["SM", "SM-BIO", "SM-CV", "SM-BIO-SN", "BIO-SN-CV", "SM-SN-CV"] = field(
@@ -143,25 +144,43 @@ class TuDataset:
         # Reading takes pandas, which the list of options does without.
         from workloads.graphs.tu_reader import read_graphs
 
+        return self._federation([(files.name, *read_graphs(files)) for files in self._files()], stream)
+
+    def sketch(self, stream: Stream) -> GraphFederation | None:
+        """What `load` gives, with graphs that have no nodes and no features; from the labels alone, so None where the
+        split depends on more than these, or a set is yet to be downloaded. WorkloadError as in `load`."""
+        from workloads.graphs.tu_reader import read_classes
+
+        if not self._all_there() or self.split == "published" or not self.keep_edgeless:
+            return None
+        sets = [(files.name, *read_classes(files)) for files in self._files()]
+        return self._federation([(name, without_nodes(labels), classes) for name, labels, classes in sets], stream)
+
+    def _federation(self, sets: list[tuple[str, Graphs, tuple[str, ...]]], stream: Stream) -> GraphFederation:
+        """From the name, graphs and class names of every set."""
         clients: list[GraphClient] = []
-        for files in self._files():
-            graphs, class_names = read_graphs(files)
-            for name, own in self._cut(files.name, graphs, stream):
-                clients.append(GraphClient(name, own, *self._split(name, own, stream), class_names, files.name))
+        for set_name, graphs, class_names in sets:
+            for name, own in self._cut(set_name, graphs, stream):
+                clients.append(GraphClient(name, own, *self._split(name, own, stream), class_names, set_name))
         return GraphFederation(self.name, False, tuple(clients), self.laplacian)
 
-    def _files(self) -> list[TuFiles]:
-        """Where the sets are; the error names all that are missing."""
+    def _all_there(self) -> bool:
+        """Whether nothing has to be downloaded; the error names all that are missing and may not be."""
         folders = self._folders()
-        found = {name: tu_files.find(name, folders) for name in self.names}
-        missing = [name for name, files in found.items() if files is None]
+        missing = [name for name in self.names if tu_files.find(name, folders) is None]
         if missing and not self.download:
             raise WorkloadError(
                 f"{self.name}: no files of {', '.join(missing)} in {' or '.join(map(str, folders))}. Put "
                 f"{', '.join(f'{name}.zip' for name in missing)} from {tu_files.PAGE} there, set data to the folder "
                 "that has them, or set download=true with a network connection"
             )
-        return [files or tu_files.download(name, folders[-1]) for name, files in found.items()]
+        return not missing
+
+    def _files(self) -> list[TuFiles]:
+        """Where the sets are, downloaded if they may be."""
+        self._all_there()
+        folders = self._folders()
+        return [tu_files.find(name, folders) or tu_files.download(name, folders[-1]) for name in self.names]
 
     def _folders(self) -> list[Path]:
         """Where to look, in this order; the last is for downloads ($RAYSIM_DATA may be shared and read-only)."""

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_files import array_members, read_member
+from workloads.array_files import array_members, blank_member, read_member
 from workloads.errors import WorkloadError
 from workloads.images.file_kind import foreign_kind
 
@@ -44,8 +44,15 @@ class ImageSet:
         return replace(self, images=self.images[:limit], labels=self.labels[:limit], sites=sites)
 
 
-def read_npz(path: Path) -> dict[str, Array]:
-    """All arrays of an .npz file; nothing in it is unpickled. WorkloadError if it is missing, empty or damaged."""
+def blank(shape: tuple[int, ...]) -> NDArray[np.uint8]:
+    """Images that are all zero and take no memory."""
+    return np.broadcast_to(np.uint8(0), shape)
+
+
+def read_npz(path: Path, pixels: bool = True) -> dict[str, Array]:
+    """All arrays of an .npz file; nothing in it is unpickled. WorkloadError if it is missing, empty or damaged.
+
+    Without `pixels`, of the arrays whose names end in `_images` only type and shape are read: they are blank."""
     if not path.exists():
         raise WorkloadError(f"no file {path}; give the path of an .npz file with MedMNIST's keys")
     if path.is_dir():
@@ -65,7 +72,8 @@ def read_npz(path: Path) -> dict[str, Array]:
         with zipfile.ZipFile(path) as archive:
             arrays = {}
             for key, member in array_members(archive).items():
-                arrays[key] = read_member(archive, member)
+                without = not pixels and key.endswith("_images")
+                arrays[key] = blank_member(archive, member) if without else read_member(archive, member)
     except (ValueError, OSError, EOFError, zipfile.BadZipFile, zlib.error, KeyError) as error:
         raise WorkloadError(
             f"{path}: {key} cannot be read ({error}); the file is damaged or holds Python objects, which are refused. "

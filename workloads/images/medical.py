@@ -7,9 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import ClassVar, Literal
 
 from workloads.augmentation import AUGMENT, Augment
-from workloads.data import Stream
 from workloads.errors import WorkloadError
-from workloads.images.archive import ImageSet, image_set, read_npz
+from workloads.images.archive import ImageSet, blank, image_set, read_npz
 from workloads.images.decode import resize
 from workloads.images.npz import Npz, find_npz
 
@@ -37,14 +36,21 @@ class MedicalNpz(Npz):
         default=0, metadata={"help": "height and width to resize images to; 0: as stored", "low": 0, "high": 2048}
     )
 
-    def images(self, stream: Stream) -> ImageSet:
+    def _read(self, pixels: bool) -> ImageSet:
         try:
             path = find_npz(self.path)
         except WorkloadError as error:
             raise WorkloadError(f"{error}. {self.origin}") from error
-        stored = image_set(self.name, read_npz(path), str(path), class_names=self.class_names, use_val=self.use_val)
+        stored = image_set(
+            self.name, read_npz(path, pixels), str(path), class_names=self.class_names, use_val=self.use_val
+        )
         if not self.size:
             return stored
+        if not pixels:
+            sizes = [
+                (len(images), self.size, self.size, images.shape[3]) for images in (stored.images, stored.test_images)
+            ]
+            return replace(stored, images=blank(sizes[0]), test_images=blank(sizes[1]))
         return replace(
             stored, images=resize(stored.images, self.size), test_images=resize(stored.test_images, self.size)
         )

@@ -37,8 +37,14 @@ class Npz(ImageOptions):
     use_val: bool = field(default=False, metadata={"help": "add the validation images (val_*) to the training images"})
 
     def images(self, stream: Stream) -> ImageSet:
+        return self._read(pixels=True)
+
+    def blank_images(self, stream: Stream) -> ImageSet:
+        return self._read(pixels=False)
+
+    def _read(self, pixels: bool) -> ImageSet:
         path = find_npz(self.path)
-        arrays = read_npz(path)
+        arrays = read_npz(path, pixels)
         return image_set(path.stem, arrays, str(path), classes=self.classes, use_val=self.use_val)
 
 

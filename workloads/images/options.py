@@ -28,6 +28,7 @@ class ImageOptions(ABC):
     validation and fill."""
 
     name: ClassVar[str]
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
 
     clients: int = field(
         default=10, metadata={"help": "number of clients (partition=sites: ignored, one a site)", "low": 1}
@@ -119,11 +120,31 @@ class ImageOptions(ABC):
     def images(self, stream: Stream) -> ImageSet:
         """The images before the split."""
 
+    def blank_images(self, stream: Stream) -> ImageSet | None:
+        """The same set with blank images, labels and sites as they are; None where these cannot be read much faster.
+
+        WorkloadError if the images cannot be had."""
+        return None
+
     def load(self, stream: Stream) -> ImageFederation:
         """Reads the images and splits them. WorkloadError if they cannot be had or cannot be split as asked."""
-        images = self.images(stream)
-        if self.limit:
-            images = images.first(self.limit)
+        images = self._limited(self.images(stream))
+        return self._federation(images, stream, *channel_statistics(images.images))
+
+    def sketch(self, stream: Stream) -> ImageFederation | None:
+        """What `load` gives with blank images, or None if only loading tells. WorkloadError as in `load`."""
+        images = self.blank_images(stream)
+        if images is None:
+            return None
+        unknown = np.zeros(images.images.shape[3], np.float32)
+        return self._federation(self._limited(images), stream, unknown, unknown)
+
+    def _limited(self, images: ImageSet) -> ImageSet:
+        return images.first(self.limit) if self.limit else images
+
+    def _federation(
+        self, images: ImageSet, stream: Stream, mean: NDArray[np.float32], deviation: NDArray[np.float32]
+    ) -> ImageFederation:
         try:
             train, local_test, client_names = self._parts(images, stream)
             validation = None
@@ -137,7 +158,6 @@ class ImageOptions(ABC):
         if isinstance(train, Partition) and self.samples_per_client:
             padding = augmentation("crop_flip", height).padding
             fill = draw_fill(train, self.samples_per_client, padding, stream("fill"))
-        mean, deviation = channel_statistics(images.images)
         return ImageFederation(
             name=images.name,
             synthetic=images.synthetic,

@@ -39,6 +39,7 @@ class PublishedOptions(ABC):
     """
 
     name: ClassVar[str]
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
     title: ClassVar[str]
     class_names: ClassVar[tuple[str, ...]]
     mean: ClassVar[tuple[float, float, float]]
@@ -145,6 +146,10 @@ class PublishedOptions(ABC):
             deviation=np.array(self.deviation, dtype=np.float32),
             augment=augmentation(self.augment, self.size),
         )
+
+    def sketch(self, stream: Stream) -> None:
+        """Only looks whether the folder holds what `load` reads."""
+        self._root()
 
     def _root(self) -> Path:
         base = os.environ.get("RAYSIM_DATA")

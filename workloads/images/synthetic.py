@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.data import Stream
-from workloads.images.archive import ImageSet
+from workloads.images.archive import ImageSet, blank
 from workloads.images.options import ImageOptions
 
 COARSE = 5  # points of a template's coarse grid per side: smooth enough to survive a shift
@@ -48,6 +48,24 @@ class Synthetic(ImageOptions):
             synthetic=True,
         )
 
+    def blank_images(self, stream: Stream) -> ImageSet:
+        generator = stream("synthetic")
+        self._templates(generator)  # labels come after them in the stream
+        size = (self.height, self.width, self.channels)
+        return ImageSet(
+            name=self.name,
+            images=blank((self.train_size, *size)),
+            labels=self._labels(self.train_size, generator),
+            test_images=blank((self.test_size, *size)),
+            test_labels=self._labels(self.test_size, generator),
+            class_names=tuple(f"class {label}" for label in range(self.classes)),
+            synthetic=True,
+        )
+
+    def _labels(self, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
+        labels: NDArray[np.int64] = generator.permutation(np.arange(count) % self.classes)
+        return labels
+
     def _templates(self, generator: np.random.Generator) -> NDArray[np.float32]:
         """[classes, H, W, C], each with mean 0 and deviation 1: a coarse random grid, linearly enlarged."""
         coarse = generator.standard_normal((self.classes, COARSE, COARSE, self.channels))
@@ -60,7 +78,7 @@ class Synthetic(ImageOptions):
     def _samples(
         self, templates: NDArray[np.float32], count: int, generator: np.random.Generator
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        labels = generator.permutation(np.arange(count) % self.classes)
+        labels = self._labels(count, generator)
         images = np.empty((count, self.height, self.width, self.channels), dtype=np.uint8)
         for start in range(0, count, CHUNK):
             part = labels[start : start + CHUNK]

@@ -26,6 +26,8 @@ class TorchvisionOptions(ImageOptions):
     checksums are verified. Nothing is fetched without that option."""
 
     class_names: ClassVar[tuple[str, ...]]
+    folder: ClassVar[str]
+    """Of torchvision's files, below `data_dir`."""
 
     data_dir: str = field(default="", metadata={"help": f"folder with torchvision's files of this set; empty: {CACHE}"})
     download: bool = field(
@@ -37,11 +39,10 @@ class TorchvisionOptions(ImageOptions):
         """torchvision's data set."""
 
     def images(self, stream: Stream) -> ImageSet:
-        folder = images_folder()
-        stored = None if folder is None else folder / f"{self.name}.npz"
-        if stored is not None and stored.exists():
-            return image_set(self.name, read_npz(stored), str(stored), class_names=self.class_names)
-        root = Path(self.data_dir or CACHE).expanduser()
+        stored = self._stored(pixels=True)
+        if stored is not None:
+            return stored
+        root = self._root()
         arrays = {}
         try:
             for part in ("train", "test"):
@@ -49,13 +50,29 @@ class TorchvisionOptions(ImageOptions):
                 arrays[f"{part}_images"] = np.asarray(dataset.data)
                 arrays[f"{part}_labels"] = np.asarray(dataset.targets, dtype=np.int64)
         except Exception as error:  # torchvision's readers raise many types, UnpicklingError for a hostile file
-            raise WorkloadError(self._unavailable(root, folder, error)) from error
+            raise WorkloadError(self._unavailable(root, str(error) or type(error).__name__)) from error
         return image_set(self.name, arrays, f"torchvision's files in {root}", class_names=self.class_names)
 
-    def _unavailable(self, root: Path, folder: Path | None, error: Exception) -> str:
+    def blank_images(self, stream: Stream) -> ImageSet | None:
+        stored, root = self._stored(pixels=False), self._root()
+        if stored is None and not self.download and not (root / self.folder).is_dir():
+            raise WorkloadError(self._unavailable(root, f"there is no folder {self.folder} in it"))
+        return stored
+
+    def _stored(self, pixels: bool) -> ImageSet | None:
+        folder = images_folder()
+        file = None if folder is None else folder / f"{self.name}.npz"
+        if file is None or not file.exists():
+            return None
+        return image_set(self.name, read_npz(file, pixels), str(file), class_names=self.class_names)
+
+    def _root(self) -> Path:
+        return Path(self.data_dir or CACHE).expanduser()
+
+    def _unavailable(self, root: Path, error: str) -> str:
         what = "cannot be downloaded into" if self.download else "is not to be had from"
-        reason = " ".join(str(error).split()) or type(error).__name__
-        where = folder or "$RAYSIM_DATA/images (RAYSIM_DATA is not set)"
+        reason = " ".join(error.split())
+        where = images_folder() or "$RAYSIM_DATA/images (RAYSIM_DATA is not set)"
         return (
             f"{self.name} {what} {root}: {reason} (torchvision refuses files with a wrong checksum). Three ways: "
             f"put {self.name}.npz into {where}; set data_dir to a folder with torchvision's files, all of them whole; "
@@ -68,6 +85,7 @@ class Cifar10(TorchvisionOptions):
     """CIFAR-10 (Krizhevsky 2009): 3x32x32, 50,000 training and 10,000 test images."""
 
     name: ClassVar[str] = "cifar10"
+    folder: ClassVar[str] = "cifar-10-batches-py"
     class_names: ClassVar[tuple[str, ...]] = (
         "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
     )  # fmt: skip
@@ -85,6 +103,7 @@ class Mnist(TorchvisionOptions):
     """MNIST (LeCun et al. 1998): 1x28x28, 60,000 training and 10,000 test images."""
 
     name: ClassVar[str] = "mnist"
+    folder: ClassVar[str] = "MNIST/raw"
     class_names: ClassVar[tuple[str, ...]] = tuple("0123456789")
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
@@ -98,6 +117,7 @@ class FashionMnist(TorchvisionOptions):
     """Fashion-MNIST (Xiao et al. 2017): 1x28x28, 60,000 training and 10,000 test images."""
 
     name: ClassVar[str] = "fashion-mnist"
+    folder: ClassVar[str] = "FashionMNIST/raw"
     class_names: ClassVar[tuple[str, ...]] = (
         "t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
     )  # fmt: skip

@@ -8,7 +8,7 @@ layer, head, and the layers between pooling and head stay with their client.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from workloads.errors import WorkloadError
 
@@ -56,10 +56,15 @@ class Gin:
     """
 
     name: ClassVar[str] = "gin"
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
 
     layers: int = layers_field()
     hidden: int = hidden_field()
     dropout: float = dropout_field()
+
+    def check(self, task: Task) -> None:
+        node_width(self.name, task)
 
     def build(self, task: Task) -> Classifier:
         width = node_width(self.name, task)
@@ -73,10 +78,15 @@ class GraphSage:
     """GraphSAGE (Hamilton et al. 2017) with the mean aggregator; else the same network as `Gin`."""
 
     name: ClassVar[str] = "graphsage"
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
 
     layers: int = layers_field()
     hidden: int = hidden_field()
     dropout: float = dropout_field()
+
+    def check(self, task: Task) -> None:
+        node_width(self.name, task)
 
     def build(self, task: Task) -> Classifier:
         width = node_width(self.name, task)
@@ -94,6 +104,8 @@ class StructuralGin:
     """
 
     name: ClassVar[str] = "gin-star"
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.structure.")
 
     layers: int = layers_field()
     hidden: int = hidden_field()
@@ -110,6 +122,9 @@ class StructuralGin:
         default=16,
         metadata={"help": "one-hot degree of a node, cut to so many", "low": 1, "source": "Tan et al. 2023"},
     )
+
+    def check(self, task: Task) -> None:
+        node_width(self.name, task)
 
     def build(self, task: Task) -> Classifier:
         width = node_width(self.name, task)

@@ -8,6 +8,7 @@ builds a model seeds first. It raises WorkloadError where the input is not an im
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
 
 from workloads.errors import WorkloadError
@@ -28,6 +29,14 @@ class ModelOptions(Protocol):
     """What every options class here has: a registered name and a way to build the network."""
 
     name: ClassVar[str]
+    inputs: ClassVar[Literal["array", "graph"]]
+    """What kind of task it is for."""
+    parts: ClassVar[tuple[str, ...]]
+    """What names of its parameters begin with, as far as methods may ask for it (`Traits.model_parts`)."""
+
+    def check(self, task: Task) -> None:
+        """Whether `build` can do with inputs of this shape, without importing torch; WorkloadError if not."""
+        ...
 
     def build(self, task: Task) -> Classifier:
         """A freshly initialised network for this task."""
@@ -64,6 +73,14 @@ def image_shape(model: str, task: Task, least: int) -> tuple[int, int, int]:
     return channels, height, width
 
 
+def no_weights(path: Path) -> str:
+    """What to tell where a file of weights is not there."""
+    return (
+        f"There is no weights file {path}. Give the path of a local file, or leave weights_file empty for random"
+        " initialisation; weights are never fetched."
+    )
+
+
 def uses_small_stem(stem: Stem, task: Task) -> bool:
     """Whether `stem` means the small form here; `auto` looks at the longer side of the image."""
     if stem == "auto":
@@ -76,6 +93,11 @@ class Logistic:
     """Multinomial logistic regression on the flattened input, which may have any shape."""
 
     name: ClassVar[str] = "logistic"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("head.",)
+
+    def check(self, task: Task) -> None:
+        array_shape(self.name, task)
 
     def build(self, task: Task) -> Classifier:
         from workloads.models.plain import multilayer_perceptron
@@ -88,21 +110,31 @@ class Mlp:
     """Fully connected layers with ReLU on the flattened input, which may have any shape."""
 
     name: ClassVar[str] = "mlp"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
 
     hidden: int | tuple[int, ...] = field(
         default=64, metadata={"help": "width of the hidden layer, or a list of widths, each at least 1"}
     )
 
-    def build(self, task: Task) -> Classifier:
-        from workloads.models.plain import multilayer_perceptron
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Of every hidden layer."""
+        return (self.hidden,) if isinstance(self.hidden, int) else tuple(self.hidden)
 
-        widths = (self.hidden,) if isinstance(self.hidden, int) else tuple(self.hidden)
-        if not widths or min(widths) < 1:
+    def check(self, task: Task) -> None:
+        if not self.widths or min(self.widths) < 1:
             raise WorkloadError(
                 f"Model 'mlp': hidden must be one width or a list of widths, each at least 1, not {self.hidden!r}."
                 " For no hidden layer choose the model 'logistic'."
             )
-        return multilayer_perceptron(array_shape(self.name, task), widths, task.classes)
+        array_shape(self.name, task)
+
+    def build(self, task: Task) -> Classifier:
+        self.check(task)
+        from workloads.models.plain import multilayer_perceptron
+
+        return multilayer_perceptron(task.input_shape, self.widths, task.classes)
 
 
 @dataclass(frozen=True)
@@ -115,6 +147,11 @@ class Cnn:
     """
 
     name: ClassVar[str] = "cnn"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+
+    def check(self, task: Task) -> None:
+        image_shape(self.name, task, least=4)
 
     def build(self, task: Task) -> Classifier:
         shape = image_shape(self.name, task, least=4)
@@ -133,6 +170,8 @@ class AlexNet:
     """
 
     name: ClassVar[str] = "alexnet"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
 
     dropout: float = field(
         default=0.5,
@@ -144,6 +183,9 @@ class AlexNet:
             "source": "Krizhevsky et al. 2012",
         },
     )
+
+    def check(self, task: Task) -> None:
+        image_shape(self.name, task, least=15)
 
     def build(self, task: Task) -> Classifier:
         shape = image_shape(self.name, task, least=15)
@@ -167,6 +209,8 @@ class MobileNet:
     """
 
     name: ClassVar[str] = "mobilenet"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
 
     stem: Stem = field(default="auto", metadata={"help": STEM_HELP})
     width: float = field(
@@ -183,12 +227,15 @@ class MobileNet:
         metadata={"help": "dropout before the head", "low": 0.0, "high": 1.0, "high_open": True},
     )
 
+    def check(self, task: Task) -> None:
+        image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 32)
+
     def build(self, task: Task) -> Classifier:
-        small = uses_small_stem(self.stem, task)
-        channels, _, _ = image_shape(self.name, task, least=8 if small else 32)
+        self.check(task)
         from workloads.models.vision import mobilenet_v2
 
-        return mobilenet_v2(channels, task.classes, small=small, width=self.width, dropout=self.dropout)
+        small = uses_small_stem(self.stem, task)
+        return mobilenet_v2(task.input_shape[0], task.classes, small=small, width=self.width, dropout=self.dropout)
 
 
 @dataclass(frozen=True)
@@ -204,6 +251,10 @@ class ResidualNetwork:
     small or the images have not 3 channels, because its shape differs.
     """
 
+    name: ClassVar[str]
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+
     stem: Stem = field(default="auto", metadata={"help": STEM_HELP})
     weights_file: str = field(
         default="",
@@ -213,12 +264,17 @@ class ResidualNetwork:
         },
     )
 
-    def _build(self, name: str, task: Task) -> Classifier:
-        small = uses_small_stem(self.stem, task)
-        channels, _, _ = image_shape(name, task, least=8 if small else 28)
+    def check(self, task: Task) -> None:
+        image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 28)
+        if self.weights_file and not Path(self.weights_file).expanduser().is_file():
+            raise WorkloadError(no_weights(Path(self.weights_file).expanduser()))
+
+    def build(self, task: Task) -> Classifier:
+        self.check(task)
         from workloads.models.vision import resnet
 
-        model = resnet(name, channels, task.classes, small=small)
+        small, channels = uses_small_stem(self.stem, task), task.input_shape[0]
+        model = resnet(self.name, channels, task.classes, small=small)
         if self.weights_file:
             from workloads.models.weights import load_body
 
@@ -233,15 +289,9 @@ class ResNet18(ResidualNetwork):
 
     name: ClassVar[str] = "resnet18"
 
-    def build(self, task: Task) -> Classifier:
-        return self._build(self.name, task)
-
 
 @dataclass(frozen=True)
 class ResNet50(ResidualNetwork):
     """ResNet-50: bottleneck blocks; 23.5 million parameters with 10 classes. See `ResidualNetwork`."""
 
     name: ClassVar[str] = "resnet50"
-
-    def build(self, task: Task) -> Classifier:
-        return self._build(self.name, task)

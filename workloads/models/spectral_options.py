@@ -17,6 +17,8 @@ class Spectral:
     """FedSSP's spectral graph network, a Specformer (Bo et al. 2023) whose filters are evaluated at the edges only."""
 
     name: ClassVar[str] = "spectral"
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.eigenvalue_encoder.", "body.filter_encoder.")
     needs_spectra: ClassVar[bool] = True
     """Eigenvalues and eigenvectors of every graph are computed before the first round."""
 
@@ -42,8 +44,8 @@ class Spectral:
         },
     )
 
-    def build(self, task: Task) -> Classifier:
-        """A freshly initialised network; WorkloadError where the inputs are no graphs or the widths do not fit."""
+    def check(self, task: Task) -> None:
+        """WorkloadError where the inputs are no graphs or the widths do not fit."""
         if task.kind != "graph":
             raise WorkloadError(
                 f"Model 'spectral' needs graphs, but the workload's inputs are arrays of shape {task.input_shape}. "
@@ -54,6 +56,10 @@ class Spectral:
                 f"Model 'spectral': hidden must be even and divisible by heads, not {self.hidden} with {self.heads} "
                 f"heads. Nearest: hidden {_nearest(self.hidden, self.heads)}."
             )
+
+    def build(self, task: Task) -> Classifier:
+        """A freshly initialised network."""
+        self.check(task)
         from torch import nn
 
         from workloads.models.classifier import Classifier

@@ -10,6 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from workloads.errors import WorkloadError
+from workloads.models.options import no_weights
 
 
 def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:
@@ -48,10 +49,7 @@ def read_state(file: str) -> dict[str, Tensor]:
     """The named tensors of a `.safetensors` file, or of a `torch.save`d state dict; WorkloadError if it has none."""
     path = Path(file).expanduser()
     if not path.is_file():
-        raise WorkloadError(
-            f"There is no weights file {path}. Give the path of a local file, or leave weights_file empty for random"
-            " initialisation; weights are never fetched."
-        )
+        raise WorkloadError(no_weights(path))
     try:
         state = (
             load_file(path)

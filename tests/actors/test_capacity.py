@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.placement import place
+from actors.capacity import place
 from raysim.config import RunConfig, build
 from raysim.errors import PlacementError
 

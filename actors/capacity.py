@@ -1,0 +1,114 @@
+"""How many client actors fit on some nodes. Nothing here needs Ray: what can never be met is said before it starts."""
+
+from __future__ import annotations
+
+import math
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from raysim.errors import PlacementError
+
+if TYPE_CHECKING:
+    from raysim.config import RunConfig
+
+UNKNOWN = 8
+"""So many are started early at most where only the data will tell the number of clients; the rest once it is known."""
+
+
+@dataclass(frozen=True)
+class Placement:
+    """How many actors there are and what each holds."""
+
+    actors: int
+    cpus: float
+    gpus: float
+
+    def describe(self, clients: int) -> str:
+        held = f"{1 / self.gpus:g} to a GPU" if 0 < self.gpus < 1 else f"{self.gpus:g} GPU each" if self.gpus else ""
+        each = held or f"{self.cpus:g} CPU each"
+        return f"{self.actors} client actors, {each}, serve {clients} clients"
+
+    @property
+    def needs(self) -> str:
+        """What one actor takes."""
+        held = " and ".join(f"{held:g} {kind}" for held, kind in ((self.cpus, "CPU"), (self.gpus, "GPU")) if held)
+        return held or "a process"
+
+
+def useful_actors(config: RunConfig) -> int:
+    """How many client actors could be busy at once, as far as the config tells before the data is loaded."""
+    if config.method.traits.pooled:
+        return 1
+    clients = getattr(config.workload, "clients", None)
+    if not isinstance(clients, int) or getattr(config.workload, "partition", "") == "sites":
+        return UNKNOWN
+    return max(1, round(config.schedule.sampling_rate * clients))
+
+
+def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) -> Placement:
+    """How many client actors fit.
+
+    Args:
+        config: asks for CPU cores and a share of a GPU per actor, and perhaps for a number of actors.
+        nodes: what each node of the cluster has in all; an actor never spans two.
+        useful: how many could be busy at once (the clients of a round).
+
+    Raises:
+        PlacementError: not even one actor fits, or fewer than were asked for.
+    """
+    engine = config.engine
+    wanted = {"CPU": engine.cpus_per_client, "GPU": engine.gpus_per_client}
+    wanted = {kind: needed for kind, needed in wanted.items() if needed > 0}
+    for kind, needed in wanted.items():
+        have = max(node.get(kind, 0.0) for node in nodes)
+        if have < needed:
+            option = f"--engine.{kind.lower()}s_per_client"
+            raise PlacementError(
+                f"a client actor asks for {needed:g} {kind}, but the cluster's largest node has {have:g}, so it would "
+                f"wait for ever. Lower {option}" + (" (0 trains on the CPU)" if kind == "GPU" else "")
+            )
+    # A little above, because 1/3 of a GPU three times is just below one.
+    fits = [min(math.floor(node.get(kind, 0.0) / wanted[kind] + 1e-6) for kind in wanted) for node in nodes if wanted]
+    cores = max(1, int(sum(node.get("CPU", 1.0) for node in nodes)))
+    most = sum(fits) if wanted else max(engine.actors, cores)  # what reserves nothing still needs a core to run on
+    if engine.actors > most or most == 0:
+        has = " and ".join(f"{sum(node.get(kind, 0.0) for node in nodes):g} {kind}" for kind in wanted)
+        takes = " and ".join(f"{needed:g} {kind}" for kind, needed in wanted.items())
+        raise PlacementError(
+            f"--engine.actors {engine.actors or 1} cannot be met, only {most} fit: the cluster has {has} on "
+            f"{len(nodes)} node(s), an actor takes {takes}. Lower --engine.actors (0: as many as fit), or what an "
+            "actor takes"
+        )
+    return Placement(engine.actors or min(most, useful), engine.cpus_per_client, engine.gpus_per_client)
+
+
+def check_this_machine(config: RunConfig) -> None:
+    """Check that a Ray that is yet to start on this machine can give the actors that were asked for.
+
+    By the most that Ray could find here. What it then offers may be less (a container's share of the cores, say) and is
+    looked at once it is up.
+
+    Raises:
+        PlacementError: it can never.
+    """
+    running = "ray" in sys.modules and sys.modules["ray"].is_initialized()
+    if config.engine.address != "local" or running or "RAY_OVERRIDE_RESOURCES" in os.environ:
+        return
+    gpus = _gpus() if config.engine.gpus_per_client else 0.0
+    place(config, [{"CPU": float(os.cpu_count() or 1), "GPU": gpus}], useful_actors(config))
+
+
+def _gpus() -> float:
+    """As many GPUs as Ray would find; without limit where that cannot be asked."""
+    try:
+        from ray._private.accelerators import get_accelerator_manager_for_resource
+
+        manager: Any = get_accelerator_manager_for_resource("GPU")
+        found = manager.get_current_node_num_accelerators()
+        visible = manager.get_current_process_visible_accelerator_ids()
+    except Exception:  # it is no public part of Ray
+        return math.inf
+    return float(found if visible is None else min(found, len(visible)))

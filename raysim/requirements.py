@@ -1,0 +1,173 @@
+"""Whether a run can be done as asked, as far as that can be known before it starts.
+
+:func:`check_request` is for the launching process, before there is a folder or a Ray: it loads no data and builds no
+model. :func:`check_federation` is asked again by whoever has loaded the data. Each raises one complete message. What a
+method needs of models and clients it declares in its ``traits``; nothing here knows a method by name.
+"""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING, Any
+
+from raysim import registry, schedule, seeds
+from raysim.errors import ConfigError
+from raysim.method import Traits
+from workloads.data import distinct_tasks
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from raysim.config import RunConfig
+    from raysim.registry import Kind
+    from workloads.data import Federation, Task
+
+FUNCTIONS: dict[Kind, tuple[str, ...]] = {
+    "method": ("shared_names", "init_server", "init_client", "message", "train", "aggregate", "deploy"),
+    "workload": ("load",),
+    "model": ("build",),
+}
+"""What every class of a kind must have; a method also has ``traits``."""
+CONTRACT: dict[Kind, str] = {
+    "method": "raysim/method.py has the contract, raysim/methods/fedavg.py the least there is to a method",
+    "workload": "load(stream) returns the clients' data (workloads/data.py, Federation)",
+    "model": "build(task) returns a torch.nn.Module (workloads/models/options.py)",
+}
+OTHER_DATA = "Take another method, or one data set that is cut over the clients"
+
+
+def check_request(config: RunConfig) -> None:
+    """Check classes, model, resources and data of a run.
+
+    Raises:
+        ConfigError: the method, workload or model lacks a function, or they do not go together.
+        WorkloadError: data is missing, or cannot be split over the clients as asked.
+        PlacementError: this machine cannot give the actors that were asked for.
+    """
+    for kind in registry.KINDS:
+        _check_functions(kind, getattr(config, kind))
+    _check_model_kind(config)
+    _check_resources(config)
+    sketch = getattr(config.workload, "sketch", None)
+    if sketch is None or config.engine.address.startswith("ray://"):  # then the data is on the cluster's head
+        return
+    federation = sketch(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    if federation is not None:
+        check_federation(config, federation)
+
+
+def check_federation(config: RunConfig, federation: Federation) -> None:
+    """Check that the run's method, model and schedule can do with these clients.
+
+    Args:
+        config: the run's settings.
+        federation: the data, or a sketch of it. Of a sketch only what the run depends on is asked.
+
+    Raises:
+        ConfigError: they cannot.
+        WorkloadError: the model takes other inputs.
+    """
+    name, traits = registry.method_name(config.method), config.method.traits
+    if config.schedule.joins and not traits.pooled:
+        schedule.check_joins(config.schedule.joins, config.schedule.join_every, federation.clients)
+    if traits.same_task or traits.pooled:
+        _check_one_task(federation, f"method {name} needs clients that all have the same task", OTHER_DATA)
+    if config.evaluation.decompose_every:
+        why = "evaluation.decompose_every: the decomposition judges every client's model on every client's data"
+        _check_one_task(federation, why, "Set it to 0")
+    if traits.local_tests:
+        _check_local_tests(name, federation)
+    check = getattr(config.model, "check", None)
+    if check is not None:
+        for task in distinct_tasks(federation):
+            check(task)
+
+
+def check_parts(config: RunConfig, names: Collection[str]) -> None:
+    """Check that a model, whose parameters have these names, has every part that the method needs.
+
+    Raises:
+        ConfigError: it lacks one; with the models that come with raysim and have it.
+    """
+    for part in config.method.traits.model_parts:
+        if not any(name.startswith(part) for name in names):
+            raise _lacks(config, part)
+
+
+def _check_functions(kind: Kind, instance: Any) -> None:
+    cls = type(instance)
+    where = f"{kind} {registry.public_name(kind, instance)}"
+    missing = [name for name in FUNCTIONS[kind] if not callable(getattr(instance, name, None))]
+    if missing:
+        own = [name for name in vars(cls) if not name.startswith("_") and name not in FUNCTIONS[kind]]
+        near = [f"{close[0]} for {name}" for name in missing if (close := difflib.get_close_matches(name, own, 1))]
+        slip = f" Is {' and '.join(near)} a slip of the pen?" if near else ""
+        functions = f"the function{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+        raise ConfigError(f"{where}: {cls.__qualname__} lacks {functions}.{slip} {CONTRACT[kind]}.")
+    if kind == "method" and not isinstance(getattr(instance, "traits", None), Traits):
+        raise ConfigError(
+            f"{where}: {cls.__qualname__} lacks traits. Add `traits: ClassVar[Traits] = Traits()` to it, with what the "
+            f"engine has to know (raysim.method.Traits). {CONTRACT[kind]}."
+        )
+
+
+def _check_model_kind(config: RunConfig) -> None:
+    """By what classes declare of themselves; one of a user's own need not."""
+    has, takes = (getattr(section, "inputs", None) for section in (config.workload, config.model))
+    if has and takes and has != takes:
+        fitting = [name for name in registry.known("model") if registry.model_class(name).inputs == has]
+        raise ConfigError(
+            f"model {registry.public_name('model', config.model)} takes {INPUTS[takes]}, but the clients of workload "
+            f"{registry.public_name('workload', config.workload)} have {INPUTS[has]}. "
+            f"Models for {INPUTS[has]}: {', '.join(fitting)}."
+        )
+    needs = config.method.traits.model_parts
+    for part in needs:
+        if part not in getattr(config.model, "parts", needs):
+            raise _lacks(config, part)
+
+
+INPUTS = {"array": "arrays, such as images", "graph": "graphs"}
+
+
+def _lacks(config: RunConfig, part: str) -> ConfigError:
+    fitting = [name for name in registry.known("model") if part in registry.model_class(name).parts]
+    return ConfigError(
+        f"method {registry.method_name(config.method)} needs a model with parameters named {part}*, and model "
+        f"{registry.public_name('model', config.model)} has none. Models with them: {', '.join(fitting)}."
+    )
+
+
+def _check_resources(config: RunConfig) -> None:
+    if config.engine.backend == "ray":
+        from actors.capacity import check_this_machine
+
+        check_this_machine(config)
+    elif config.engine.gpus_per_client:
+        from raysim.device import device_of
+
+        device_of(config.engine)
+
+
+def _check_one_task(federation: Federation, why: str, advice: str) -> None:
+    if len(distinct_tasks(federation)) == 1:
+        return
+    first: dict[Task, str] = {}
+    for client in range(federation.clients):
+        first.setdefault(federation.task(client), federation.client_name(client))
+        if len(first) > 1:
+            break
+    names = " and ".join(first.values())
+    raise ConfigError(f"{why}, and the clients of {federation.name} have different tasks ({names}, say). {advice}.")
+
+
+def _check_local_tests(name: str, federation: Federation) -> None:
+    empty = [client for client in range(federation.clients) if federation.test_samples(client) == 0]
+    if empty:
+        clients = ", ".join(federation.client_name(client) for client in empty[:3])
+        more = f" and {len(empty) - 3} more" if len(empty) > 3 else ""
+        raise ConfigError(
+            f"method {name} judges every client's model on the client's own test set, and of {federation.clients} "
+            f"clients {len(empty)} have none: {clients}{more}. Raise workload.min_samples (a client with two samples "
+            "has one to test with), take fewer clients or another split, or another method."
+        )

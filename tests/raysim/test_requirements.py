@@ -1,0 +1,169 @@
+"""What cannot be done is one sentence, exit code 2 and no folder, before Ray is started or data is loaded."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim import registry, seeds
+from raysim.config import build
+from raysim.requirements import check_federation, check_request
+from raysim.simulation import load_federation
+from workloads.parallel import sequential
+
+Start = Callable[..., tuple[int, str]]
+RAY = ("--engine.backend=ray", "--engine.dashboard=false", "--output=run")
+
+
+@pytest.fixture
+def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Fails the test if anything is run, and hides the data sets of this machine."""
+    monkeypatch.delenv("RAYSIM_DATA", raising=False)
+    monkeypatch.setattr("raysim.simulation.execute", lambda *_, **__: pytest.fail("the run was started"))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--workload=npz", "--workload.path=nothing.npz"], "no .npz file nothing.npz"),
+        (["--workload=mnist", "--workload.data_dir=nowhere"], "mnist is not to be had from nowhere"),
+        (["--workload=covid-fl", "--workload.path=nowhere"], "covid-fl: missing:"),
+        (["--workload=tudataset", "--model=gin", "--workload.data=nowhere"], "no files of MUTAG"),
+        (["--clients=2000"], "2000 clients are more than the 1438 training samples"),
+        (["--clients=30", "--min_samples=100"], "set clients to at most 14"),
+        (["--partition=shards", "--classes_per_client=11"], "set classes_per_client to 1..10"),
+        (["--joins=2,2", "--join_every=1"], "joins 2 + 2 = 4, but there are 10 clients"),
+        (["--engine.actors=100000"], "--engine.actors 100000 cannot be met"),
+        (["--engine.cpus_per_client=100000"], "a client actor asks for 100000 CPU"),
+        (["--method=mine:Nothing"], "mine does not define 'Nothing'"),
+        (["--method=mine:NoTraits"], "lacks traits. Add `traits: ClassVar[Traits] = Traits()`"),
+        (["--method=mine:Misnamed"], "lacks the function aggregate. Is agregate for aggregate a slip of the pen?"),
+        (["--method=mine:Empty"], "lacks the functions shared_names, init_server"),
+        (["--model=mine:Empty"], "model mine:Empty: Empty lacks the function build"),
+        (["--model=gin"], "model gin takes graphs, but the clients of workload digits have arrays"),
+        (["--model=alexnet"], "needs images of at least 15x15 pixels"),
+        (["--model=mlp", "--model.hidden=0"], "hidden must be one width or a list of widths"),
+        (["--model=resnet18", "--model.weights_file=nowhere.pth"], "There is no weights file nowhere.pth"),
+        (["--method=fedpac", "--workload=toy-graphs", "--model=gin"], "method fedpac needs clients that all have the"),
+        (["--method=fedpac", "--model=logistic"], "needs a model with parameters named body.*"),
+        (["--method=centralized", "--workload=toy-graphs", "--model=gin"], "have different tasks (erdos-renyi and"),
+        (["--method=fedstar", "--model=gin", "--precision=auto"], "Models with them: gin-star"),
+        (["--method=fedssp", "--model=gin"], "needs a model with parameters named body.eigenvalue_encoder.*"),
+        (
+            ["--method=fedrad", "--limit=4", "--partition=iid", "--clients=4", "--min_samples=1"],
+            "of 4 clients 4 have none: client 0, client 1, client 2 and 1 more",
+        ),
+        (
+            ["--method=fedavg", "--workload=toy-graphs", "--model=gin", "--decompose_every=1"],
+            "evaluation.decompose_every: the decomposition judges every client's model on every client's data",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_said_before_the_start(
+    start: Start, no_ray: None, tmp_path: Path, arguments: list[str], message: str
+) -> None:
+    code, error = start(*RAY, *arguments, small=False)
+    assert code == 2 and message in error, error
+    assert error.startswith("raysim: ") and "Traceback" not in error and error.count("\n") == 1
+    assert not (tmp_path / "run").exists() and not (tmp_path / "runs").exists()
+
+
+def test_the_launcher_checks_without_heavy_libraries(tmp_path: Path) -> None:
+    """A request that cannot be met costs no start of Ray, and one that can no import of torch or pandas."""
+    program = (
+        "import sys; from raysim.config import build; from raysim.requirements import check_request\n"
+        "names = {'method.name': 'fedavg', 'workload.name': sys.argv[1], 'model.name': sys.argv[2]}\n"
+        "check_request(build([names]))\n"
+        "heavy = {'torch', 'ray', 'pandas', 'sklearn', 'networkx', 'matplotlib'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    for workload, model in (("digits", "cnn"), ("synthetic", "mlp"), ("toy-graphs", "gin")):
+        done = subprocess.run(
+            [sys.executable, "-c", program, workload, model], capture_output=True, text=True, cwd=tmp_path, check=False
+        )
+        assert done.stdout.strip() == "[]", (workload, done.stderr)
+
+
+SKETCHED: list[dict[str, Any]] = [
+    {"workload.name": "digits", "workload.limit": 300},
+    {"workload.name": "digits", "workload.partition": "views", "workload.clients": 30},
+    {"workload.name": "digits", "workload.samples_per_client": 400, "workload.validation_share": 0.2},
+    {"workload.name": "synthetic", "workload.train_size": 300, "workload.height": 9},
+    {"workload.name": "npz", "workload.path": "sites.npz", "workload.partition": "sites"},
+    {"workload.name": "covid-xray", "workload.path": "covid.npz", "workload.size": 20, "workload.use_val": True},
+    {"workload.name": "toy-graphs", "workload.clients": 7, "workload.graphs_per_client": 13},
+]
+
+
+@pytest.mark.parametrize("options", SKETCHED, ids=str)
+def test_a_sketch_has_the_clients_sizes_and_tasks_of_what_is_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, options: dict[str, Any]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    generator = np.random.default_rng(0)
+    parts = {"train": 60, "val": 12, "test": 20}
+    arrays = {f"{part}_images": generator.integers(0, 255, (size, 8, 8), np.uint8) for part, size in parts.items()}
+    arrays |= {f"{part}_labels": generator.integers(0, 3, (size, 1)) for part, size in parts.items()}
+    arrays |= {f"{part}_sites": generator.choice(["a", "b", "c"], size) for part, size in parts.items()}
+    np.savez(tmp_path / "sites.npz", **arrays)
+    np.savez_compressed(tmp_path / "covid.npz", **arrays)
+    model = "gin" if options["workload.name"] == "toy-graphs" else "mlp"
+    config = build([{"method.name": "fedavg", "model.name": model, **options}])
+    sketch = config.workload.sketch(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    loaded = load_federation(config, sequential)
+    assert (sketch.name, sketch.clients, sketch.class_names) == (loaded.name, loaded.clients, loaded.class_names)
+    for client in range(loaded.clients):
+        assert sketch.task(client) == loaded.task(client)
+        assert sketch.samples(client) == loaded.samples(client)
+        assert sketch.test_samples(client) == loaded.test_samples(client)
+        assert sketch.client_name(client) == loaded.client_name(client)
+
+
+def test_a_site_without_test_images_is_found_in_the_file(start: Start, no_ray: None, tmp_path: Path) -> None:
+    images, labels = np.zeros((20, 8, 8), np.uint8), np.arange(20) % 2
+    np.savez(
+        tmp_path / "sites.npz",
+        **{f"{part}_images": images for part in ("train", "test")},
+        **{f"{part}_labels": labels for part in ("train", "test")},
+        train_sites=np.array(["east"] * 10 + ["west"] * 10),
+        test_sites=np.array(["east"] * 20),
+    )
+    sites = ("--workload=npz", "--workload.path=sites.npz", "--workload.partition=sites", "--method=fedrad")
+    code, error = start(*RAY, *sites, small=False)
+    assert code == 2 and "of 2 clients 1 have none: west" in error
+
+
+def test_what_only_loading_tells_is_refused_in_the_same_way(start: Start, tmp_path: Path) -> None:
+    code, error = start("--workload=mine:Unsketched", "--method=fedrad", "--output=run", small=False)
+    assert code == 2 and "of 2 clients 1 have none: lonely" in error
+    assert not (tmp_path / "run").exists()
+
+
+def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
+    from workloads.data import Task
+
+    tasks = {"array": Task((3, 64, 64), 2), "graph": Task((5,), 2, "graph")}
+    for name in registry.known("model"):
+        if name == "resnet50":
+            continue
+        model = registry.model_class(name)()
+        model.check(tasks[model.inputs])
+        names = [parameter for parameter, _ in model.build(tasks[model.inputs]).named_parameters()]
+        for part in ("body.", "head.", "body.structure.", "body.eigenvalue_encoder.", "body.filter_encoder."):
+            assert (part in model.parts) == any(parameter.startswith(part) for parameter in names), (name, part)
+
+
+def test_checking_takes_a_small_part_of_a_start() -> None:
+    config = build([{"method.name": "fedrad", "workload.name": "digits"}])
+    federation = load_federation(config, sequential)
+    began = time.process_time()
+    check_request(config)
+    check_federation(config, federation)
+    assert time.process_time() - began < 0.5
