@@ -16,6 +16,7 @@ from actors import reaching
 from actors.shipping import modules
 from actors.starting import patiently
 from raysim.errors import PlacementError
+from raysim.observer import step
 from raysim.outcome import Outcome
 
 if TYPE_CHECKING:
@@ -110,7 +111,9 @@ def run_on_ray(
     """Drive a run on Ray; a driver that dies is started again and goes on from its last checkpoint."""
     try:
         code = modules(config) if config.engine.address.startswith(reaching.CLIENT) else ()
-        started_here, dashboard = start_ray(config.engine, verbose=verbose, code=code)
+        where = config.engine.address
+        with step(observer, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
+            started_here, dashboard = start_ray(config.engine, verbose=verbose, code=code)
     except PlacementError as error:
         return Outcome("failed", str(error))
     import ray
@@ -147,6 +150,7 @@ def _follow(config: RunConfig, folder: Path, observer: Observer, stopping: Calla
     while True:
         started += 1
         options["name"] = f"driver of {folder.name}" + (f" (life {started})" if started > 1 else "")
+        observer.preparing("starting the driver", 0, 1)  # until it says itself what it does
         driver = DriverActor.options(**options).remote(config, str(folder))  # type: ignore[attr-defined]
         outcome = driver.run.remote()
         position, told = 0, False

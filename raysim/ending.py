@@ -15,10 +15,11 @@ FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 """Exit codes; refused: the request cannot be met (options, folder); stopped: by Ctrl-C."""
 
 
-def tell(outcome: Outcome, folder: Path, stopped: int) -> int:
-    """Print how the run ended and what to do next; the exit code, which is ``stopped`` for a run that was stopped."""
+def tell(outcome: Outcome, folder: Path, stopped: int, times: str) -> int:
+    """Print how the run ended, how long it took (``times``) and what to do next; the exit code, which is ``stopped`` for
+    a run that was stopped."""
     if outcome.status == "finished":
-        _print_summary(folder)
+        _print_summary(folder, times)
         return FINISHED
     if outcome.status == "stopped":
         print("raysim: stopped", file=sys.stderr)
@@ -42,7 +43,7 @@ def short(path: Path) -> str:
         return str(path)
 
 
-def _print_summary(folder: Path) -> None:
+def _print_summary(folder: Path, times: str) -> None:
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
     data = " (synthetic data)" if summary["synthetic"] else ""
     measured = summary["accuracy"] is not None
@@ -52,6 +53,6 @@ def _print_summary(folder: Path) -> None:
     shown = short(page) if page.exists() else f"{short(folder)} (its page: python -m raysim.report {short(folder)})"
     print(
         f"{accuracy}{data} after {summary['rounds']} rounds and {summary['local_epochs']} local epochs{best}; "
-        f"{summary['seconds']:.1f} s\n"
+        f"{times}\n"
         f"{shown}"
     )

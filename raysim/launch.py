@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -22,6 +23,9 @@ from raysim.outcome import Outcome
 from raysim.progress import Progress, title_of
 from raysim.sitting import sitting
 from workloads.errors import WorkloadError
+
+STARTED = time.monotonic()
+"""When this program was loaded: what a run says of its time counts from here."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -115,7 +119,8 @@ def _follow(invocation: Invocation, folder: Path, interruption: Interruption) ->
 
     config = invocation.config
     intervals = planned_intervals(config)
-    with Progress(title_of(to_dict(config)), len(intervals), sum(intervals)) as progress:
+    elapsed = time.monotonic() - STARTED
+    with Progress(title_of(to_dict(config)), len(intervals), sum(intervals), elapsed=elapsed) as progress:
         try:
             outcome = execute(
                 config,
@@ -133,7 +138,7 @@ def _follow(invocation: Invocation, folder: Path, interruption: Interruption) ->
         from raysim.profile_table import show
 
         show(folder / "profile.csv", sys.stdout)
-    return tell(outcome, folder, interruption.exit_code)
+    return tell(outcome, folder, interruption.exit_code, progress.times())
 
 
 if __name__ == "__main__":

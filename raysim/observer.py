@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -40,7 +41,8 @@ class Observer(Protocol):
         ...
 
     def preparing(self, label: str, done: int, total: int) -> None:
-        """Before the first round: so many of the parts of ``label`` ("eigendecompositions") are done."""
+        """Before the first round: so many of the parts of ``label`` ("eigendecompositions") are done; a single part is
+        a step that takes a while ("starting Ray")."""
         ...
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None: ...
@@ -58,6 +60,14 @@ class Observer(Protocol):
     def round_finished(self, row: Mapping[str, Any]) -> None:
         """The round's row of the rounds table."""
         ...
+
+
+@contextmanager
+def step(observer: Observer, label: str) -> Iterator[None]:
+    """Shows that the run is at one step of its start, which has no parts to count."""
+    observer.preparing(label, 0, 1)
+    yield
+    observer.preparing(label, 1, 1)
 
 
 class Silent:

@@ -49,6 +49,7 @@ class Progress:
         total_epochs: local epochs of all rounds together.
         stream: where to write; standard error by default.
         interactive: live display or plain lines; by default live if the stream is a terminal.
+        elapsed: seconds since the run began.
 
     Rounds are counted from 1. A resumed run simply starts with a later one.
     """
@@ -60,6 +61,7 @@ class Progress:
         total_epochs: int,
         stream: TextIO | None = None,
         interactive: bool | None = None,
+        elapsed: float = 0.0,
     ) -> None:
         self._title = title
         self._rounds = rounds
@@ -69,7 +71,9 @@ class Progress:
             interactive = self._stream.isatty() and os.environ.get("TERM") != "dumb"
         self._interactive = interactive
         self._live: Live | None = None
-        self._start = time.monotonic()
+        self._start = time.monotonic() - elapsed
+        self._first_round: float | None = None
+        self._round_seconds = 0.0
         self._rounds_done = 0
         self._round: int | None = None
         self._local_epochs = 0
@@ -119,13 +123,17 @@ class Progress:
         self.note(text)
 
     def preparing(self, label: str, done: int, total: int) -> None:
-        """So many parts of the work before the first round are done."""
+        """So many parts of the work before the first round are done; a single part is shown while it goes on."""
         self._preparation = (label, done, total) if done < total else None
-        if self._live is None and done == total and total:
+        if self._live is None and total > 1 and done == total:
             self._print(f"{label}: done")
+        elif self._live is None and total == 1 and done == 0:
+            self._print(f"{label} …")
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
         """Round ``round`` (from 1) begins: so many clients train for so many local epochs."""
+        if self._first_round is None:
+            self._first_round = time.monotonic()
         self._round = round
         self._rounds_done = round - 1
         self._local_epochs = local_epochs
@@ -150,6 +158,7 @@ class Progress:
                 bytes_up, seconds_round. Further keys are ignored.
         """
         self._row = row
+        self._round_seconds += row["seconds_round"]
         self._round = None
         self._rounds_done = row["round"]
         self._known |= {name: row[name] for name in ("accuracy", "loss", "train_loss") if not math.isnan(row[name])}
@@ -162,6 +171,12 @@ class Progress:
             self._print(self._line(row))
         else:
             self._live.refresh()
+
+    def times(self) -> str:
+        """How long it took until the first round, in all rounds, and from the start until now."""
+        now = time.monotonic()
+        before = (self._first_round or now) - self._start
+        return f"{before:.1f} s to start, {self._round_seconds:.1f} s in rounds, {now - self._start:.1f} s in all"
 
     def display(self) -> Group:
         """The live display in its present state, as a rich renderable."""
@@ -186,7 +201,9 @@ class Progress:
         )
         if self._preparation is not None:
             label, done, total = self._preparation
-            bars.add_row(label, f"{done}/{total}", ProgressBar(total=total, completed=done), "")
+            single = total == 1
+            bar = ProgressBar(total=total, completed=done, pulse=single)
+            bars.add_row(label, "" if single else f"{done}/{total}", bar, "")
         if self._round is not None:
             done, participants = self._clients
             epochs = f"{self._local_epochs} local epoch{'s' if self._local_epochs != 1 else ''}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from raysim import results, status
 from raysim.config import RunConfig, build, differences, to_dict
 from raysim.errors import RaysimError, ResultsError
-from raysim.observer import Several, Silent
+from raysim.observer import Several, Silent, step
 from raysim.options import CONFIG_NAME, read_config_file
 from raysim.outcome import Outcome, guarded
 from raysim.registry import KINDS, public_name
@@ -190,10 +190,13 @@ def drive(
         stack.enter_context(folder.exclusive())
         recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
         observer = Several(observer, recorder)
-        federation = load_federation(config, parallel or Sequential(observer.preparing))
+        with step(observer, "loading the data"):
+            federation = load_federation(config, parallel or Sequential(observer.preparing))
         check_federation(config, federation)
         useful = max(1, round(config.schedule.sampling_rate * federation.clients))
         stack.enter_context(fixed_threads(config.engine.threads))
+        starting = "starting client actors" if config.engine.backend == "ray" else "building the model"
+        observer.preparing(starting, 0, 1)
         pool = make_pool(federation, useful)
         try:
             federation = pool.federation
@@ -203,6 +206,7 @@ def drive(
             watched = PartitionDrawing(observer, pool, path, config.pictures)
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
+            observer.preparing(starting, 1, 1)
             recorder.begins()
             observer.placed(pool.plan)
             if federation.synthetic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -108,7 +109,9 @@ def test_one_plain_line_a_round_and_a_summary(
     out, err = capsys.readouterr()
     lines = err.splitlines()
     assert [line.split()[:2] for line in lines[-2:]] == [["round", "1/2"], ["round", "2/2"]]
-    assert len(lines) == 5 and "synthetic: made up" in lines[2]
+    assert lines[1:3] == ["loading the data …", "building the model …"]
+    assert len(lines) == 7 and "synthetic: made up" in lines[4]
+    assert re.search(r"; \d+\.\d s to start, \d+\.\d s in rounds, \d+\.\d s in all$", out.splitlines()[0])
     assert "(synthetic data) after 2 rounds and 4 local epochs" in out and "run/report.html" in out
 
 
@@ -123,8 +126,10 @@ def test_interrupted_on_ray_and_resumed(
     code, out, errors = launched.end()
     assert code == expected_code, errors
     assert errors.splitlines()[-1] == "Go on with: python -m raysim.launch --resume run"
+    steps = ["starting Ray …", "starting the driver …", "loading the data …", "starting client actors …"]
+    assert errors.splitlines()[1:5] == steps
     # A plan, rounds, and what was asked for: no noise of Ray, no traceback.
-    starts = ("fedavg on", "round ", "raysim: stopped", "Go on with", "stopping: ")
+    starts = ("fedavg on", *steps, "round ", "raysim: stopped", "Go on with", "stopping: ")
     assert [line for line in errors.splitlines() if not line.startswith(starts) and "client actors" not in line] == []
     assert out == "HEAVY []\n"
     assert launched.left() == []

@@ -10,6 +10,7 @@ import pytest
 from rich.console import Console
 
 from raysim import progress
+from raysim.observer import step
 from raysim.progress import Progress
 
 
@@ -130,3 +131,27 @@ def test_a_run_without_a_terminal_does_not_load_rich() -> None:
         "sys.exit('rich' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_a_step_of_the_start_is_shown_while_it_goes_on() -> None:
+    stream = io.StringIO()
+    with Progress("toy", 2, 10, stream=stream) as display:
+        with step(display, "starting Ray"):
+            assert stream.getvalue().splitlines() == ["toy", "starting Ray …"]
+            assert "starting Ray" in shown(display) and "0/1" not in shown(display)
+        assert "starting Ray" not in shown(display)
+        display.preparing("eigendecompositions", 1, 3)
+        assert "eigendecompositions" in shown(display) and "1/3" in shown(display)
+        display.preparing("eigendecompositions", 3, 3)
+    assert stream.getvalue().splitlines() == ["toy", "starting Ray …", "eigendecompositions: done"]
+
+
+def test_the_time_of_a_run_is_its_start_its_rounds_and_all(clock: Clock) -> None:
+    display = Progress("toy", 2, 10, stream=io.StringIO(), elapsed=1.5)
+    clock.now += 4.5
+    for number in (1, 2):
+        display.round_started(number, 5, 10)
+        clock.now += 10
+        display.round_finished(row(number, seconds_round=9.5))
+    clock.now += 1
+    assert display.times() == "6.0 s to start, 19.0 s in rounds, 27.0 s in all"

@@ -54,7 +54,8 @@ function showCurrent(run, rounds, now) {
   byId("current").hidden = !(LIVE.includes(run.state) && (current || preparing));
   if (byId("current").hidden) return;
   if (!current) {
-    setText(byId("current-text"), `${preparing.label}: ${number(preparing.done)} of ${number(preparing.total)}`);
+    const count = preparing.total > 1 ? `: ${number(preparing.done)} of ${number(preparing.total)}` : " …";
+    setText(byId("current-text"), `${preparing.label}${count}`);
     bar("current-bar", preparing.done, preparing.total);
     return byId("out").replaceChildren();
   }
