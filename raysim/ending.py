@@ -16,7 +16,7 @@ FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
 
 
 def tell(outcome: Outcome, folder: Path, stopped: int, times: str) -> int:
-    """Print how the run ended, how long it took (``times``) and what to do next; the exit code, which is ``stopped`` for
+    """Print how the run ended, how long it took (``times``) and what to do next; the exit code, ``stopped`` for
     a run that was stopped."""
     if outcome.status == "finished":
         _print_summary(folder, times)

@@ -35,7 +35,7 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--workload=npz", "--workload.path=nothing.npz"], "no .npz file nothing.npz"),
         (["--workload=mnist", "--workload.data_dir=nowhere"], "mnist is not to be had from nowhere"),
         (["--workload=covid-fl", "--workload.path=nowhere"], "covid-fl: missing:"),
-        (["--workload=tudataset", "--model=gin", "--workload.data=nowhere"], "no files of MUTAG"),
+        (["--method=fedavg", "--workload=tudataset", "--model=gin", "--workload.data=nowhere"], "no files of MUTAG"),
         (["--clients=2000"], "2000 clients are more than the 1438 training samples"),
         (["--clients=30", "--min_samples=100"], "set clients to at most 14"),
         (["--partition=shards", "--classes_per_client=11"], "set classes_per_client to 1..10"),

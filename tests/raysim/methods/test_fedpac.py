@@ -11,10 +11,12 @@ import torch
 from torch import nn
 
 from aggregators.classifier_combination import combination_weights
+from raysim.config import default_config
 from raysim.errors import ConfigError
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedpac import FedPAC, body_loss, feature_sums
 from raysim.parameters import FlatModel
+from raysim.requirements import check_parts
 from workloads.models.classifier import Classifier
 
 
@@ -42,11 +44,9 @@ def test_the_head_stays_and_the_body_is_shared() -> None:
     model = classifier()
     assert {entry.name for entry in model.entries if not entry.shared} == {"head.weight", "head.bias"}
     assert model.take_kept().size == 9
-    logistic = Classifier(nn.Flatten(), nn.Linear(2, 3))
-    with pytest.raises(ConfigError, match=r"no parameters named body\.\*"):
-        FedPAC().shared_names(logistic)
-    with pytest.raises(ConfigError, match=r"no parameters named head\.\*"):
-        FedPAC().shared_names(nn.Linear(2, 3))
+    for names, missing in ((["head.weight"], "body"), (["body.0.weight"], "head")):
+        with pytest.raises(ConfigError, match=rf"fedpac needs a model with parameters named {missing}\.\*"):
+            check_parts(default_config("fedpac"), names)
 
 
 def test_aggregation_by_hand() -> None:

@@ -119,14 +119,9 @@ def test_the_exact_gradient_is_that_of_the_mean_test_loss() -> None:
     assert update.metrics["local_accuracy"] == pytest.approx(2 / 3)
 
 
-def test_without_local_test_samples_there_is_nothing_to_weigh_by() -> None:
-    method = FedRAD()
-    module = torch.nn.Linear(1, 2, bias=False)
-    visit = Visit(0, 1, 0, 1, 0.5, Training(), classes=2)
-    data = ClientData(0, "one", Samples([0, 0]), Samples([]))
-    with pytest.raises(ValueError, match="test_share"):
-        model = FlatModel(module, method.shared_names(module))
-        method.train(model, data, Message(np.zeros(2, np.float32)), None, visit)
+def test_clients_need_local_test_sets_unless_the_mean_is_plain() -> None:
+    assert FedRAD().traits.local_tests and FedRAD(aggregation="weighted").traits.local_tests
+    assert not FedRAD(aggregation="plain").traits.local_tests
 
 
 def test_exact_gradients_on_real_data_after_an_evaluation(tmp_path: Path) -> None:

@@ -12,10 +12,12 @@ from torch.nn.functional import cross_entropy
 
 from raysim import tree
 from raysim.client_state import ClientState
+from raysim.config import build, default_config
 from raysim.errors import ConfigError
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedssp import FedSSP, RunningMean, Server, preference_step, regularised_loss
 from raysim.parameters import FlatModel
+from raysim.requirements import check_parts
 from raysim.simulation import run
 from workloads.data import Batch
 from workloads.models.classifier import Classifier
@@ -193,5 +195,6 @@ def test_no_preference_with_nothing_shared_is_local(make_config: Callable[..., A
 
 
 def test_a_model_without_spectral_encoders_is_refused() -> None:
-    with pytest.raises(ConfigError, match="--model spectral"):
-        FedSSP().shared_names(Classifier(torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)))
+    with pytest.raises(ConfigError, match="Models with them: spectral"):
+        check_parts(default_config("fedssp"), ["body.weight", "head.weight"])
+    check_parts(build([{"method.name": "fedssp", "method.share": "nothing"}]), ["body.weight", "head.weight"])

@@ -11,6 +11,7 @@ import pytest
 from raysim.config import RunConfig, default_config
 from raysim.errors import ConfigError
 from raysim.methods.fedstar import FedStar
+from raysim.requirements import check_parts
 from raysim.simulation import run
 from workloads.data import Task
 from workloads.models.graph_options import Gin, GraphSage, StructuralGin
@@ -39,8 +40,9 @@ def test_fedstar_shares_the_structural_channel_and_nothing_else() -> None:
     shared = FedStar().shared_names(module)
     layer = {f"body.structure.convolutions.{number}.{name}" for number in (0, 1) for name in ("linear.weight", "bias")}
     assert shared == {"body.structure.embedding.weight", "body.structure.embedding.bias"} | layer
-    with pytest.raises(ConfigError, match=r"no parameters named body\.structure\.\*; take --model gin-star"):
-        FedStar().shared_names(Gin().build(Task((3,), 2, "graph")))
+    names = [name for name, _ in Gin().build(Task((3,), 2, "graph")).named_parameters()]
+    with pytest.raises(ConfigError, match=r"needs a model with parameters named body\.structure\.\*.* gin-star"):
+        check_parts(default_config("fedstar"), names)
 
 
 def test_fedstar_sends_only_the_channel_and_goes_on_from_its_own_model(make_visits: Callable[..., Any]) -> None:
