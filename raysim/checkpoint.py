@@ -166,11 +166,13 @@ def load(
     server_template: object,
     kept_template: Callable[[int], object],
     hold: Callable[[Any], Any] = lambda state: state,
+    wanted: Collection[int] | None = None,
 ) -> Checkpoint:
     """Reads a checkpoint and gives it the types of the templates; ``raysim.tree.unpack`` says what may be left open.
 
     ``hold`` takes a client's state as soon as it is read and gives what stands for it in ``kept``: with one that stores
     it elsewhere, no more than a file of them is in memory.
+    ``wanted`` are the clients whose states are asked for; None: all.
 
     Raises:
         DamagedError: a file is not what was written, or is missing.
@@ -193,6 +195,8 @@ def load(
             for name in pair(stem(number)):
                 entries[name] = dict(zip(("sha256", "bytes"), manifest["files"][name], strict=True))
             for client in files.add(number, found, entries):
+                if wanted is not None and client not in wanted:
+                    continue
                 kept[client] = hold(unpack(found[client], arrays, kept_template(client), client_name(client)))
     except ValueError as error:
         raise CheckpointError(

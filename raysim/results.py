@@ -14,8 +14,9 @@ import re
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,10 +29,13 @@ from raysim.untrusted_files import UnreadableFileError, check_types, read_json, 
 from raysim.writing import append_whole, sync_directory, write_atomically, writing
 
 if TYPE_CHECKING:
+    import torch
     from pandas import DataFrame
 
+    from raysim.config import RunConfig
+
 TIMING_COLUMNS = ("clients_per_second", "slot_utilisation", "started")  # and whatever starts with "seconds_"
-_DERIVED = ("summary.json", "rounds.parquet", "clients.parquet")
+_DERIVED = ("summary.json", "rounds.parquet", "clients.parquet", "model.safetensors")
 
 LOCK_SECONDS = 10.0
 _SECTIONS: Mapping[str, Any] = {
@@ -59,6 +63,19 @@ class RunResult:
     rounds: DataFrame
     clients: DataFrame
     summary: dict[str, Any]
+    settings: RunConfig | None = field(default=None, repr=False, compare=False)
+    """The config that the run was given, where it was run in this process."""
+
+    @cached_property
+    def model(self) -> torch.nn.Module:
+        """The trained global model, on the CPU and in evaluation mode; read from the folder when first asked for.
+
+        Raises:
+            RaysimError: as :func:`raysim.load_model`, which gives the model of a client.
+        """
+        from raysim.trained import load_model, model_of
+
+        return load_model(self.folder) if self.settings is None else model_of(self.settings, self.folder)
 
 
 class RunFolder:
@@ -177,7 +194,7 @@ class RunFolder:
     def go_back(self, last_round: int, marks: Mapping[str, Any]) -> None:
         """Make the tables, which agree with these marks, what they were after ``last_round``.
 
-        The summary and the Parquet files, which describe the run as it was, go.
+        The summary, the Parquet files and the model, which describe the run as it was, go.
         """
         for table in (self._rounds, self._clients):
             table.cut(marks[table.path.name])
@@ -185,7 +202,7 @@ class RunFolder:
         self._remove_derived()
 
     def truncate(self, last_round: int) -> None:
-        """Drops rows after ``last_round``, half-written lines, and the summary and Parquet files."""
+        """Drops rows after ``last_round``, half-written lines, and the summary, the Parquet files and the model."""
         for table in (self._rounds, self._clients, self._profile):
             table.truncate(last_round)
         self._remove_derived()

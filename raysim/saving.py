@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -119,14 +119,7 @@ class Saves:
             DamagedError: there are some, and none that the run can go on from.
             CheckpointError: they are of another version, or of other settings.
         """
-        templates: dict[Task, Any] = {}
-
-        def template(client: int) -> Any:
-            task = federation.task(client)
-            if task not in templates:
-                templates[task] = worker.first_state(client)
-            return templates[task]
-
+        template = state_template(worker, federation)
         reasons: list[str] = []
         passed: list[Path] = []
         for path in checkpoint.newest_first(self._folder.checkpoints):
@@ -170,6 +163,47 @@ class Saves:
         self._changed.clear()
         self._folder.truncate(0)
         return State(self._first)
+
+
+def state_template(worker: Worker, federation: Federation) -> Callable[[int], Any]:
+    """What a client's saved state is read against, by client: the state before its first visit."""
+    templates: dict[Task, Any] = {}
+
+    def template(client: int) -> Any:
+        task = federation.task(client)
+        if task not in templates:
+            templates[task] = worker.first_state(client)
+        return templates[task]
+
+    return template
+
+
+def newest_state(
+    folder: RunFolder, worker: Worker, federation: Federation, clients: Collection[int] | None = None
+) -> State:
+    """The state in the newest checkpoint that can be read, to look at: nothing in the folder is changed.
+
+    Args:
+        folder: the run's.
+        worker: a worker of this process, for the structure of states.
+        federation: the clients' data.
+        clients: whose states are asked for; None: all.
+
+    Raises:
+        DamagedError: there is no checkpoint that can be read.
+        CheckpointError: the newest does not fit the run's config.
+    """
+    first, template = worker.method.init_server(worker.model(0)), state_template(worker, federation)
+    reasons: list[str] = []
+    for path in checkpoint.newest_first(folder.checkpoints):
+        try:
+            found = checkpoint.load(path, first, template, wanted=clients)
+        except DamagedError as error:
+            reasons.append(str(error))
+            continue
+        return State(found.server, found.round, 0, found.kept)
+    why = "; ".join(dict.fromkeys(reasons)) or f"{folder.checkpoints} holds no checkpoint"
+    raise DamagedError(f"{why}. A model is made of one: finish the run with --resume {folder.path}, or bring it back")
 
 
 def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:

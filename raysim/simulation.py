@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from raysim import results, status
 from raysim.config import RunConfig, build, differences, to_dict
 from raysim.errors import RaysimError, ResultsError
+from raysim.model_file import save_global_model
 from raysim.observer import Several, Silent, step
 from raysim.options import CONFIG_NAME, read_config_file
 from raysim.outcome import Outcome, guarded
@@ -54,7 +55,7 @@ def run(config: RunConfig, resume: str | Path | None = None, *, observer: Observ
     outcome = execute(config, folder, observer or Silent(), resumed=resume is not None)
     if outcome.status == "failed":
         raise RaysimError(outcome.message + (f"\n{outcome.traceback}" if outcome.traceback else ""))
-    return results.load_result(folder)
+    return replace(results.load_result(folder), settings=config)
 
 
 def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
@@ -224,6 +225,7 @@ def drive(
                 return "stopped"
             finally:
                 watched.finish()
+            save_global_model(path, rounds.worker, rounds.state.server, rounds.state.round)
             _finish(config, folder, federation, rounds.worker.model(0).buffer.numel())
             recorder.ends("finished")
             return "finished"

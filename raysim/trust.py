@@ -10,7 +10,12 @@ from raysim.errors import ConfigError
 
 
 def check_names(
-    settings: Mapping[str, object], file: Path, named: Mapping[str, object], trusted: Sequence[Path] = ()
+    settings: Mapping[str, object],
+    file: Path,
+    named: Mapping[str, object],
+    trusted: Sequence[Path] = (),
+    *,
+    advice: str = "",
 ) -> None:
     """Refuse a file that names code (``package.module:Class``) which the user has not named or trusted.
 
@@ -21,6 +26,7 @@ def check_names(
         file: where they come from.
         named: names that the user gave directly (on the command line), ``method.name`` → name.
         trusted: folders and files whose configurations may name any code (``--trust``).
+        advice: how to name or trust it; empty: on the command line.
 
     Raises:
         ConfigError: the first name that is neither raysim's own, nor named, nor in a trusted file.
@@ -31,10 +37,10 @@ def check_names(
     for kind in registry.KINDS:
         name = settings.get(f"{kind}.name")
         if isinstance(name, str) and ":" in name and named.get(f"{kind}.name") != name:
+            words = f"add --{kind} {name}, or --trust {file.parent} for all that files in that folder name"
             raise ConfigError(
                 f"{file} names code of its own: {kind} {name!r}. Importing it would run that code, so a file alone "
-                f"cannot ask for it. If you know it, add --{kind} {name}, or --trust {file.parent} for all that files "
-                "in that folder name."
+                f"cannot ask for it. If you know it, {advice or words}."
             )
 
 

@@ -77,7 +77,7 @@ class Worker:
         """The client's model as the last visit left it (built once for each kind of task)."""
         task = self.federation.task(client)
         if task not in self._models:
-            module = self._build(task)
+            module = new_module(self.config, task)
             check_parts(self.config, [name for name, _ in module.named_parameters()])
             wanted = set(self.method.shared_names(module))
             common = self._common_names()
@@ -129,18 +129,13 @@ class Worker:
             assert kept is not None, "a client with a private part has a state"
             model.load_kept(kept.private)
 
-    def _build(self, task: Task) -> torch.nn.Module:
-        with torch.random.fork_rng():
-            torch.manual_seed(seeds.number(self.config.seed, "model"))
-            return extended(self.method, self.config.model.build(task), self.config.seed)
-
     def _common_names(self) -> set[str] | None:
         """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
         tasks = distinct_tasks(self.federation)
         if len(tasks) == 1:
             return None
         if self._common is None:
-            modules = [self._build(task) for task in tasks]
+            modules = [new_module(self.config, task) for task in tasks]
             self._common = common_names(modules)
             self._keeps_private = any(set(self.method.shared_names(module)) - self._common for module in modules)
         return self._common
@@ -173,6 +168,13 @@ class _Cached:
     """About what its training samples take as float32, a graph counted as one node."""
     round: int = 0
     """In which it was last asked for."""
+
+
+def new_module(config: RunConfig, task: Task) -> torch.nn.Module:
+    """The config's model for a task, with its initial values and what the method adds to it."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seeds.number(config.seed, "model"))
+        return extended(config.method, config.model.build(task), config.seed)
 
 
 @contextmanager

@@ -1,0 +1,105 @@
+"""``model.safetensors``: the global model at the end of a run, with the names of the module's own ``state_dict``.
+
+Whoever has the module's class reads it without raysim (``module.load_state_dict(safetensors.torch.load_file(path))``).
+Its header also holds the task (shape of inputs, number of classes), so that raysim builds the module without the data.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim.config import RunConfig
+from raysim.errors import CheckpointError
+from raysim.state_files import damaged
+from raysim.writing import write_atomically
+from workloads.data import Task, distinct_tasks
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysim.worker import Worker
+    from workloads.data import Federation
+
+MODEL_NAME = "model.safetensors"
+
+
+def has_global_model(config: RunConfig, federation: Federation) -> bool:
+    """Whether a run trains one model, the same for all clients."""
+    return not config.method.traits.personal and len(distinct_tasks(federation)) == 1
+
+
+def save_global_model(folder: Path, worker: Worker, server: Any, round: int) -> None:
+    """Write the file from the server's state after ``round``; nothing where there is no global model.
+
+    Raises:
+        DiskFullError, ResultsError: it cannot be written.
+    """
+    from safetensors.torch import save
+
+    if not has_global_model(worker.config, worker.federation):
+        return
+    module = worker.deployed(0, worker.method.message(server, 0), None).module
+    facts = {"task": json.dumps(dataclasses.asdict(worker.federation.task(0))), "round": str(round), "format": "pt"}
+    write_atomically(folder / MODEL_NAME, save(tensors_of(module), facts))
+
+
+def global_model(config: RunConfig, folder: Path) -> torch.nn.Module:
+    """The model in the file.
+
+    Raises:
+        DamagedError: it is no such file.
+        CheckpointError: its tensors are not those of the config's model.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = folder / MODEL_NAME
+    try:
+        with safe_open(path, framework="pt") as file:
+            task = _task(json.loads(file.metadata()["task"]))
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+    except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
+        raise damaged(path, str(error)) from error
+    return module_with(tensors, config, task, folder)
+
+
+def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
+    """A copy of the module's ``state_dict``, every tensor with memory of its own."""
+    import torch
+
+    # In the simulation they are views of one flat vector, the kernels of convolutions not in the usual order.
+    return {
+        name: tensor.detach().cpu().clone(memory_format=torch.contiguous_format)
+        for name, tensor in module.state_dict().items()
+        if isinstance(tensor, torch.Tensor)  # no "extra state" of a user's own module, which may be any object
+    }
+
+
+def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Task, folder: Path) -> torch.nn.Module:
+    """A new module of the config's model and method with these values, in evaluation mode.
+
+    Raises:
+        CheckpointError: they are not those of such a module.
+    """
+    import torch
+
+    from raysim.worker import new_module
+
+    module = new_module(config, task)
+    others = {name: value for name, value in module.state_dict().items() if not isinstance(value, torch.Tensor)}
+    try:
+        module.load_state_dict(tensors | others)
+    except RuntimeError as error:
+        reason = " ".join(str(error).split())
+        raise CheckpointError(f"The model in {folder} does not fit its config.yaml: {reason}") from error
+    return module.eval()
+
+
+def _task(found: dict[str, Any]) -> Task:
+    shape, classes, kind, name = found["input_shape"], found["classes"], found["kind"], found["name"]
+    whole = all(type(size) is int and size > 0 for size in (*shape, classes))
+    if not (whole and kind in ("array", "graph") and isinstance(name, str)):
+        raise ValueError(f"{found} is no task")
+    return Task(tuple(shape), classes, kind, name)

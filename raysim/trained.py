@@ -1,0 +1,99 @@
+"""The trained model of a run, read back from the run's folder.
+
+A method with one global model leaves it in a file at the end (raysim/model_file.py). Where every client has a model of
+its own (``Traits.personal``, or clients of different tasks), and where a run has not ended, models are made of the last
+checkpoint, which holds all that they consist of already.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim.config import RunConfig, build
+from raysim.errors import ConfigError, ResultsError
+from raysim.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
+from raysim.options import CONFIG_NAME, read_config_file
+from raysim.registry import KINDS
+from raysim.results import RunFolder
+from raysim.trust import check_names
+
+if TYPE_CHECKING:
+    import torch
+
+Trust = bool | type[Any] | Collection[type[Any]]
+
+
+def load_model(folder: str | Path, client: int | None = None, *, trust: Trust = False) -> torch.nn.Module:
+    """The trained model of a run, on the CPU and in evaluation mode.
+
+    Args:
+        folder: what the run has written. Of a run that has not ended, the model of its last checkpoint.
+        client: whose model, as this client is judged by it; None: the global model.
+        trust: whose code may be imported, since importing runs it. raysim's own methods, workloads and models need
+            none; a class of your own that config.yaml names is given here (``trust=MyModel``, several in a list), or
+            True stands for whatever it names.
+
+    Raises:
+        ConfigError: config.yaml cannot be read, or names code that ``trust`` does not.
+        ResultsError: the folder is no run, has no global model, or no such client.
+        CheckpointError: no checkpoint can be read, or the model does not fit the config.
+    """
+    path = Path(folder)
+    RunFolder.open(path)
+    return model_of(trusted_config(path, trust), path, client)
+
+
+def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torch.nn.Module:
+    """The same of a run whose config is known."""
+    if client is None and config.method.traits.personal:
+        raise ResultsError(f"{folder}: with this method every client has a model of its own. {_of_client(folder)}")
+    if client is None and (folder / MODEL_NAME).exists():
+        return global_model(config, folder)
+    from raysim.saving import newest_state
+    from raysim.simulation import load_federation
+    from raysim.worker import Worker, fixed_threads
+    from workloads.parallel import Sequential
+
+    federation = load_federation(config, Sequential())
+    if client is None and not has_global_model(config, federation):
+        raise ResultsError(
+            f"{folder}: the clients of {federation.name} have different tasks, and each a head of its own. "
+            f"{_of_client(folder)}"
+        )
+    if client is not None and client not in range(federation.clients):
+        raise ResultsError(f"{folder}: there is no client {client!r}. Allowed: 0 to {federation.clients - 1}.")
+    worker, chosen = Worker(config, federation), int(client or 0)
+    state = newest_state(RunFolder(folder), worker, federation, () if client is None else (chosen,))
+    with fixed_threads(config.engine.threads):
+        deployed = worker.deployed(chosen, config.method.message(state.server, chosen), state.kept.get(chosen))
+    return module_with(tensors_of(deployed.module), config, federation.task(chosen), folder)
+
+
+def trusted_config(folder: Path, trust: Trust) -> RunConfig:
+    """The config that a run was made with.
+
+    Raises:
+        ConfigError: it cannot be read, or names code that ``trust`` does not.
+    """
+    file = folder / CONFIG_NAME
+    settings = read_config_file(file, run_folder=True)
+    if not isinstance(trust, bool):
+        classes = [trust] if isinstance(trust, type) else list(trust)
+        wrong = [given for given in classes if not isinstance(given, type)]
+        if wrong:
+            raise ConfigError(
+                f"trust: {wrong[0]!r} is not allowed. Allowed: True, False, a class or a list of classes."
+            )
+        given = {f"{cls.__module__}:{cls.__qualname__}" for cls in classes}
+        named = {f"{kind}.name": settings.get(f"{kind}.name") for kind in KINDS}
+        advice = "give its class (trust=MyClass, imported from the module of that name), or trust=True"
+        check_names(settings, file, {path: name for path, name in named.items() if name in given}, advice=advice)
+    elif not trust:
+        check_names(settings, file, {}, advice="give its class (trust=MyClass), or trust=True for all that it names")
+    return build([settings])
+
+
+def _of_client(folder: Path) -> str:
+    return f"Name one, and its model is made of the last checkpoint: raysim.load_model({str(folder)!r}, client=0)"
