@@ -103,6 +103,21 @@ def parse(argv: Sequence[str]) -> Invocation:
     return Invocation(config, overrides, line.resume, verbose, "run", "", line.ui)
 
 
+def given_config(data: Mapping[str, object], resume: str | Path | None = None) -> RunConfig:
+    """The config that plain settings make, nested or by their paths, over those of the run that is to be resumed.
+
+    Raises:
+        ConfigError: one is unknown or not allowed, or the run's folder names code that ``data`` does not name.
+    """
+    given = flatten(data)
+    if resume is None:
+        return build([given])
+    file = Path(resume) / CONFIG_NAME
+    stored = read_config_file(file, run_folder=True)
+    check_names(stored, file, given, advice="name it in the settings too")
+    return build([stored, given])
+
+
 def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:
     """A YAML file's options as path → value; ConfigError that names the file if it is missing or not such YAML."""
     try:

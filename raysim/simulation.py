@@ -15,7 +15,7 @@ from raysim.config import RunConfig, build, differences, to_dict
 from raysim.errors import RaysimError, ResultsError
 from raysim.model_file import save_global_model
 from raysim.observer import Several, Silent, step
-from raysim.options import CONFIG_NAME, read_config_file
+from raysim.options import CONFIG_NAME, given_config, read_config_file
 from raysim.outcome import Outcome, guarded
 from raysim.registry import KINDS, public_name
 from raysim.requirements import check_federation, check_request
@@ -40,17 +40,26 @@ if TYPE_CHECKING:
 Status = Literal["finished", "stopped"]
 
 
-def run(config: RunConfig, resume: str | Path | None = None, *, observer: Observer | None = None) -> RunResult:
+def run(
+    config: RunConfig | Mapping[str, object],
+    resume: str | Path | None = None,
+    *,
+    observer: Observer | None = None,
+) -> RunResult:
     """Run (or, with ``resume``, continue) and return the tables as pandas frames.
 
     Args:
-        config: the settings; ``config.engine.backend`` chooses Ray or this process.
-        resume: a run folder to continue; ``config`` must then agree with it in all that changes results.
+        config: the settings, or those of them that are not the defaults: nested (``{"training": {"momentum": 0.5}}``),
+            by their paths (``{"training.momentum": 0.5}``), or both. ``engine.backend`` chooses Ray or this process.
+        resume: a run folder to continue; ``config`` must then agree with it in all that changes results (settings that
+            are left out are the folder's).
         observer: is told of rounds as they happen (:class:`raysim.progress.Progress`, say).
 
     Raises:
         RaysimError, workloads.errors.WorkloadError: as the command line reports them.
     """
+    if not isinstance(config, RunConfig):
+        config = given_config(config, resume)
     folder = prepare(config, resume)
     outcome = execute(config, folder, observer or Silent(), resumed=resume is not None)
     if outcome.status == "failed":

@@ -18,7 +18,7 @@ import pytest
 import raysim
 from raysim import checkpoint, report, seeds
 from raysim.config import RunConfig, build
-from raysim.errors import RaysimError, ResultsError
+from raysim.errors import ConfigError, RaysimError, ResultsError
 from raysim.observer import Silent
 from raysim.results import comparable, load_result
 from raysim.training import Visit
@@ -66,6 +66,38 @@ def test_run_returns_the_tables_that_are_in_its_folder(tmp_path: Path) -> None:
     assert result.summary["accuracy"] == result.rounds["accuracy"].iloc[-1]
     names = {path.name for path in result.folder.iterdir()}
     assert names >= {"config.yaml", "environment.json", "summary.json", "curve.png", "partition.png", "report.html"}
+
+
+def test_settings_may_be_a_plain_dict(tmp_path: Path) -> None:
+    nested = {
+        "method": {"name": "fedprox", "mu": 0.5},
+        "model": "logistic",
+        "workload": {"clients": 4, "limit": 200},
+        "engine": {"backend": "inline"},
+        "schedule.rounds": 2,
+        "schedule.local_epochs": 1,
+        "pictures": False,
+    }
+    result = raysim.run(nested | {"output": str(tmp_path / "run")})
+    written = small(tmp_path, "config", method__name="fedprox", method__mu=0.5, schedule__rounds=2)
+    pd.testing.assert_frame_equal(comparable(result.rounds), comparable(raysim.run(written).rounds))
+    assert result.config["method"]["mu"] == 0.5
+    longer = raysim.run({"schedule.rounds": 3}, resume=tmp_path / "run")
+    assert len(longer.rounds) == 3 and longer.config["method"]["mu"] == 0.5
+    with pytest.raises(ResultsError, match=r"method\.mu: 0\.5 → 0\.1"):
+        raysim.run({"method.mu": 0.1}, resume=tmp_path / "run")
+    with pytest.raises(ConfigError, match=r"Unknown option method\.muu.*method\.mu\b"):
+        raysim.run(nested | {"method.muu": 0.1})
+    with pytest.raises(ConfigError, match="expected sections"):
+        raysim.run(["fedprox"])  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match=r"no config\.yaml"):
+        raysim.run({}, resume=tmp_path)
+
+
+def test_a_dict_that_resumes_runs_no_code_that_only_the_folder_names(tmp_path: Path) -> None:
+    (tmp_path / "config.yaml").write_text("method: {name: 'evil:Method'}")
+    with pytest.raises(ConfigError, match=r"method 'evil:Method'.*If you know it, name it in the settings too"):
+        raysim.run({}, resume=tmp_path)
 
 
 def test_a_run_without_pictures_loads_no_plotting_library(tmp_path: Path) -> None:
