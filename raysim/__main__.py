@@ -6,7 +6,7 @@ import sys
 from collections.abc import Sequence
 
 from raysim import __version__
-from raysim.ending import FINISHED, REFUSED
+from raysim.exit_codes import FINISHED, REFUSED
 
 COMMANDS = {
     "raysim.launch": "run one configuration; --help shows every option, --list methods, workloads and models",

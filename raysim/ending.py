@@ -6,13 +6,11 @@ import json
 import sys
 from pathlib import Path
 
+from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from raysim.options import CONFIG_NAME, read_config_file
 from raysim.outcome import Outcome
 from raysim.progress import plain_text
 from raysim.trust import naming_words
-
-FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
-"""Exit codes; refused: the request cannot be met (options, folder); stopped: by Ctrl-C."""
 
 
 def tell(outcome: Outcome, folder: Path, stopped: int, times: str) -> int:

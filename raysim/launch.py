@@ -14,8 +14,9 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from raysim.ending import FINISHED, REFUSED, short, tell
+from raysim.ending import short, tell
 from raysim.errors import ConfigError, DiskFullError, RaysimError
+from raysim.exit_codes import FINISHED, REFUSED
 from raysim.interruption import Interruption
 from raysim.observer import Several
 from raysim.options import Invocation, parse

@@ -16,8 +16,8 @@ from raysim import profile_table, units
 from raysim import report_html as html
 from raysim.compare import compare
 from raysim.curves import run_picture
-from raysim.ending import FINISHED, REFUSED
 from raysim.errors import RaysimError
+from raysim.exit_codes import FINISHED, REFUSED
 from raysim.figures import cell, figures, text_of, title_of
 from raysim.results import RunResult, load_result
 from raysim.writing import write_atomically

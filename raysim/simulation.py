@@ -186,7 +186,7 @@ def drive(
     ``parallel`` computes what has to be known of the data before the first round, such as spectra of graphs; in this
     process if it is None.
     """
-    from raysim import precision
+    from raysim import precision_probe
     from raysim.collecting import Stopped
     from raysim.partition_drawing import PartitionDrawing
     from raysim.profile import OFF, Profile
@@ -212,7 +212,7 @@ def drive(
             federation = pool.federation
             worker = Worker(config, federation)
             worker.built(0)  # what is wrong with a model is said before anything is timed on it
-            resolved = precision.resolve(config, pool, path, observer.note)
+            resolved = precision_probe.resolve(config, pool, path, observer.note)
             watched = PartitionDrawing(observer, pool, path, config.pictures)
             pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)

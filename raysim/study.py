@@ -31,8 +31,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from raysim.config import build, flatten, settings, to_yaml
-from raysim.ending import FAILED, FINISHED, REFUSED, STOPPED
 from raysim.errors import ConfigError, RaysimError
+from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
 from raysim.study_file import Cell, read
 from raysim.study_table import finished, place_of_table, unmeasured, write_table
 from workloads.errors import WorkloadError

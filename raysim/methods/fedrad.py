@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -71,6 +72,10 @@ class FedRAD(GlobalModel):
     clients, W' = softmax(log W + logit), trained with ∂SysLoss/∂c_k = ⟨∇SysLoss(θ), Δ_k⟩ one round later. BatchNorm
     statistics are averaged with the same coefficients, but play no part in that gradient.
     """
+
+    defaults: ClassVar[Mapping[str, object]] = {
+        "training.optimizer": "sgd"
+    }  # what the estimate of ∇SysLoss is made for
 
     random_intervals: bool = field(
         default=True,

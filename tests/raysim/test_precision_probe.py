@@ -16,7 +16,7 @@ from raysim import registry
 from raysim.config import RunConfig, build
 from raysim.parameters import FlatModel, all_names
 from raysim.pool import Done, Job, Seat
-from raysim.precision import TimeSteps, resolve
+from raysim.precision_probe import TimeSteps, resolve
 from raysim.sections import Training
 from raysim.simulation import load_federation
 from raysim.training import Visit, train_epochs
