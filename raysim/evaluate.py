@@ -1,0 +1,105 @@
+"""Judges the trained model of a run again, on the workload's test set and on the clients' own.
+
+``python -m raysim.evaluate FOLDER``
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from raysim.config import RunConfig, build, with_sections
+from raysim.errors import RaysimError
+from raysim.exit_codes import FINISHED, REFUSED
+from raysim.observer import Silent
+from raysim.options import CONFIG_NAME, read_config_file
+from raysim.registry import KINDS
+from raysim.results import RunFolder
+from raysim.stored_config import check_seal
+from raysim.trust import check_names
+from workloads.errors import WorkloadError
+
+
+def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, float]]:
+    """The round of the newest checkpoint, and what its row of the rounds table holds of the model's quality.
+
+    In this process, with the slices, batches and threads of the run, so that on the same kind of machine every number
+    has the same bits. The folder is only read.
+
+    Raises:
+        ResultsError: the folder is no run.
+        DamagedError: there is no checkpoint that can be read.
+        RaysimError, WorkloadError: as a run's own evaluation.
+    """
+    from raysim.device import device_of
+    from raysim.evaluation import evaluate_round
+    from raysim.inline import InlinePool
+    from raysim.saving import newest_state
+    from raysim.simulation import load_federation
+    from raysim.worker import Worker, fixed_threads
+    from workloads.parallel import Sequential
+
+    run = RunFolder.open(folder)
+    federation = load_federation(config, Sequential())
+    worker = Worker(config, federation, device_of(config.engine))
+    with fixed_threads(config.engine.threads):
+        state = newest_state(run, worker, federation)
+        return state.round, evaluate_round(config, federation, InlinePool(worker), state, [], Silent().note)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m raysim.evaluate",
+        description="Judge the trained model of a run again: that of its last checkpoint, on the workload's test set "
+        "and on the clients' own. The folder is only read.",
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a run's folder")
+    parser.add_argument("--cpu", action="store_true", help="judge on the CPU, also a run that was on a GPU")
+    parser.add_argument(
+        "--trust", type=Path, action="append", default=[], help="a folder whose config.yaml may name any code"
+    )
+    for kind in KINDS:
+        parser.add_argument(f"--{kind}", help=f"package.module:Class of the {kind}, if config.yaml names one of yours")
+    options = parser.parse_args(arguments)
+    try:
+        _print(options.folder, _config(options))
+    except (RaysimError, WorkloadError) as error:
+        print(f"raysim.evaluate: {error}", file=sys.stderr)
+        return REFUSED
+    return FINISHED
+
+
+def _config(options: argparse.Namespace) -> RunConfig:
+    RunFolder.open(options.folder)
+    file = options.folder / CONFIG_NAME
+    check_seal(file)
+    settings = read_config_file(file, run_folder=True)
+    check_names(settings, file, {f"{kind}.name": getattr(options, kind) for kind in KINDS}, options.trust)
+    config = build([settings])
+    return with_sections(config, engine=replace(config.engine, gpus_per_client=0.0)) if options.cpu else config
+
+
+def _print(folder: Path, config: RunConfig) -> None:
+    """Every number in full, and beside it what rounds.csv says where that is another."""
+    number, found = evaluate_again(config, folder)
+    rows = RunFolder(folder).rounds()
+    same_round = rows[rows["round"] == number].to_dict("records")
+    row = same_round[-1] if same_round else {}
+    print(f"round {number} of {config.schedule.rounds}")
+    differ = 0
+    for name, value in found.items():
+        before = float(row.get(name, math.nan))
+        other = before != value and not math.isnan(before)
+        differ += other
+        print(f"{name:<30}{value!r}" + (f"  (rounds.csv: {before!r})" if other else ""))
+    if differ:
+        print("Other processors, GPUs or versions of torch round differently: environment.json names the run's.")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,135 @@
+"""The trained model judged again: the numbers of the run's last row, bit for bit."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import raysim
+from raysim import checkpoint
+from raysim.config import build
+from raysim.evaluate import evaluate_again, main
+from raysim.results import RunResult
+
+Start = Callable[..., tuple[int, str]]
+SMALL = {
+    "model.name": "logistic",
+    "workload.clients": 4,
+    "workload.limit": 200,
+    "schedule.rounds": 2,
+    "schedule.local_epochs": 1,
+    "engine.backend": "inline",
+    "pictures": False,
+}
+JUDGED = ("accuracy", "loss", "balanced_accuracy", "client_accuracy_mean", "client_accuracy_std", "auc")
+
+
+def ran(folder: Path, **options: object) -> RunResult:
+    given = {key.replace("__", "."): value for key, value in options.items()}
+    return raysim.run(SMALL | given | {"output": str(folder)})
+
+
+def same(found: dict[str, float], result: RunResult) -> bool:
+    last = result.rounds.iloc[-1]
+    judged = [name for name in JUDGED if name in last]
+    assert judged and set(judged) <= found.keys()
+    return all(found[name] == last[name] or (math.isnan(found[name]) and math.isnan(last[name])) for name in judged)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedpac", "centralized", "local"])
+def test_the_numbers_are_those_of_the_last_row(tmp_path: Path, method: str) -> None:
+    auc = method == "fedavg"
+    result = ran(
+        tmp_path / "run",
+        method__name=method,
+        model__name="mlp",
+        evaluation__auc=auc,
+        workload__validation_share=0.2 * auc,
+    )
+    number, found = evaluate_again(build([_flat(result)]), tmp_path / "run")
+    assert number == 2 and same(found, result)
+    if auc:
+        assert found["validation_accuracy"] == result.rounds["validation_accuracy"].iloc[-1]
+
+
+def test_the_command_prints_every_number_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    result = ran(tmp_path / "run", method__name="fedavg")
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
+    assert main([str(tmp_path / "run")]) == 0
+    text = capsys.readouterr().out
+    printed = dict(line.split() for line in text.splitlines()[1:])
+    assert text.startswith("round 2 of 2\n") and "rounds.csv" not in text
+    assert same({name: float(value) for name, value in printed.items()}, result)
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == before  # only read
+
+
+def test_the_command_says_where_the_table_has_another_number(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = ran(tmp_path / "run", method__name="fedavg")
+    accuracy = repr(float(result.rounds["accuracy"].iloc[-1]))
+    table = tmp_path / "run" / "rounds.csv"
+    table.write_text(table.read_text().replace(accuracy, "0.123"))
+    assert main([str(tmp_path / "run")]) == 0
+    text = capsys.readouterr().out
+    assert f"{accuracy}  (rounds.csv: 0.123)" in text and "environment.json" in text
+
+
+def test_what_cannot_be_judged_is_one_sentence(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = tmp_path / "run"
+    result = ran(run, method__name="fedavg")
+
+    def refused(folder: Path = run) -> str:
+        assert main([str(folder)]) == 2
+        error = capsys.readouterr().err
+        assert error.startswith("raysim.evaluate: ") and "Traceback" not in error
+        return error
+
+    assert "is no run folder" in refused(tmp_path)
+    config = (run / "config.yaml").read_text()
+    (run / "config.yaml").write_text(config.replace("seed: 0", "seed: 1"))
+    assert "damaged: " in refused()
+    (run / "config.yaml").write_text(config)
+    newest = checkpoint.latest(result.folder / "checkpoints")
+    assert newest is not None
+    (newest / "server.safetensors").write_bytes(b"torn")
+    assert "damaged: " in refused()
+
+
+def test_own_code_is_imported_only_if_it_is_named_or_trusted(
+    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    code, _ = start("--method=mine:Waiting", "--pictures=false", "--output=run")
+    assert code == 0
+    monkeypatch.delitem(sys.modules, "mine")
+    assert main(["run"]) == 2 and "--method mine:Waiting, or --trust run" in capsys.readouterr().err
+    assert "mine" not in sys.modules
+    assert main(["run", "--method", "mine:Waiting"]) == 0
+    assert main(["run", "--trust", "run"]) == 0
+
+
+def test_a_run_of_a_gpu_can_be_judged_without_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    import torch
+
+    from raysim.stored_config import stored_text
+
+    result = ran(tmp_path / "run", method__name="fedavg")
+    config = build([_flat(result)])
+    on_gpu = replace(config, engine=replace(config.engine, gpus_per_client=0.5))
+    (tmp_path / "run" / "config.yaml").write_text(stored_text(on_gpu))
+    if not torch.cuda.is_available():
+        assert main([str(tmp_path / "run")]) == 2 and "finds no GPU" in capsys.readouterr().err
+    assert main([str(tmp_path / "run"), "--cpu"]) == 0
+
+
+def _flat(result: RunResult) -> dict[str, object]:
+    from raysim.config import flatten
+
+    return flatten(result.config)
