@@ -125,6 +125,20 @@ def _check_model_kind(config: RunConfig) -> None:
     for part in needs:
         if part not in getattr(config.model, "parts", needs):
             raise _lacks(config, part)
+    if config.training.freeze_batchnorm and not getattr(config.model, "batch_norm", True):
+        raise without_batch_norm(config)
+
+
+def without_batch_norm(config: RunConfig) -> ConfigError:
+    """The error for ``training.freeze_batchnorm`` with a model that has no BatchNorm layer."""
+    inputs = getattr(config.workload, "inputs", None)
+    classes = {name: registry.model_class(name) for name in registry.known("model")}
+    having = {name: cls for name, cls in classes.items() if getattr(cls, "batch_norm", False)}
+    fitting = [name for name, cls in having.items() if inputs in (None, cls.inputs)]
+    return ConfigError(
+        "training.freeze_batchnorm: true has no effect, because the model has no BatchNorm layer. Set it to false, or "
+        f"choose a model with BatchNorm: {', '.join(fitting)}."
+    )
 
 
 INPUTS = {"array": "arrays, such as images", "graph": "graphs"}

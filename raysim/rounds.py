@@ -18,10 +18,11 @@ from raysim import schedule, seeds, single_step, tree
 from raysim.cohort import cohort_of
 from raysim.collecting import Collected, Collector, RoundPlan
 from raysim.decomposition import decompose_round
-from raysim.errors import ConfigError, DiskFullError, RaysimError, code_error
+from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.evaluation import evaluate_round
 from raysim.method import Context, Message
 from raysim.profile import OFF
+from raysim.requirements import without_batch_norm
 from raysim.saving import Saves, State
 from workloads.models.classifier import has_batch_norm
 
@@ -69,10 +70,7 @@ class Rounds:
         self.intervals = schedule.planned_intervals(config)
         model = worker.model(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
-            raise ConfigError(
-                "training.freeze_batchnorm: true has no effect, because the model has no BatchNorm layer. Set it to "
-                "false, or choose a model with BatchNorm, such as --model resnet18."
-            )
+            raise without_batch_norm(config)  # a model of a user's own need not declare what it has
         kept = worker.first_state(0)
         size = worker.state_bytes(0)
         merges = min(self.intervals) == 1 and single_step.possible(config, federation, model, kept is not None)

@@ -55,6 +55,7 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--method=fedpac", "--model=logistic"], "needs a model with parameters named body.*"),
         (["--method=centralized", "--workload=toy-graphs", "--model=gin"], "have different tasks (erdos-renyi and"),
         (["--method=fedstar", "--model=gin", "--precision=auto"], "Models with them: gin-star"),
+        (["--method=fedavg", "--freeze_batchnorm"], "choose a model with BatchNorm: mobilenet, resnet18, resnet50."),
         (["--method=fedssp", "--model=gin"], "needs a model with parameters named body.eigenvalue_encoder.*"),
         (
             ["--method=fedrad", "--limit=4", "--partition=iid", "--clients=4", "--min_samples=1"],
@@ -148,6 +149,7 @@ def test_what_only_loading_tells_is_refused_in_the_same_way(start: Start, tmp_pa
 
 def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
     from workloads.data import Task
+    from workloads.models.classifier import has_batch_norm
 
     tasks = {"array": Task((3, 64, 64), 2), "graph": Task((5,), 2, "graph")}
     for name in registry.known("model"):
@@ -158,6 +160,7 @@ def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
         names = [parameter for parameter, _ in model.build(tasks[model.inputs]).named_parameters()]
         for part in ("body.", "head.", "body.structure.", "body.eigenvalue_encoder.", "body.filter_encoder."):
             assert (part in model.parts) == any(parameter.startswith(part) for parameter in names), (name, part)
+        assert model.batch_norm == has_batch_norm(model.build(tasks[model.inputs])), name
 
 
 def test_checking_takes_a_small_part_of_a_start() -> None:

@@ -58,6 +58,7 @@ class Gin:
     name: ClassVar[str] = "gin"
     inputs: ClassVar[Literal["array", "graph"]] = "graph"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
 
     layers: int = layers_field()
     hidden: int = hidden_field()
@@ -80,6 +81,7 @@ class GraphSage:
     name: ClassVar[str] = "graphsage"
     inputs: ClassVar[Literal["array", "graph"]] = "graph"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
 
     layers: int = layers_field()
     hidden: int = hidden_field()
@@ -106,6 +108,7 @@ class StructuralGin:
     name: ClassVar[str] = "gin-star"
     inputs: ClassVar[Literal["array", "graph"]] = "graph"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.structure.")
+    batch_norm: ClassVar[bool] = False
 
     layers: int = layers_field()
     hidden: int = hidden_field()

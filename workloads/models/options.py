@@ -33,6 +33,8 @@ class ModelOptions(Protocol):
     """What kind of task it is for."""
     parts: ClassVar[tuple[str, ...]]
     """What names of its parameters begin with, as far as methods may ask for it (`Traits.model_parts`)."""
+    batch_norm: ClassVar[bool]
+    """Whether the network has BatchNorm layers."""
 
     def check(self, task: Task) -> None:
         """Whether `build` can do with inputs of this shape, without importing torch; WorkloadError if not."""
@@ -95,6 +97,7 @@ class Logistic:
     name: ClassVar[str] = "logistic"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("head.",)
+    batch_norm: ClassVar[bool] = False
 
     def check(self, task: Task) -> None:
         array_shape(self.name, task)
@@ -112,6 +115,7 @@ class Mlp:
     name: ClassVar[str] = "mlp"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
 
     hidden: int | tuple[int, ...] = field(
         default=64, metadata={"help": "width of the hidden layer, or a list of widths, each at least 1"}
@@ -149,6 +153,7 @@ class Cnn:
     name: ClassVar[str] = "cnn"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
 
     def check(self, task: Task) -> None:
         image_shape(self.name, task, least=4)
@@ -172,6 +177,7 @@ class AlexNet:
     name: ClassVar[str] = "alexnet"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
 
     dropout: float = field(
         default=0.5,
@@ -211,6 +217,7 @@ class MobileNet:
     name: ClassVar[str] = "mobilenet"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = True
 
     stem: Stem = field(default="auto", metadata={"help": STEM_HELP})
     width: float = field(
@@ -254,6 +261,7 @@ class ResidualNetwork:
     name: ClassVar[str]
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = True
 
     stem: Stem = field(default="auto", metadata={"help": STEM_HELP})
     weights_file: str = field(

@@ -19,6 +19,7 @@ class Spectral:
     name: ClassVar[str] = "spectral"
     inputs: ClassVar[Literal["array", "graph"]] = "graph"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.eigenvalue_encoder.", "body.filter_encoder.")
+    batch_norm: ClassVar[bool] = True
     needs_spectra: ClassVar[bool] = True
     """Eigenvalues and eigenvectors of every graph are computed before the first round."""
 
