@@ -1,4 +1,4 @@
-"""Attacks on the folders of many small runs: each must give the same result bit for bit, or say what is wrong.
+"""Attacks on many small runs: each must give the same result bit for bit, or say what is wrong.
 
 ``python -m benchmarks.attack --seed 0 --count 500`` goes through the attacks of ``tests/attack/attempts.py`` in turn;
 ``--only power_cut`` makes one kind alone, and ``--first 37`` begins with that attempt. What failed is printed with what
@@ -16,7 +16,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
-from tests.attack.attempts import ATTACKS, Place
+from tests.attack.attempts import ATTACKS
+from tests.attack.place import Place
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -9,79 +9,16 @@ from __future__ import annotations
 import shutil
 import traceback
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from random import Random
-from typing import Any
 
-from raysim.simulation import prepare, run
+from raysim.simulation import run
+from tests.attack.command_lines import command_line
+from tests.attack.configurations import configuration
 from tests.attack.corruption import corrupt
 from tests.attack.crash import Crash, Disk
 from tests.attack.folders import resume, small
-from tests.fingerprint import fingerprint
-
-
-@dataclass(frozen=True)
-class Attempt:
-    """One attack."""
-
-    what: str
-    """What was done."""
-    fault: str
-    """What was wrong with the outcome; "" if nothing was."""
-    error: str = ""
-    """What the command line said."""
-
-
-class Place:
-    """A directory for attacks, with the undisturbed run that all are compared with."""
-
-    def __init__(self, root: Path) -> None:
-        self.root = root
-        self._attempts = 0
-
-    @cached_property
-    def whole(self) -> Path:
-        """A finished run."""
-        return run(small(self.root / "whole")).folder
-
-    @cached_property
-    def expected(self) -> dict[str, Any]:
-        return fingerprint(self.whole)
-
-    @cached_property
-    def operations(self) -> int:
-        """How many operations on files a whole run is."""
-        disk = Disk(self.root / "counted", None, False, self.root, Random(0))
-        with disk.watched():
-            run(small(disk.folder))
-        return disk.operations
-
-    @cached_property
-    def creation(self) -> int:
-        """How many of them make the folder."""
-        disk = Disk(self.root / "created", None, False, self.root, Random(0))
-        with disk.watched():
-            prepare(small(disk.folder))
-        return disk.operations
-
-    @cached_property
-    def halfway(self) -> Path:
-        """A run that was killed in its last round."""
-        folder = self.root / "killed"
-        disk = Disk(self.root / "halfway", int(0.8 * self.operations), False, folder, Random(0))
-        with disk.watched():
-            try:
-                run(small(disk.folder))
-            except Crash:
-                return folder
-        raise AssertionError("it was not killed")
-
-    def new(self) -> Path:
-        """A path that nothing has yet."""
-        self._attempts += 1
-        return self.root / f"attempt-{self._attempts}"
+from tests.attack.place import Attempt, Place
 
 
 def corruption(place: Place, random: Random) -> Attempt:
@@ -103,7 +40,7 @@ def power_cut(place: Place, random: Random) -> Attempt:
 
 
 ATTACKS: Mapping[str, Callable[[Place, Random], Attempt]] = {
-    attack.__name__: attack for attack in (corruption, kill, power_cut)
+    attack.__name__: attack for attack in (corruption, kill, power_cut, configuration, command_line)
 }
 
 

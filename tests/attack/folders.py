@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import traceback
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from raysim.config import RunConfig, build
+from raysim.exit_codes import FAILED
 from raysim.launch import main
 from tests.fingerprint import fingerprint
 
@@ -56,7 +59,16 @@ class Ending:
 
 def resume(folder: Path) -> Ending:
     """``python -m raysim.launch --resume FOLDER``, in this process."""
+    return launch(["--resume", str(folder)])
+
+
+def launch(words: Sequence[str]) -> Ending:
+    """``python -m raysim.launch WORDS``, in this process; an exception that comes out of it is exit code 1."""
     error = io.StringIO()
     with contextlib.redirect_stderr(error), contextlib.redirect_stdout(io.StringIO()):
-        code = main(["--resume", str(folder)])
+        try:
+            code = main(words)
+        except Exception:
+            traceback.print_exc()
+            code = FAILED
     return Ending(code, error.getvalue())

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.attack.attempts import ATTACKS, Place, judged
+from tests.attack.attempts import ATTACKS, judged
 from tests.attack.corruption import CHANGES, WHOLE_FOLDER, corrupt_file
+from tests.attack.place import Place
 
 ATTEMPTS = 5
 
