@@ -13,6 +13,7 @@ from torch import nn
 from raysim.config import RunConfig, build
 from raysim.errors import ConfigError
 from raysim.registry import known
+from raysim.requirements import check_federation
 from raysim.sharing import common_names
 from raysim.simulation import load_federation
 from raysim.worker import Worker
@@ -140,9 +141,8 @@ def test_every_method_is_named_here() -> None:
 @pytest.mark.parametrize("model", ["gin", "spectral"])
 def test_fedpac_refuses_clients_of_two_sets(model: str, widths: Widths) -> None:
     config = config_of("fedpac", model, {})
-    worker = Worker(config, two_sets(config, widths))
-    with pytest.raises(ConfigError, match="all clients must have the same inputs and classes"):
-        worker.method.init_server(worker.model(0))
+    with pytest.raises(ConfigError, match="method fedpac needs clients that all have the same task"):
+        check_federation(config, two_sets(config, widths))
 
 
 def test_clients_with_parts_of_one_set_share_all_that_the_method_names() -> None:
