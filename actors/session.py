@@ -7,14 +7,19 @@ import os
 import signal
 import sys
 import threading
-import uuid
 from collections.abc import Callable, Sequence
+from concurrent.futures import Future, wait
+from contextlib import suppress
 from pathlib import Path
+from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from actors import reaching
+from actors import ray_thread, reaching
+from actors.following import follow
+from actors.own_ray import OwnRay
 from actors.shipping import modules
 from actors.starting import patiently
+from actors.watch import Watch
 from raysim.errors import PlacementError
 from raysim.observer import step
 from raysim.outcome import Outcome
@@ -23,8 +28,12 @@ if TYPE_CHECKING:
     from raysim.config import Engine, RunConfig
     from raysim.observer import Observer
 
-RESTARTS = 3
-"""A driver that dies this often without finishing a round in between is given up."""
+LOOK = 0.2
+"""Seconds between two looks at whether the run is to stop and whether Ray is still there."""
+ENOUGH = 3.0
+"""Seconds in which a run that is dropped must let go of its driver."""
+SHUTDOWN = 20.0
+"""Seconds in which Ray must shut down; what is left of it then is killed."""
 QUICK_START = {
     # A raylet's first try to reach its own object store comes too early as a rule, and by default it sleeps a second
     # before the next. As many tries as make the same ten seconds.
@@ -39,8 +48,6 @@ QUICK_START = {
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """At 0, all ports of a Ray that is started here are open on 127.0.0.1 only: on Linux too, despite its name. Ray reads
 it when it is imported: who did so before gets a Ray that listens elsewhere too, though only to those with the token."""
-HEAD = "node:__internal_head__"
-"""A resource that every cluster's head has, and only that."""
 
 
 def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()) -> tuple[bool, str]:
@@ -76,8 +83,9 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     address = engine.address if engine.address != "auto" else reaching.of_environment()
     if ":" in address:
         reaching.check(address)
-    options |= {"log_to_driver": verbose, "logging_level": logging.INFO if verbose else logging.ERROR}
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    level = logging.INFO if verbose else logging.ERROR
+    options |= {"log_to_driver": verbose, "logging_level": level}
+    logging.getLogger("ray").setLevel(level)  # it warns before it has read its options
     try:
         context = patiently(lambda: ray.init(address=engine.address, **options))
     except Exception as error:
@@ -92,12 +100,21 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
             hint = reaching.TOKEN_HINT
         raise PlacementError(f"{what}: {type(error).__name__}: {error}. Next: {hint}") from error
     finally:
-        if threading.current_thread() is threading.main_thread():
-            for number, handler in handlers.items():  # Ray takes SIGTERM for itself, in Python and in C++
-                signal.signal(number, handler)
         if unset:  # it is for this Ray, not for whatever else this process starts
             del os.environ[LOOPBACK]
     return local, str(context.dashboard_url or "")
+
+
+class Relay:
+    """An observer whose calls wait until the thread that shows them fetches them."""
+
+    def __init__(self) -> None:
+        self.calls: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return lambda *arguments: self.calls.put((name, arguments))
 
 
 def run_on_ray(
@@ -108,75 +125,96 @@ def run_on_ray(
     verbose: bool = False,
     stopping: Callable[[], bool] = lambda: False,
 ) -> Outcome:
-    """Drive a run on Ray; a driver that dies is started again and goes on from its last checkpoint."""
-    try:
+    """Drive a run on Ray; a driver that dies is started again and goes on from its last checkpoint.
+
+    All calls of Ray's are made by a thread of their own. This one watches it, so that it can end the run whatever
+    becomes of Ray.
+    """
+    relay, stop, dropped, watch = Relay(), threading.Event(), threading.Event(), Watch(config.engine.heartbeat_limit)
+    here = config.engine.address == "local" and not ("ray" in sys.modules and sys.modules["ray"].is_initialized())
+    own = OwnRay() if here else None
+
+    def work() -> Outcome:
         code = modules(config) if config.engine.address.startswith(reaching.CLIENT) else ()
-        where = config.engine.address
-        with step(observer, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
-            started_here, dashboard = start_ray(config.engine, verbose=verbose, code=code)
-    except PlacementError as error:
-        return Outcome("failed", str(error))
-    import ray
-
-    try:
-        if started_here and "RAY_ADDRESS" in os.environ:  # as in every job of a cluster
-            observer.note(
-                "this run is on a Ray of its own, on this machine alone; the cluster that RAY_ADDRESS names is used "
-                "with --engine.address auto"
-            )
-        if dashboard:
-            asks = ", which asks for the token that `ray get-auth-token` prints" if reaching.asks_for_token() else ""
-            observer.note(f"Ray dashboard: http://{dashboard}{asks}")
-        return _follow(config, folder, observer, stopping)
-    finally:
-        if started_here:
-            ray.shutdown()
-
-
-def _follow(config: RunConfig, folder: Path, observer: Observer, stopping: Callable[[], bool]) -> Outcome:
-    import ray
-    from ray.exceptions import RayActorError
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
-
-    from actors.driver import DriverActor
-
-    options: dict[str, Any] = {"num_cpus": 0, "namespace": f"raysim-{uuid.uuid4().hex[:12]}"}
-    if config.engine.address.startswith(reaching.CLIENT):  # a worker may be taken away, the head stays
-        options["resources"] = {HEAD: 0.001}
-    else:  # this process, and the run folder, are on a node
-        here = ray.get_runtime_context().get_node_id()
-        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
-    started, lives, furthest = 0, 0, 0
-    while True:
-        started += 1
-        options["name"] = f"driver of {folder.name}" + (f" (life {started})" if started > 1 else "")
-        observer.preparing("starting the driver", 0, 1)  # until it says itself what it does
-        driver = DriverActor.options(**options).remote(config, str(folder))  # type: ignore[attr-defined]
-        outcome = driver.run.remote()
-        position, told = 0, False
         try:
-            while True:
-                coming = driver.events.remote(position, 0.5)
-                ray.wait([outcome, coming])
-                finished, _ = ray.wait([outcome], timeout=0)
-                events = ray.get(driver.events.remote(position, 0.0) if finished else coming)
-                for name, arguments in events:
-                    getattr(observer, name)(*arguments)
-                    # Rounds that a new driver does again are no progress: one that always dies in the same round ends.
-                    if name == "round_finished" and arguments[0]["round"] > furthest:
-                        lives, furthest = 0, arguments[0]["round"]
-                position += len(events)
-                if finished:
-                    result: Outcome = ray.get(outcome)
-                    return result
-                if stopping() and not told:
-                    observer.note("stopping: the round in flight is dropped, the last whole round is saved")
-                    driver.stop.remote()
-                    told = True
-        except RayActorError as error:
-            lives += 1
-            if lives >= RESTARTS:
-                return Outcome("failed", f"the driver died {RESTARTS} times without finishing a round: {error}")
-            observer.fault("the driver died; a new one goes on from the last checkpoint")
-        finally:
-            ray.kill(driver)  # also one that is only out of reach: two must never write one folder
+            where = config.engine.address
+            with step(relay, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
+                started_here, dashboard = start_ray(config.engine, verbose=verbose, code=code)
+        except PlacementError as error:
+            return Outcome("failed", str(error))
+        if own is not None:
+            own.started()
+            watch.own = own
+        _introduce(relay, started_here, dashboard)
+        return follow(config, folder, relay, stop.is_set, dropped.is_set, watch)
+
+    future = ray_thread.ray_thread().submit(work)
+    try:
+        outcome = _wait(future, relay, observer, watch, stop, stopping)
+        gone = watch.what_is_gone() if outcome.status == "failed" else ""
+        return Outcome("failed", gone) if gone else outcome
+    finally:
+        dropped.set()
+        _clean_up(future, own, ENOUGH if watch.own is not None or own is None else 0.0)
+
+
+def _introduce(observer: Any, started_here: bool, dashboard: str) -> None:
+    if started_here and "RAY_ADDRESS" in os.environ:  # as in every job of a cluster
+        observer.note(
+            "this run is on a Ray of its own, on this machine alone; the cluster that RAY_ADDRESS names is used "
+            "with --engine.address auto"
+        )
+    if dashboard:
+        asks = ", which asks for the token that `ray get-auth-token` prints" if reaching.asks_for_token() else ""
+        observer.note(f"Ray dashboard: http://{dashboard}{asks}")
+
+
+def _wait(
+    future: Future[Outcome],
+    relay: Relay,
+    observer: Observer,
+    watch: Watch,
+    stop: threading.Event,
+    stopping: Callable[[], bool],
+) -> Outcome:
+    """Shows what the run tells until it has ended or something that it needs is gone."""
+    handlers = _handlers()
+    future.add_done_callback(lambda _: relay.calls.put(("", ())))
+    while True:
+        with suppress(Empty):
+            name, arguments = relay.calls.get(timeout=LOOK)
+            if not name:
+                return future.result()
+            getattr(observer, name)(*arguments)
+        if watch.own is not None or watch.driver:
+            handlers = _keep(handlers)
+        if stopping():
+            stop.set()
+        if gone := watch.look():
+            return Outcome("failed", f"{gone}. The last checkpoint is kept")
+
+
+def _handlers() -> dict[int, Any]:
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    return {number: signal.getsignal(number) for number in numbers}
+
+
+def _keep(handlers: dict[int, Any]) -> dict[int, Any]:
+    """Sets the handlers of signals again: Ray's C++ code takes some for itself while it starts."""
+    if threading.current_thread() is threading.main_thread():
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    return {}
+
+
+def _clean_up(future: Future[Outcome], own: OwnRay | None, seconds: float) -> None:
+    """Lets go of the driver and ends the Ray that was started here; by force what does not end by itself."""
+    done = bool(wait([future], seconds).done)
+    if own is not None:
+        if done:
+            import ray
+
+            done = bool(wait([ray_thread.ray_thread().submit(ray.shutdown)], SHUTDOWN).done)
+        own.end()
+    if not done:
+        ray_thread.give_up()

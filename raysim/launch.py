@@ -31,7 +31,17 @@ STARTED = time.monotonic()
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, report; returns the exit code."""
-    words = sys.argv[1:] if argv is None else list(argv)
+    code = _reported(sys.argv[1:] if argv is None else list(argv))
+    simulation = sys.modules.get("raysim.simulation")
+    if simulation is not None and simulation.blocked():
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(code)
+    return code
+
+
+def _reported(words: Sequence[str]) -> int:
+    """The exit code of a command line; what cannot be met is said in one message."""
     interruption = Interruption()
     try:
         with interruption:

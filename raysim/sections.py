@@ -215,6 +215,14 @@ class Engine:
             "placement": True,
         },
     )
+    heartbeat_limit: float = field(
+        default=60.0,
+        metadata={
+            "help": "seconds without a sign of life from the driver or from Ray after which the run ends; 0: no limit",
+            "low": 0.0,
+            "placement": True,
+        },
+    )
     profile: bool = field(
         default=False,
         metadata={

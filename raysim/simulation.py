@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
@@ -158,6 +159,12 @@ def execute(
         else:
             status.settle(folder, outcome.status, outcome.message)
     return replace(outcome, refused=False) if computed else outcome
+
+
+def blocked() -> bool:
+    """Whether a call of Ray's never came back, so that this process can only end without its exit handlers."""
+    thread = sys.modules.get("actors.ray_thread")
+    return thread is not None and bool(thread.given_up)
 
 
 def inline_pool(config: RunConfig) -> Callable[[Federation, int], Pool]:

@@ -1,0 +1,98 @@
+"""From the thread that talks to Ray: start the driver, pass on what it tells, and outlive its death."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from actors import reaching
+from actors.watch import Watch
+from raysim.clock import now
+from raysim.outcome import Outcome
+
+if TYPE_CHECKING:
+    from raysim.config import RunConfig
+
+RESTARTS = 3
+"""A driver that dies this often without finishing a round in between is given up."""
+HEAD = "node:__internal_head__"
+"""A resource that every cluster's head has, and only that."""
+PROBE = 5.0
+"""Seconds between two questions to Ray's control store."""
+
+
+def follow(
+    config: RunConfig,
+    folder: Path,
+    observer: Any,
+    stopping: Callable[[], bool],
+    dropped: Callable[[], bool],
+    watch: Watch,
+) -> Outcome:
+    """Start the driver, again after each of its deaths, and pass on what it tells.
+
+    Args:
+        config: the run's settings.
+        folder: its run folder.
+        observer: is told what happens.
+        stopping: whether the run is to be saved and ended.
+        dropped: whether nobody waits for the outcome any more.
+        watch: is told of every sign of life.
+    """
+    import ray
+    from ray.exceptions import RayActorError
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+
+    from actors.driver import DriverActor
+
+    options: dict[str, Any] = {"num_cpus": 0, "namespace": f"raysim-{uuid.uuid4().hex[:12]}"}
+    outside = config.engine.address.startswith(reaching.CLIENT)
+    if outside:  # a worker may be taken away, the head stays
+        options["resources"] = {HEAD: 0.001}
+    else:  # this process, and the run folder, are on a node
+        here = ray.get_runtime_context().get_node_id()
+        options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
+    started, lives, furthest = 0, 0, 0
+    while True:
+        started += 1
+        options["name"] = f"driver of {folder.name}" + (f" (life {started})" if started > 1 else "")
+        observer.preparing("starting the driver", 0, 1)  # until it says itself what it does
+        driver = DriverActor.options(**options).remote(config, str(folder))  # type: ignore[attr-defined]
+        outcome, identity = driver.run.remote(), driver.process.remote()
+        position, told, probed = 0, False, 0.0
+        watch.driver_starts()
+        try:
+            while not dropped():
+                coming = driver.events.remote(position, 0.5)
+                ray.wait([outcome, coming])
+                finished, _ = ray.wait([outcome], timeout=0)
+                events = ray.get(driver.events.remote(position, 0.0) if finished else coming)
+                for name, arguments in events:
+                    getattr(observer, name)(*arguments)
+                    # Rounds that a new driver does again are no progress: one that always dies in the same round ends.
+                    if name == "round_finished" and arguments[0]["round"] > furthest:
+                        lives, furthest = 0, arguments[0]["round"]
+                position += len(events)
+                if now() - probed > PROBE:
+                    ray.nodes()  # type: ignore[no-untyped-call]  # which the control store answers
+                    probed = now()
+                if identity is not None and not outside and ray.wait([identity], timeout=0)[0]:
+                    watch.driver, identity = ray.get(identity)[0], None
+                watch.heard()
+                if finished:
+                    result: Outcome = ray.get(outcome)
+                    return result
+                if stopping() and not told:
+                    observer.note("stopping: the round in flight is dropped, the last whole round is saved")
+                    driver.stop.remote()
+                    told = True
+            return Outcome("stopped")
+        except RayActorError as error:
+            lives += 1
+            if lives >= RESTARTS:
+                return Outcome("failed", f"the driver died {RESTARTS} times without finishing a round: {error}")
+            observer.fault("the driver died; a new one goes on from the last checkpoint")
+        finally:
+            ray.kill(driver)  # also one that is only out of reach: two must never write one folder

@@ -1,0 +1,78 @@
+"""A Ray that this process has started: its mark, who cleans up after it, and what has become of its processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import uuid
+from pathlib import Path
+
+from actors import reaper
+
+_PARTS = {"gcs_server": "Ray's control store (gcs_server)", "raylet": "Ray's node manager (raylet)"}
+"""Programs without which nothing goes on."""
+
+
+class OwnRay:
+    """Made just before Ray is started, which inherits the mark; a process beside it outlives this one and cleans up."""
+
+    def __init__(self) -> None:
+        self.mark = uuid.uuid4().hex
+        os.environ[reaper.MARK] = self.mark
+        self._parts: dict[int, str] = {}
+        environment = {name: value for name, value in os.environ.items() if name != reaper.MARK}
+        self._reaper = subprocess.Popen(
+            [sys.executable, "-I", "-S", reaper.__file__, self.mark],
+            stdin=subprocess.PIPE,
+            env=environment,
+            start_new_session=True,  # what ends the terminal's processes must not end it
+        )
+
+    def started(self) -> None:
+        """Ray is up: what this process starts from now on is no part of it."""
+        os.environ.pop(reaper.MARK, None)
+        for number in reaper.marked(self.mark):
+            name = _program(number)
+            if name in _PARTS:
+                self._parts[number] = _PARTS[name]
+
+    def dead(self) -> str:
+        """A part that has died; empty: none."""
+        return next((name for number, name in self._parts.items() if state(number) in ("", "Z")), "")
+
+    def frozen(self) -> str:
+        """A part that is stopped (by SIGSTOP, say); empty: none."""
+        return next((name for number, name in self._parts.items() if state(number) == "T"), "")
+
+    def end(self) -> None:
+        """End what is left of it."""
+        os.environ.pop(reaper.MARK, None)
+        reaper.end_marked(self.mark)
+        if self._reaper.stdin is not None:
+            self._reaper.stdin.close()
+        self._reaper.wait()
+
+
+def state(number: int) -> str:
+    """A process's state as the system gives it (R, S, D, T, Z …); empty if it is gone."""
+    try:
+        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
+    except (OSError, IndexError):
+        return ""
+
+
+def processor_time(number: int) -> int:
+    """Ticks that a process has used; 0 if it is gone."""
+    try:
+        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
+        return int(fields[11]) + int(fields[12])
+    except (OSError, IndexError, ValueError):
+        return 0
+
+
+def _program(number: int) -> str:
+    try:
+        return Path(Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")).name
+    except OSError:
+        return ""

@@ -1,0 +1,80 @@
+"""Notices that Ray or the driver has gone silent, from the process that launched the run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from actors.own_ray import OwnRay, processor_time, state
+
+STEP = 2.0
+"""At most so many seconds count between two looks: while this process was itself suspended, nobody could be heard."""
+START = 180.0
+"""Before the first sign of life (Ray starts, the driver's process starts) the limit is at least so many seconds."""
+BUSY = 10.0
+"""A driver that uses the processor is not frozen: it may be silent this many times as long."""
+
+
+class Watch:
+    """Judges the silence.
+
+    Args:
+        limit: seconds without a sign of life; 0: no limit.
+        clock: seconds.
+    """
+
+    def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self.own: OwnRay | None = None
+        """The Ray that was started here, if one was."""
+        self.driver = 0
+        """The driver's process, once it is known and where it runs on this machine."""
+        self._limit, self._clock = limit, clock
+        self._silent = self._frozen = 0.0
+        self._looked = clock()
+        self._heard = self._ever_heard = False
+        self._used = 0
+
+    def driver_starts(self) -> None:
+        """A driver's process is being started, which may take longer than an answer."""
+        self._heard = self._ever_heard = False
+        self._silent, self.driver = 0.0, 0
+
+    def what_is_gone(self) -> str:
+        """A part of the Ray that was started here which is dead or frozen; empty: none."""
+        if self.own is None:
+            return ""
+        if dead := self.own.dead():
+            return f"{dead} has died on this machine. The last checkpoint is kept"
+        frozen = self.own.frozen()
+        return f"{frozen} is frozen on this machine. The last checkpoint is kept" if frozen else ""
+
+    def heard(self) -> None:
+        """A sign of life: the driver and Ray's control store have answered. Called from another thread."""
+        self._heard = True
+
+    def look(self) -> str:
+        """To be called every second or so; what is gone, or empty."""
+        now = self._clock()
+        passed, self._looked = min(now - self._looked, STEP), now
+        if self._heard:
+            self._heard, self._ever_heard, self._silent = False, True, 0.0
+            self._used = processor_time(self.driver) if self.driver else 0
+        else:
+            self._silent += passed
+        if self.own is not None:
+            if dead := self.own.dead():
+                return f"{dead} has died on this machine"
+            frozen = self.own.frozen()
+            self._frozen = self._frozen + passed if frozen else 0.0
+            if frozen and self._limit and self._frozen >= self._limit:
+                return f"{frozen} has been frozen for {self._frozen:.0f} s on this machine"
+        limit = self._limit if self._ever_heard else max(self._limit, START)
+        if not self._limit or self._silent < limit:
+            return ""
+        if not self._ever_heard:
+            return f"Ray has not brought up the run's driver for {self._silent:.0f} s"
+        if self.driver and state(self.driver) == "T":
+            return f"the driver (process {self.driver}) has been frozen for {self._silent:.0f} s"
+        if self.driver and processor_time(self.driver) > self._used and self._silent < BUSY * self._limit:
+            return ""
+        return f"neither the driver nor Ray has answered for {self._silent:.0f} s"

@@ -1,0 +1,129 @@
+"""Ray or the driver dies or freezes: the launching process says what is gone, ends with 1, and nothing stays behind."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from actors.reaper import MARK
+
+ROOT = Path(__file__).parents[2]
+LIMIT = 8
+RUN = (
+    "--method=mine:Waiting",
+    f"--method.gate={ROOT}/never-there",
+    "--model=logistic",
+    "--workload.clients=4",
+    "--workload.limit=200",
+    "--rounds=4",
+    "--engine.checkpoint_every=1",
+    "--engine.dashboard=false",
+    f"--engine.heartbeat_limit={LIMIT}",
+    "--output=run",
+)
+
+
+class Launched:
+    """A run on a Ray of its own, whose third round never ends."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", folder / "mine.py")
+        self.log = folder / "said.txt"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "raysim.launch", *RUN, *more],
+                cwd=folder,
+                env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}", "RAYSIM_TEST_HANGS": str(folder)},
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        deadline = time.monotonic() + 240
+        while "round 2/4" not in self.log.read_text():
+            assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()
+            time.sleep(0.05)
+
+    def processes(self) -> dict[int, str]:
+        """All that Ray runs for it."""
+        mine = f"RAYSIM_TEST_HANGS={self.log.parent}\0".encode()
+        found = {}
+        for entry in Path("/proc").glob("[0-9]*"):
+            try:
+                environment = (entry / "environ").read_bytes()
+                if mine in environment and f"{MARK}=".encode() in environment:
+                    found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+            except OSError:
+                continue
+        return found
+
+    def signal(self, part: str, number: signal.Signals) -> None:
+        found = [process for process, line in self.processes().items() if part in line.split(" --")[0]]
+        assert found, self.processes()
+        for process in found:
+            os.kill(process, number)
+
+    def nothing_is_left(self, seconds: float) -> bool:
+        deadline = time.monotonic() + seconds
+        while self.processes() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return not self.processes()
+
+
+@pytest.fixture
+def launched(tmp_path: Path) -> Iterator[Launched]:
+    run = Launched(tmp_path)
+    yield run
+    run.process.kill()
+    run.process.wait()
+    assert run.nothing_is_left(30), run.processes()
+
+
+@pytest.mark.timeout(600)
+def test_a_launcher_without_faults_finishes_and_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "gate").touch()
+    run = Launched(tmp_path, f"--method.gate={tmp_path}/gate")
+    assert run.process.wait(120) == 0, run.log.read_text()
+    said = run.log.read_text().splitlines()
+    assert "after 4 rounds" in said[-2] and said[-1] == "run/report.html"
+    assert not any("SIGTERM" in line or "Error" in line for line in said), said
+    assert run.nothing_is_left(2), run.processes()
+
+
+@pytest.mark.timeout(600)
+def test_a_killed_launcher_leaves_nothing(launched: Launched) -> None:
+    """And a round that lasts longer than the limit is no hang: until then the run goes on."""
+    time.sleep(2 * LIMIT)
+    assert launched.process.poll() is None, launched.log.read_text()
+    launched.process.kill()
+    launched.process.wait()
+    assert launched.nothing_is_left(10), launched.processes()
+
+
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(
+    ("part", "number", "said"),
+    [
+        ("raylet/raylet", signal.SIGKILL, "Ray's node manager (raylet) has died"),
+        ("gcs_server", signal.SIGKILL, "Ray's control store (gcs_server) has died"),
+        ("raylet/raylet", signal.SIGSTOP, "Ray's node manager (raylet)"),
+        ("gcs_server", signal.SIGSTOP, "Ray's control store (gcs_server)"),
+        ("ray::driver", signal.SIGSTOP, "the driver (process"),
+        ("agent", signal.SIGKILL, "Ray's node manager (raylet) has died"),
+    ],
+)
+def test_what_is_gone_is_said(launched: Launched, part: str, number: signal.Signals, said: str) -> None:
+    launched.signal(part, number)
+    code = launched.process.wait(90)
+    *_, message, advice = launched.log.read_text().splitlines()
+    assert code == 1, launched.log.read_text()
+    assert message.startswith(f"raysim: {said}") and "Traceback" not in launched.log.read_text()
+    assert advice == "Go on with: python -m raysim.launch --resume run --method mine:Waiting"
+    assert launched.nothing_is_left(2), launched.processes()

@@ -1,0 +1,131 @@
+"""What counts as silence, with a clock turned by hand."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+
+import pytest
+
+from actors import reaper
+from actors.own_ray import OwnRay, processor_time, state
+from actors.watch import BUSY, START, Watch
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def silent(watch: Watch, clock: Clock, seconds: float) -> str:
+    """What the watch says at the end of so long a silence, looked at every second."""
+    said = ""
+    for _ in range(round(seconds)):
+        clock.now += 1.0
+        said = watch.look()
+    return said
+
+
+def test_a_silence_as_long_as_the_limit_is_the_end() -> None:
+    clock = Clock()
+    watch = Watch(10.0, clock)
+    watch.driver_starts()
+    assert silent(watch, clock, START - 1) == ""
+    assert "has not brought up the run's driver" in silent(watch, clock, 1)
+    watch.heard()
+    assert silent(watch, clock, 10) == ""  # the first of these looks hears it
+    assert silent(watch, clock, 1) == "neither the driver nor Ray has answered for 10 s"
+    watch.heard()
+    assert silent(watch, clock, 5) == ""
+
+
+def test_no_limit() -> None:
+    clock = Clock()
+    watch = Watch(0.0, clock)
+    watch.heard()
+    assert silent(watch, clock, 10_000) == ""
+
+
+def test_time_in_which_this_process_was_suspended_does_not_count() -> None:
+    clock = Clock()
+    watch = Watch(10.0, clock)
+    watch.heard()
+    watch.look()
+    clock.now += 3600
+    assert watch.look() == ""
+
+
+@pytest.fixture
+def sleeper() -> Iterator[subprocess.Popen[bytes]]:
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    yield process
+    process.kill()
+    process.wait()
+
+
+def test_a_driver_that_uses_the_processor_is_not_frozen(
+    sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one does whose method holds Python's lock in a long call."""
+    from actors import watch as module
+
+    clock, used = Clock(), [0]
+    monkeypatch.setattr(module, "processor_time", lambda number: used[0])
+    watch = Watch(10.0, clock)
+    watch.driver = sleeper.pid
+    watch.heard()
+    watch.look()
+    used[0] = 1
+    assert silent(watch, clock, 10 * BUSY - 1) == ""
+    assert "has answered for 100 s" in silent(watch, clock, 1)
+    os.kill(sleeper.pid, signal.SIGSTOP)
+    while state(sleeper.pid) != "T":
+        pass
+    assert f"the driver (process {sleeper.pid}) has been frozen" in watch.look()
+
+
+def test_states_and_times_of_processes(sleeper: subprocess.Popen[bytes]) -> None:
+    assert state(os.getpid()) == "R" and processor_time(os.getpid()) > 0
+    sleeper.kill()
+    sleeper.wait()
+    assert state(sleeper.pid) == "" and processor_time(sleeper.pid) == 0
+
+
+def test_what_carries_the_mark_ends_with_who_set_it() -> None:
+    """However that one ends; and nothing else does."""
+    program = (
+        "import subprocess, sys, time; from actors.own_ray import OwnRay; own = OwnRay(); "
+        "child = subprocess.Popen(['sleep', '60'], start_new_session=True); own.started(); "
+        "other = subprocess.Popen(['sleep', '60'], start_new_session=True); "
+        "print(child.pid, other.pid, flush=True); time.sleep(60)"
+    )
+    launcher = subprocess.Popen([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True)
+    assert launcher.stdout is not None
+    child, other = map(int, launcher.stdout.readline().split())
+    try:
+        assert state(child) not in ("", "Z")
+        launcher.kill()
+        launcher.wait()
+        for _ in range(3000):
+            if state(child) in ("", "Z"):
+                break
+            signal.sigtimedwait([], 0.01)
+        assert state(child) in ("", "Z")
+        assert state(other) not in ("", "Z")
+    finally:
+        os.kill(other, signal.SIGKILL)
+
+
+def test_its_end_ends_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    own = OwnRay()
+    child = subprocess.Popen(["sleep", "60"])
+    own.started()
+    assert reaper.MARK not in os.environ and child.pid in reaper.marked(own.mark)
+    own.end()
+    assert child.wait(10) == -signal.SIGKILL and reaper.marked(own.mark) == []
