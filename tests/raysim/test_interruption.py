@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -32,6 +32,9 @@ RUN = (
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
+_started: list[subprocess.Popen[bytes]] = []
+
+
 class Started:
     """A run as a process in a session of its own, with a terminal of its own or files."""
 
@@ -50,6 +53,7 @@ class Started:
             start_new_session=True,
             preexec_fn=(lambda: _own_terminal(side)) if terminal else _default_signals,
         )
+        _started.append(self.process)
         os.close(side)
 
     def wait_for(self, condition: Callable[[], bool], seconds: float = 120) -> None:
@@ -81,12 +85,16 @@ def _own_terminal(side: int) -> None:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     shutil.copy(Path(__file__).parent / "user_code.py", tmp_path / "mine.py")
-    return tmp_path
+    yield tmp_path
+    for process in _started:  # after a failure it would wait for ever
+        process.kill()
+        process.wait()
+    _started.clear()
 
 
 def goes_on_as_if_nothing_had_been(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
