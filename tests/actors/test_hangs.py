@@ -115,7 +115,7 @@ def test_a_killed_launcher_leaves_nothing(launched: Launched) -> None:
         ("gcs_server", signal.SIGKILL, "Ray's control store (gcs_server) has died"),
         ("raylet/raylet", signal.SIGSTOP, "Ray's node manager (raylet)"),
         ("gcs_server", signal.SIGSTOP, "Ray's control store (gcs_server)"),
-        ("ray::driver", signal.SIGSTOP, "the driver (process"),
+        ("ray::DriverActor", signal.SIGSTOP, "the driver (process"),
         ("agent", signal.SIGKILL, "Ray's node manager (raylet) has died"),
     ],
 )

@@ -98,7 +98,7 @@ def test_a_job_that_does_not_use_its_cluster_is_told(folder: Path, monkeypatch: 
     observer = Silent()
     monkeypatch.setattr(observer, "note", notes.append, raising=False)
     monkeypatch.setattr(session, "start_ray", lambda *_, **__: (True, ""))
-    monkeypatch.setattr(session, "_follow", lambda *_: Outcome("finished"))
+    monkeypatch.setattr(session, "follow", lambda *_: Outcome("finished"))
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
     session.run_on_ray(default_config("fedavg"), folder, observer)
