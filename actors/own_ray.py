@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import uuid
 from pathlib import Path
 
 from actors import reaper
@@ -18,7 +17,7 @@ class OwnRay:
     """Made just before Ray is started, which inherits the mark; a process beside it outlives this one and cleans up."""
 
     def __init__(self) -> None:
-        self.mark = uuid.uuid4().hex
+        self.mark = reaper.new_mark()
         os.environ[reaper.MARK] = self.mark
         self._parts: dict[int, str] = {}
         environment = {name: value for name, value in os.environ.items() if name != reaper.MARK}

@@ -1,4 +1,6 @@
-"""Ends what a Ray that was started here leaves behind: all processes that carry its mark in their environment.
+"""Ends what a Ray that was started here leaves behind.
+
+Its processes carry its mark in their environment; those that write a title over it have a file of its session open.
 
 Also a program, started beside that Ray: it waits until the launching process is gone, however it ended, and cleans up.
 It imports nothing but the standard library, so that it costs no start-up time.
@@ -7,6 +9,7 @@ It imports nothing but the standard library, so that it costs no start-up time.
 from __future__ import annotations
 
 import os
+import re
 import signal
 import sys
 import time
@@ -14,24 +17,41 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "RAYSIM_STARTED_RAY"
-"""The environment variable; its value names one Ray."""
+"""The environment variable; its value is the mark of one Ray."""
 TRIES = 50
 PAUSE = 0.02
 
 
+def new_mark() -> str:
+    """Names the Ray that this process starts next: the process's number, and now in ticks since the machine's start."""
+    clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+    return f"{os.getpid()}.{int(time.clock_gettime(clock) * os.sysconf('SC_CLK_TCK'))}"
+
+
 def marked(mark: str) -> list[int]:
-    """Numbers of the processes that carry the mark; none where there is no /proc."""
+    """Numbers of the processes of a mark's Ray; none where there is no /proc."""
     wanted = f"{MARK}={mark}\0".encode()
+    launcher, since = mark.split(".")
+    session = re.compile(rf"/session_[\d_-]+_{launcher}/")  # Ray names it after the process that starts it
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
         with suppress(OSError):  # it has ended meanwhile, or is another user's
-            if wanted in (entry / "environ").read_bytes():
+            if wanted in (entry / "environ").read_bytes() or (
+                # An older one is the launching process, or of another Ray whose launcher had the same number.
+                _started(entry) >= int(since)
+                and any(session.search(str(file.readlink())) for file in (entry / "fd").iterdir())
+            ):
                 found.append(int(entry.name))
     return found
 
 
+def _started(entry: Path) -> int:
+    """When a process was started, in ticks since the machine's start."""
+    return int((entry / "stat").read_text().rpartition(")")[2].split()[19])
+
+
 def end_marked(mark: str) -> None:
-    """Kill them, also those that start meanwhile."""
+    """Kill the processes of a mark's Ray, also those that start meanwhile."""
     for _ in range(TRIES):
         found = [number for number in marked(mark) if number != os.getpid()]
         if not found:

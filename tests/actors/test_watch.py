@@ -6,7 +6,9 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -122,10 +124,22 @@ def test_what_carries_the_mark_ends_with_who_set_it() -> None:
         os.kill(other, signal.SIGKILL)
 
 
-def test_its_end_ends_all_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_its_end_ends_all_of_it(tmp_path: Path) -> None:
+    """Also what has no mark any more, as Ray's agents and actors, but a file of the session; not what is older."""
+    session = tmp_path / f"session_2026-11-22_13-41-37_000001_{os.getpid()}"
+    session.mkdir()
+    with (session / "old.out").open("w") as file:
+        old = subprocess.Popen(["sleep", "60"], stdout=file)
+    time.sleep(0.05)  # the clock of processes ticks a hundred times a second
     own = OwnRay()
     child = subprocess.Popen(["sleep", "60"])
     own.started()
-    assert reaper.MARK not in os.environ and child.pid in reaper.marked(own.mark)
+    assert reaper.MARK not in os.environ
+    with (session / "agent.out").open("w") as file:
+        agent = subprocess.Popen(["sleep", "60"], stdout=file)
+    assert sorted(reaper.marked(own.mark)) == sorted([child.pid, agent.pid])
     own.end()
-    assert child.wait(10) == -signal.SIGKILL and reaper.marked(own.mark) == []
+    assert child.wait(10) == agent.wait(10) == -signal.SIGKILL and reaper.marked(own.mark) == []
+    assert old.poll() is None
+    old.kill()
+    old.wait()
