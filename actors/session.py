@@ -153,6 +153,10 @@ def run_on_ray(
         outcome = _wait(future, relay, observer, watch, stop, stopping)
         gone = watch.what_is_gone() if outcome.status == "failed" else ""
         return Outcome("failed", gone) if gone else outcome
+    except Exception:  # as Ray's calls raise in one way or another when a part of it is gone
+        if gone := watch.what_is_gone():
+            return Outcome("failed", gone)
+        raise
     finally:
         dropped.set()
         _clean_up(future, own, ENOUGH if watch.own is not None or own is None else 0.0)
