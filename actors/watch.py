@@ -67,7 +67,7 @@ class Watch:
             frozen = self.own.frozen()
             self._frozen = self._frozen + passed if frozen else 0.0
             if frozen and self._limit and self._frozen >= self._limit:
-                return f"{frozen} has been frozen for {self._frozen:.0f} s on this machine"
+                return f"{frozen} is frozen on this machine"
         limit = self._limit if self._ever_heard else max(self._limit, START)
         if not self._limit or self._silent < limit:
             return ""
