@@ -14,9 +14,10 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from actors import ray_thread, reaching
+from actors import ray_thread, reaching, shared_ray
 from actors.following import follow
 from actors.own_ray import OwnRay
+from actors.shared_ray import Connection, Request
 from actors.shipping import modules
 from actors.starting import patiently
 from actors.watch import Watch
@@ -32,8 +33,6 @@ LOOK = 0.2
 """Seconds between two looks at whether the run is to stop and whether Ray is still there."""
 ENOUGH = 3.0
 """Seconds in which a run that is dropped must let go of its driver."""
-SHUTDOWN = 20.0
-"""Seconds in which Ray must shut down; what is left of it then is killed."""
 QUICK_START = {
     # A raylet's first try to reach its own object store comes too early as a rule, and by default it sleeps a second
     # before the next. As many tries as make the same ten seconds.
@@ -124,34 +123,46 @@ def run_on_ray(
     *,
     verbose: bool = False,
     stopping: Callable[[], bool] = lambda: False,
+    keep: bool = False,
 ) -> Outcome:
     """Drive a run on Ray; a driver that dies is started again and goes on from its last checkpoint.
 
     All calls of Ray's are made by a thread of their own. This one watches it, so that it can end the run whatever
-    becomes of Ray.
+    becomes of Ray. With ``keep`` the next run of this process finds the same Ray (shared_ray.py).
     """
     relay, stop, dropped, watch = Relay(), threading.Event(), threading.Event(), Watch(config.engine.heartbeat_limit)
-    here = config.engine.address == "local" and not ("ray" in sys.modules and sys.modules["ray"].is_initialized())
-    own = OwnRay() if here else None
+    where, dashboard = config.engine.address, config.engine.dashboard
+    code = tuple(modules(config)) if where.startswith(reaching.CLIENT) else ()
+    kept = shared_ray.take(Request(where, dashboard, verbose, code))
+    own = kept.own if kept is not None else None
+    if kept is None and where == "local" and not shared_ray.is_connected():
+        own = OwnRay()
+    made: list[Connection] = [] if kept is None else [kept]
 
     def work() -> Outcome:
-        code = modules(config) if config.engine.address.startswith(reaching.CLIENT) else ()
-        try:
-            where = config.engine.address
-            with step(relay, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
-                started_here, dashboard = start_ray(config.engine, verbose=verbose, code=code)
-        except PlacementError as error:
-            return Outcome("failed", str(error))
-        if own is not None:
-            own.started()
-            watch.own = own
-        _introduce(relay, started_here, dashboard)
+        if kept is None:
+            others = shared_ray.is_connected()
+            try:
+                with step(relay, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
+                    started_here, url = start_ray(config.engine, verbose=verbose, code=code)
+            except PlacementError as error:
+                return Outcome("failed", str(error))
+            if own is not None:
+                own.started()
+            if not others:
+                made.append(Connection(Request(where, dashboard, verbose, code), own, url))
+            _introduce(relay, started_here, url)
+        elif dashboard:
+            _introduce(relay, False, kept.dashboard)
+        watch.own = own
         return follow(config, folder, relay, stop.is_set, dropped.is_set, watch)
 
     future = ray_thread.ray_thread().submit(work)
+    sound = False
     try:
         outcome = _wait(future, relay, observer, watch, stop, stopping)
         gone = watch.what_is_gone() if outcome.status == "failed" else ""
+        sound = future.done() and not gone
         return Outcome("failed", gone) if gone else outcome
     except Exception:  # as Ray's calls raise in one way or another when a part of it is gone
         if gone := watch.what_is_gone():
@@ -159,7 +170,10 @@ def run_on_ray(
         raise
     finally:
         dropped.set()
-        _clean_up(future, own, ENOUGH if watch.own is not None or own is None else 0.0)
+        if sound and made and (keep or kept is not None):
+            shared_ray.keep(made[0])
+        else:
+            _clean_up(future, own, ENOUGH if watch.own is not None or own is None else 0.0)
 
 
 def _introduce(observer: Any, started_here: bool, dashboard: str) -> None:
@@ -213,12 +227,10 @@ def _keep(handlers: dict[int, Any]) -> dict[int, Any]:
 
 def _clean_up(future: Future[Outcome], own: OwnRay | None, seconds: float) -> None:
     """Lets go of the driver and ends the Ray that was started here; by force what does not end by itself."""
-    done = bool(wait([future], seconds).done)
+    if wait([future], seconds).done:
+        if own is not None:
+            shared_ray.shut_down(own)
+        return
     if own is not None:
-        if done:
-            import ray
-
-            done = bool(wait([ray_thread.ray_thread().submit(ray.shutdown)], SHUTDOWN).done)
         own.end()
-    if not done:
-        ray_thread.give_up()
+    ray_thread.give_up()

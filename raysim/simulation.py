@@ -62,7 +62,7 @@ def run(
     if not isinstance(config, RunConfig):
         config = given_config(config, resume)
     folder = prepare(config, resume)
-    outcome = execute(config, folder, observer or Silent(), resumed=resume is not None)
+    outcome = execute(config, folder, observer or Silent(), resumed=resume is not None, keep_ray=True)
     if outcome.status == "failed":
         raise RaysimError(outcome.message + (f"\n{outcome.traceback}" if outcome.traceback else ""))
     return replace(results.load_result(folder), settings=config)
@@ -138,8 +138,9 @@ def execute(
     resumed: bool = False,
     verbose: bool = False,
     stopping: Callable[[], bool] = lambda: False,
+    keep_ray: bool = False,
 ) -> Outcome:
-    """Drive the run where the config says; how it ended.
+    """Drive the run where the config says; how it ended. With ``keep_ray`` the process's next run finds the same Ray.
 
     A new folder without a round is taken back, unless the run is finished.
     """
@@ -148,7 +149,7 @@ def execute(
         if config.engine.backend == "ray":
             from actors.session import run_on_ray  # late: an in-process run needs no Ray
 
-            outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping)
+            outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping, keep=keep_ray)
         else:
             outcome = guarded(lambda: drive(config, folder, inline_pool(config), observer, stopping))
     finally:

@@ -1,0 +1,105 @@
+"""One Ray for the runs of a process: the first run that needs one starts it, and it ends with the process.
+
+A run that needs another Ray than the one that is there (another cluster, a dashboard, other environment variables) ends
+that one and starts its own. What has to clean up if this process is killed is the reaper's affair (own_ray.py).
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import sys
+from concurrent.futures import wait
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from actors import ray_thread
+from actors.own_ray import OwnRay
+
+SHUTDOWN = 20.0
+"""Seconds in which Ray must shut down; what is left of it then is killed."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a run needs of Ray. Its processes inherit the rest from this one when Ray starts, and never again."""
+
+    address: str
+    dashboard: bool
+    verbose: bool
+    code: tuple[str, ...] = ()
+    """Folders and files of modules that are sent to a cluster that is joined from outside."""
+    environment: dict[str, str] = field(default_factory=lambda: dict(os.environ))
+    import_path: tuple[str, ...] = field(default_factory=lambda: tuple(sys.path))
+    folder: Path = field(default_factory=Path.cwd)
+
+    def is_met_by(self, other: Request) -> bool:
+        """Whether a Ray that was started for ``other`` will do; a dashboard that nobody asks for does no harm."""
+        return replace(other, dashboard=self.dashboard) == self and (other.dashboard or not self.dashboard)
+
+
+@dataclass(frozen=True)
+class Connection:
+    """This process's connection to Ray, made by a run."""
+
+    request: Request
+    own: OwnRay | None
+    """The Ray, if it was started here; None: a cluster was joined."""
+    dashboard: str
+    """Its host and port; empty: there is none."""
+
+
+_kept: Connection | None = None
+_process = 0
+"""Which process keeps it: one that was forked off it must not end it."""
+
+
+def is_connected() -> bool:
+    """Whether this process is connected to a Ray, whoever made the connection."""
+    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
+
+
+def take(request: Request) -> Connection | None:
+    """The connection that an earlier run has kept, for a run that needs this; what does not meet it is ended.
+
+    None: there is none, or it is not ours (``ray.init()`` of the user's own, which every run uses as it is).
+    """
+    global _kept
+    found, _kept = _kept, None
+    if found is None or _process != os.getpid():
+        return None
+    if found.own is not None and found.own.dead():  # as after the user's own ray.shutdown()
+        found.own.end()
+        return None
+    if is_connected() and request.is_met_by(found.request):
+        return found
+    shut_down(found.own)
+    return None
+
+
+def keep(connection: Connection) -> None:
+    """For the runs to come; it ends with this process."""
+    global _kept, _process
+    if _process != os.getpid():
+        _process = os.getpid()
+        atexit.register(end)  # before Ray's own, which was registered when Ray was imported
+    _kept = connection
+
+
+def end() -> None:
+    """End what is kept."""
+    global _kept
+    found, _kept = _kept, None
+    if found is not None and _process == os.getpid():
+        shut_down(found.own)
+
+
+def shut_down(own: OwnRay | None) -> None:
+    """Leave Ray, and end the one that was started here; by force what does not end by itself."""
+    import ray
+
+    done = wait([ray_thread.ray_thread().submit(ray.shutdown)], SHUTDOWN).done
+    if own is not None:
+        own.end()
+    if not done:
+        ray_thread.give_up()

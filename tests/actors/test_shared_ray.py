@@ -1,0 +1,148 @@
+"""Runs of one process share one Ray, which ends with the process or when a run needs another."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from actors import shared_ray
+from actors.own_ray import OwnRay
+from actors.reaper import MARK
+from actors.shared_ray import Request
+
+ROOT = Path(__file__).parents[2]
+SCRIPT = """
+import os
+
+import pandas as pd
+import ray
+
+import raysim
+from raysim.errors import RaysimError
+from raysim.observer import Silent
+from raysim.results import comparable
+
+SMALL = {
+    "method": "fedavg", "model": "logistic", "pictures": False, "workload": {"clients": 4, "limit": 200},
+    "schedule": {"rounds": 2, "local_epochs": 1}, "engine": {"dashboard": False, "actors": 2},
+}
+begun = []
+
+
+class Watcher(Silent):
+    def preparing(self, label, done, total):
+        begun.extend([label] if done == 0 else [])
+
+
+def run(name, **more):
+    result = raysim.run(SMALL | {"output": name} | more, observer=Watcher())
+    return result, ray.get_runtime_context().gcs_address
+
+
+first, at = run("first")
+second, again = run("second")
+assert again == at and begun.count("starting Ray") == 1, begun
+pd.testing.assert_frame_equal(comparable(first.rounds), comparable(second.rounds))
+try:
+    run("failed", **{"training.learning_rate": 1e30, "model": "mlp"})
+except RaysimError as error:
+    assert "NaN or infinite" in str(error)
+else:
+    raise AssertionError("it did not fail")
+assert ray.get_runtime_context().gcs_address == at  # a run that failed is no reason to end Ray
+os.environ["SOMETHING_THAT_A_METHOD_READS"] = "1"
+third, other = run("third")
+assert other != at and begun.count("starting Ray") == 2
+pd.testing.assert_frame_equal(comparable(first.rounds), comparable(third.rounds))
+print("all is well")
+"""
+
+
+def left(folder: Path) -> dict[int, str]:
+    """All processes of Rays that a script in this folder has started."""
+    mine = f"RAYSIM_TEST_SHARED={folder}\0".encode()
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            environment = (entry / "environ").read_bytes()
+            if mine in environment and f"{MARK}=".encode() in environment:
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+@pytest.mark.timeout(600)
+def test_runs_of_a_process_share_one_ray_and_leave_nothing(tmp_path: Path) -> None:
+    (tmp_path / "script.py").write_text(SCRIPT)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAYSIM_TEST_SHARED": str(tmp_path)}
+    done = subprocess.run(
+        [sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0 and done.stdout.endswith("all is well\n"), done.stdout + done.stderr
+    deadline = time.monotonic() + 2
+    while left(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert not left(tmp_path)
+
+
+def test_a_ray_is_shared_only_by_runs_that_need_the_same() -> None:
+    there = Request("local", dashboard=True, verbose=False)
+    assert there.is_met_by(there)
+    without = replace(there, dashboard=False)
+    assert without.is_met_by(there)  # nobody has to look at it
+    assert not there.is_met_by(without)
+    for other in (
+        replace(there, address="auto"),
+        replace(there, verbose=True),
+        replace(there, code=("mine.py",)),
+        replace(there, environment={}),
+        replace(there, import_path=()),
+        replace(there, folder=Path("/")),
+    ):
+        assert not there.is_met_by(other) and not other.is_met_by(there)
+
+
+class Dead:
+    """A Ray of our own after the user's ``ray.shutdown()``."""
+
+    ended = False
+
+    def dead(self) -> str:
+        return "Ray's node manager (raylet)"
+
+    def end(self) -> None:
+        self.ended = True
+
+
+def test_a_ray_that_has_been_shut_down_is_not_used_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shared_ray, "shut_down", lambda own: pytest.fail("there may be another Ray, of the user's own"))
+    request, own = Request("local", dashboard=False, verbose=False), Dead()
+    shared_ray.keep(shared_ray.Connection(request, own, ""))  # type: ignore[arg-type]
+    assert shared_ray.take(request) is None and own.ended
+
+
+def test_a_forked_process_neither_uses_nor_ends_the_ray_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[OwnRay | None] = []
+    monkeypatch.setattr(shared_ray, "shut_down", ended.append)
+    monkeypatch.setattr(shared_ray, "is_connected", lambda: True)
+    request = Request("auto", dashboard=False, verbose=False)
+    connection = shared_ray.Connection(request, None, "")
+    shared_ray.keep(connection)
+    parent = os.getpid()
+    monkeypatch.setattr(os, "getpid", lambda: parent + 1)
+    shared_ray.end()
+    assert ended == []
+    shared_ray.keep(connection)
+    monkeypatch.setattr(os, "getpid", lambda: parent)
+    assert shared_ray.take(request) is None and ended == []
+    shared_ray.keep(connection)
+    assert shared_ray.take(request) is connection and ended == []
+    shared_ray.keep(connection)
+    assert shared_ray.take(replace(request, dashboard=True)) is None and ended == [None]
