@@ -79,7 +79,7 @@ def test_what_the_cluster_can_never_give(
     folder: Path, capsys: pytest.CaptureFixture[str], argument: str, message: str
 ) -> None:
     code, error, seconds = start(capsys, argument)
-    assert code == 1 and message in error and "Traceback" not in error
+    assert code == 2 and message in error and "Traceback" not in error
     assert seconds < 60  # an error, not a wait (the driver's start alone takes some seconds)
     assert not (folder / "run").exists()
 

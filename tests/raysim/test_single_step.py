@@ -65,7 +65,7 @@ def block(worker: Worker, clients: range, merged: int, start: Any = None) -> Tra
     visit = Visit(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
     packed = Packed(tuple(PackedMessage(0) for _ in clients), tuple(None for _ in clients), ())
     samples = tuple(worker.federation.samples(client) for client in clients)
-    task = TrainBlock(clients[0], visit, tuple(clients), packed, samples, False, True, False, False, merged)
+    task = TrainBlock(clients[0], visit, tuple(clients), packed, samples, False, True, False, False, merged=merged)
     start = worker.model(0).take_shared() * np.float32(1.1) if start is None else start
     result, _ = task.run(worker, (start,))
     return result
