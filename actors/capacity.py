@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from raysim.errors import PlacementError
 
 if TYPE_CHECKING:
-    from raysim.config import RunConfig
+    from raysim.config.run_config import RunConfig
 
 UNKNOWN = 8
 """So many are started early at most where only the data will tell the number of clients; the rest once it is known."""

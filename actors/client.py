@@ -9,8 +9,8 @@ from typing import Any
 
 import ray
 
-from raysim.clock import now
-from raysim.pool import Seat
+from raysim.engine.backend import Seat
+from raysim.engine.timing import now
 
 
 def actor_name(slot: int) -> str:
@@ -38,8 +38,8 @@ class Client:
         import threadpoolctl
         import torch
 
-        import raysim.visits  # noqa: F401  what a first task needs, while there is time
-        from raysim.allocator import keep_freed_memory
+        import raysim.engine.client_task  # noqa: F401  what a first task needs, while there is time
+        from raysim.engine.allocator import keep_freed_memory
 
         keep_freed_memory()
 
@@ -56,7 +56,7 @@ class Client:
             config: the run's settings.
             federation: the data; one copy a node in the object store, read without copying it.
         """
-        from raysim.worker import Worker
+        from raysim.engine.worker import Worker
 
         self._worker = Worker(config, federation, self._device(config))
         with suppress(Exception):  # the driver says it better: it fails in the same way
@@ -68,7 +68,7 @@ class Client:
 
     def _device(self, config: Any) -> str:
         """What torch computes on: the first GPU that Ray lets this process see, or the CPU."""
-        from raysim.device import cap_memory, device_of
+        from raysim.engine.device import cap_memory, device_of
 
         device = device_of(config.engine)
         cap_memory(config.engine)
@@ -76,7 +76,7 @@ class Client:
 
     def run(self, task: Any, *inputs: Any) -> Any:
         """Do one task; its result with its start, the busy seconds and the seat, then the states it returns, apart."""
-        from raysim.device import run_task
+        from raysim.engine.device import run_task
 
         started = now()
         result, outputs = run_task(task, self._worker, inputs)

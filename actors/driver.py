@@ -11,9 +11,9 @@ from typing import Any
 
 import ray
 
+from raysim.engine.observer import Several, Visited
+from raysim.engine.outcome import Outcome, guarded
 from raysim.errors import ResultsError
-from raysim.observer import Several, Visited
-from raysim.outcome import Outcome, guarded
 
 
 class EventLog:
@@ -86,8 +86,8 @@ class DriverActor:
         return guarded(self._drive)
 
     def _drive(self) -> str:
-        from actors.early import EarlyActors
-        from actors.parallel import RayParallel
+        from actors.early_actors import EarlyActors
+        from actors.parallel_map import RayParallel
 
         if not self._folder.is_dir():
             raise ResultsError(

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actors import reaching
+from actors import cluster_probe
 from actors.watch import Watch
-from raysim.clock import now
-from raysim.outcome import Outcome
+from raysim.engine.outcome import Outcome
+from raysim.engine.timing import now
 
 if TYPE_CHECKING:
-    from raysim.config import RunConfig
+    from raysim.config.run_config import RunConfig
 
 RESTARTS = 3
 """A driver that dies this often without finishing a round in between is given up."""
@@ -48,7 +48,7 @@ def follow(
     from actors.driver import DriverActor
 
     options: dict[str, Any] = {"num_cpus": 0, "namespace": f"raysim-{uuid.uuid4().hex[:12]}"}
-    outside = config.engine.address.startswith(reaching.CLIENT)
+    outside = config.engine.address.startswith(cluster_probe.CLIENT)
     if outside:  # a worker may be taken away, the head stays
         options["resources"] = {HEAD: 0.001}
     else:  # this process, and the run folder, are on a node

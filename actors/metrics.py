@@ -12,7 +12,7 @@ from typing import Any
 
 from ray.util.metrics import Counter, Gauge
 
-from raysim.observer import Silent, Visited
+from raysim.engine.observer import Silent, Visited
 
 _VALUES = {
     "round": "last whole round",

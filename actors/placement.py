@@ -10,7 +10,7 @@ import ray
 from actors.client import ClientActor, actor_name
 
 if TYPE_CHECKING:
-    from raysim.config import RunConfig
+    from raysim.config.run_config import RunConfig
 
 
 def alive_nodes() -> dict[str, dict[str, float]]:

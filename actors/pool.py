@@ -10,21 +10,21 @@ import ray
 from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryError, RayActorError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
+from actors.call_deadline import Deadline
 from actors.capacity import Placement, place
-from actors.crowding import less_crowded, memory_error
-from actors.deadline import Deadline
-from actors.patience import Patience
+from actors.gpu_crowding import less_crowded, memory_error
+from actors.job_queue import Work
 from actors.placement import Starter, alive_nodes
 from actors.slots import Slot, Slots
-from actors.work import Work
-from raysim.clock import now
+from actors.waiting_report import Patience
+from raysim.engine.backend import Done, Job, Result
+from raysim.engine.profiler import OFF, WAIT
+from raysim.engine.timing import now
 from raysim.errors import GpuMemoryError, LostError, PlacementError, RaysimError, code_error
-from raysim.pool import Done, Job, Result
-from raysim.profile import OFF, WAIT
 
 if TYPE_CHECKING:
-    from raysim.config import RunConfig
-    from workloads.data import Federation
+    from raysim.config.run_config import RunConfig
+    from workloads.federated_data import Federation
 
 SMALL = 16 * 1024
 """Arrays under so many bytes travel inside the call; Ray does not store such objects either."""

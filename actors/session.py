@@ -14,20 +14,20 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from actors import ray_thread, reaching, shared_ray
+from actors import cluster_probe, ray_thread, shared_ray
+from actors.code_shipping import modules
 from actors.following import follow
 from actors.own_ray import OwnRay
 from actors.shared_ray import Connection, Request
-from actors.shipping import modules
-from actors.starting import patiently
+from actors.start_retry import patiently
 from actors.watch import Watch
+from raysim.engine.observer import step
+from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError
-from raysim.observer import step
-from raysim.outcome import Outcome
 
 if TYPE_CHECKING:
-    from raysim.config import Engine, RunConfig
-    from raysim.observer import Observer
+    from raysim.config.run_config import Engine, RunConfig
+    from raysim.engine.observer import Observer
 
 LOOK = 0.2
 """Seconds between two looks at whether the run is to stop and whether Ray is still there."""
@@ -66,9 +66,9 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
         return False, ""
     local = engine.address == "local"
     options: dict[str, Any] = {}
-    reaching.use_token(local)
+    cluster_probe.use_token(local)
     if local:
-        reaching.check_loopback()
+        cluster_probe.check_loopback()
         options["include_dashboard"] = engine.dashboard
         for name, value in QUICK_START.items():
             os.environ.setdefault(name, value)
@@ -79,9 +79,9 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
         os.environ[LOOPBACK] = "0"
     import ray
 
-    address = engine.address if engine.address != "auto" else reaching.of_environment()
+    address = engine.address if engine.address != "auto" else cluster_probe.of_environment()
     if ":" in address:
-        reaching.check(address)
+        cluster_probe.check(address)
     level = logging.INFO if verbose else logging.ERROR
     options |= {"log_to_driver": verbose, "logging_level": level}
     logging.getLogger("ray").setLevel(level)  # it warns before it has read its options
@@ -96,7 +96,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
                 "run without Ray: --engine.backend inline"
             )
         elif isinstance(error, ray.exceptions.AuthenticationError):
-            hint = reaching.TOKEN_HINT
+            hint = cluster_probe.TOKEN_HINT
         raise PlacementError(f"{what}: {type(error).__name__}: {error}. Next: {hint}") from error
     finally:
         if unset:  # it is for this Ray, not for whatever else this process starts
@@ -132,7 +132,7 @@ def run_on_ray(
     """
     relay, stop, dropped, watch = Relay(), threading.Event(), threading.Event(), Watch(config.engine.heartbeat_limit)
     where, dashboard = config.engine.address, config.engine.dashboard
-    code = tuple(modules(config)) if where.startswith(reaching.CLIENT) else ()
+    code = tuple(modules(config)) if where.startswith(cluster_probe.CLIENT) else ()
     kept = shared_ray.take(Request(where, dashboard, verbose, code))
     own = kept.own if kept is not None else None
     if kept is None and where == "local" and not shared_ray.is_connected():
@@ -183,7 +183,8 @@ def _introduce(observer: Any, started_here: bool, dashboard: str) -> None:
             "with --engine.address auto"
         )
     if dashboard:
-        asks = ", which asks for the token that `ray get-auth-token` prints" if reaching.asks_for_token() else ""
+        hint = ", which asks for the token that `ray get-auth-token` prints"
+        asks = hint if cluster_probe.asks_for_token() else ""
         observer.note(f"Ray dashboard: http://{dashboard}{asks}")
 
 

@@ -16,8 +16,8 @@ from actors.placement import Starter
 from raysim.errors import PlacementError, RaysimError
 
 if TYPE_CHECKING:
-    from raysim.config import RunConfig
-    from workloads.data import Federation
+    from raysim.config.run_config import RunConfig
+    from workloads.federated_data import Federation
 
 
 @dataclass(eq=False)

@@ -1,4 +1,4 @@
-"""FedSSP's network written plainly, with dense n x n bases: the references for workloads/models/spectral.py.
+"""FedSSP's network written plainly, with dense n x n bases: the references for workloads/models/specformer.py.
 
 Everything is padded to the largest graph of the batch, and S_m = U diag(λ'_m) Uᵀ is built in full for every head. In
 ``DenseBasesBody`` the filter encoder then runs over both directions of every edge; in ``DenseFiltersBody``, the form
@@ -15,8 +15,8 @@ from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
 from workloads.graphs.batch import GraphBatch
-from workloads.graphs.graphs import Graphs
-from workloads.models.spectral import SpectralBody, mean_of_nodes
+from workloads.graphs.graph_set import Graphs
+from workloads.models.specformer import SpectralBody, mean_of_nodes
 
 
 class DenseBatch:

@@ -57,9 +57,9 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
     """One run in this process."""
     import torch  # noqa: F401 - its start is not ours
 
-    from raysim.config import build
+    from raysim.config.run_config import build
     from raysim.simulation import load_federation, run
-    from workloads.parallel import Sequential
+    from workloads.parallel_map import Sequential
 
     config = build([options])
     started = time.perf_counter()
@@ -93,12 +93,12 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
 
 def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     """From the loaded data to the plan of the first round, without Ray and after one model was built."""
-    from raysim.collecting import Stopped
-    from raysim.observer import Silent
-    from raysim.results import RunFolder
-    from raysim.rounds import Rounds
+    from raysim.engine.cohort_run import Stopped
+    from raysim.engine.observer import Silent
+    from raysim.engine.rounds import Rounds
+    from raysim.engine.worker import Worker
     from raysim.simulation import inline_pool
-    from raysim.worker import Worker
+    from raysim.storage.run_folder import RunFolder
 
     Worker(config, federation).model(0)
     folder = RunFolder.create(path, "", {})
@@ -121,8 +121,8 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
 
 def _digest(folder: Path) -> str:
     """Of everything that a run computed: losses of every visit, and the newest states."""
-    from raysim import checkpoint
-    from raysim.results import comparable, load_result
+    from raysim.storage import checkpoint
+    from raysim.storage.run_folder import comparable, load_result
 
     latest = checkpoint.latest(folder / "checkpoints")
     assert latest is not None

@@ -92,8 +92,8 @@ TABLES: dict[str, tuple[str, list[Line]]] = {
 
 def child(options: dict[str, Any], nodes: Sequence[int]) -> list[float]:
     """Seconds of every timed round of one run in this process."""
-    from raysim.config import build
-    from raysim.observer import Silent
+    from raysim.config.run_config import build
+    from raysim.engine.observer import Silent
     from raysim.simulation import run
 
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:

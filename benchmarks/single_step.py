@@ -16,11 +16,11 @@ import time
 from typing import Any
 
 from raysim import seeds
-from raysim.config import build
-from raysim.packing import Packed, PackedMessage
-from raysim.training import Visit
-from raysim.visits import TrainBlock
-from raysim.worker import Worker, fixed_threads
+from raysim.config.run_config import build
+from raysim.engine.client_task import TrainBlock
+from raysim.engine.payload import Packed, PackedMessage
+from raysim.engine.worker import Worker, fixed_threads
+from raysim.training.local_sgd import Visit
 
 SIZES = (1, 2, 4, 8, 16, 32)
 TRAINING_SHARE = 0.8

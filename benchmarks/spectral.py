@@ -24,12 +24,12 @@ import numpy as np
 import torch
 from dense_spectral import DenseBasesBody, DenseBatch, DenseFiltersBody
 
-from workloads.data import Task
+from workloads.federated_data import Task
 from workloads.graphs.batch import collate
-from workloads.graphs.graphs import Graphs
+from workloads.graphs.graph_set import Graphs
 from workloads.graphs.tudataset import TuDataset
-from workloads.models.spectral_options import Spectral
-from workloads.parallel import sequential
+from workloads.models.spectral_specs import Spectral
+from workloads.parallel_map import sequential
 
 BODIES: dict[str, Any] = {"edges": lambda body: body, "dense bases": DenseBasesBody, "dense filters": DenseFiltersBody}
 

@@ -34,10 +34,10 @@ from typing import TYPE_CHECKING, Any
 from raysim.methods.fedavg import FedAvg
 
 if TYPE_CHECKING:
+    from raysim.flat_model import FlatModel
     from raysim.method import Context, Message, Update, Updates, Vector
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import ClientData
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData
 
 RAY = (
     "import time; a = time.time(); import ray; b = time.time(); "

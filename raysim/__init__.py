@@ -9,14 +9,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from raysim.version import __version__ as __version__
+
 if TYPE_CHECKING:
-    from raysim.config import RunConfig, default_config
+    from raysim.config.run_config import RunConfig, default_config
     from raysim.simulation import run
     from raysim.trained import load_model
 
 __all__ = ["RunConfig", "__version__", "default_config", "load_model", "run"]
-__version__ = "0.1.0"
-"""The only place that says it: pyproject.toml takes it from here."""
 
 
 def __getattr__(name: str) -> Any:
@@ -30,7 +30,7 @@ def __getattr__(name: str) -> Any:
 
         return load_model
     if name in ("RunConfig", "default_config"):
-        from raysim import config
+        from raysim.config import run_config
 
-        return getattr(config, name)
+        return getattr(run_config, name)
     raise AttributeError(f"module 'raysim' has no attribute {name!r}")

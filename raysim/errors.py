@@ -47,7 +47,7 @@ class PlacementError(RaysimError):
 class LostError(RaysimError):
     """A state or a sum that the run needs was in the memory of a node that is gone.
 
-    Not an end: the run goes back to its last checkpoint (raysim/recovery.py).
+    Not an end: the run goes back to its last checkpoint (raysim/engine/recovery.py).
     """
 
 

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raysim.config import RunConfig, build, with_sections
+from raysim.config.command_line import CONFIG_NAME, read_config_file
+from raysim.config.registry import KINDS
+from raysim.config.run_config import RunConfig, build, with_sections
+from raysim.config.stored_config import check_seal
+from raysim.config.trust import check_names
+from raysim.engine.observer import Silent
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
-from raysim.observer import Silent
-from raysim.options import CONFIG_NAME, read_config_file
-from raysim.registry import KINDS
-from raysim.results import RunFolder
-from raysim.stored_config import check_seal
-from raysim.trust import check_names
+from raysim.storage.run_folder import RunFolder
 from workloads.errors import WorkloadError
 
 
@@ -35,13 +35,13 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
         DamagedError: there is no checkpoint that can be read.
         RaysimError, WorkloadError: as a run's own evaluation.
     """
-    from raysim.device import device_of
-    from raysim.evaluation import evaluate_round
-    from raysim.inline import InlinePool
-    from raysim.saving import newest_state
+    from raysim.engine.checkpointing import newest_state
+    from raysim.engine.device import device_of
+    from raysim.engine.evaluation import evaluate_round
+    from raysim.engine.inline_backend import InlinePool
+    from raysim.engine.worker import Worker, fixed_threads
     from raysim.simulation import load_federation
-    from raysim.worker import Worker, fixed_threads
-    from workloads.parallel import Sequential
+    from workloads.parallel_map import Sequential
 
     run = RunFolder.open(folder)
     federation = load_federation(config, Sequential())

@@ -14,15 +14,15 @@ from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
 
-from raysim.ending import short, tell
+from raysim.cli.exit_status import short, tell
+from raysim.cli.interruption import Interruption
+from raysim.config.command_line import Invocation, parse
+from raysim.engine.observer import Several
+from raysim.engine.outcome import Outcome
 from raysim.errors import ConfigError, DiskFullError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
-from raysim.interruption import Interruption
-from raysim.observer import Several
-from raysim.options import Invocation, parse
-from raysim.outcome import Outcome
-from raysim.progress import Progress, title_of
-from raysim.sitting import sitting
+from raysim.monitor.progress import Progress, title_of
+from raysim.storage.process_lock import sitting
 from workloads.errors import WorkloadError
 
 STARTED = time.monotonic()
@@ -124,8 +124,8 @@ def work(invocation: Invocation, folder: Path, interruption: Interruption) -> in
 
 def _follow(invocation: Invocation, folder: Path, interruption: Interruption) -> int:
     """Run, show progress and how it ended; the exit code."""
-    from raysim.config import to_dict
-    from raysim.schedule import planned_intervals
+    from raysim.config.run_config import to_dict
+    from raysim.engine.schedule import planned_intervals
     from raysim.simulation import execute
 
     config = invocation.config
@@ -146,7 +146,7 @@ def _follow(invocation: Invocation, folder: Path, interruption: Interruption) ->
         finally:
             interruption.rounds_ended()
     if outcome.status == "finished" and config.engine.profile:
-        from raysim.profile_table import show
+        from raysim.monitor.profile_table import show
 
         show(folder / "profile.csv", sys.stdout)
     return tell(outcome, folder, interruption.exit_code, progress.times())

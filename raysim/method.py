@@ -25,16 +25,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
-from raysim import tree
 from raysim.cohort import UNKNOWN, Cohort
-from raysim.sections import Training
+from raysim.config.sections import Training
+from raysim.storage import pytree
 
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData
 
 Vector = NDArray[np.float32]
 NOTHING: Vector = np.zeros(0, np.float32)
@@ -81,7 +81,7 @@ class Message:
     @property
     def nbytes(self) -> int:
         """What it takes on the wire."""
-        return self.parameters.nbytes + tree.nbytes(self.extra)
+        return self.parameters.nbytes + pytree.nbytes(self.extra)
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,7 @@ class Method(Protocol):
         """A visit: local training on one client (client actor).
 
         ``model`` comes with its initial values, and is left with the client's whole trained model θ_i: that is what
-        the loss decomposition judges (raysim/decomposition.py).
+        the loss decomposition judges (raysim/engine/loss_decomposition.py).
         """
         ...
 
@@ -204,7 +204,7 @@ class GlobalModel:
     """
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.parameters import all_names
+        from raysim.flat_model import all_names
 
         return all_names(module)
 

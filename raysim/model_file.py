@@ -11,17 +11,17 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.config import RunConfig
+from raysim.config.run_config import RunConfig
 from raysim.errors import CheckpointError
-from raysim.state_files import damaged
-from raysim.writing import write_atomically
-from workloads.data import Task, distinct_tasks
+from raysim.storage.atomic_files import write_atomically
+from raysim.storage.state_files import damaged
+from workloads.federated_data import Task, distinct_tasks
 
 if TYPE_CHECKING:
     import torch
 
-    from raysim.worker import Worker
-    from workloads.data import Federation
+    from raysim.engine.worker import Worker
+    from workloads.federated_data import Federation
 
 MODEL_NAME = "model.safetensors"
 
@@ -85,7 +85,7 @@ def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Task,
     """
     import torch
 
-    from raysim.worker import new_module
+    from raysim.engine.worker import new_module
 
     module = new_module(config, task)
     others = {name: value for name, value in module.state_dict().items() if not isinstance(value, torch.Tensor)}

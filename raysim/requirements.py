@@ -10,17 +10,18 @@ from __future__ import annotations
 import difflib
 from typing import TYPE_CHECKING, Any
 
-from raysim import registry, schedule, seeds
+from raysim import seeds
+from raysim.config import registry
+from raysim.engine import schedule
+from raysim.engine.model_parts import lacks_part, without_batch_norm
 from raysim.errors import ConfigError
 from raysim.method import Traits
-from workloads.data import distinct_tasks
+from workloads.federated_data import distinct_tasks
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from raysim.config import RunConfig
-    from raysim.registry import Kind
-    from workloads.data import Federation, Task
+    from raysim.config.registry import Kind
+    from raysim.config.run_config import RunConfig
+    from workloads.federated_data import Federation, Task
 
 FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     "method": ("shared_names", "init_server", "init_client", "message", "train", "aggregate", "deploy"),
@@ -30,8 +31,8 @@ FUNCTIONS: dict[Kind, tuple[str, ...]] = {
 """What every class of a kind must have; a method also has ``traits``."""
 CONTRACT: dict[Kind, str] = {
     "method": "raysim/method.py has the contract, raysim/methods/fedavg.py the least there is to a method",
-    "workload": "load(stream) returns the clients' data (workloads/data.py, Federation)",
-    "model": "build(task) returns a torch.nn.Module (workloads/models/options.py)",
+    "workload": "load(stream) returns the clients' data (workloads/federated_data.py, Federation)",
+    "model": "build(task) returns a torch.nn.Module (workloads/models/image_specs.py)",
 }
 OTHER_DATA = "Take another method, or one data set that is cut over the clients"
 
@@ -83,17 +84,6 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
             check(task)
 
 
-def check_parts(config: RunConfig, names: Collection[str]) -> None:
-    """Check that a model, whose parameters have these names, has every part that the method needs.
-
-    Raises:
-        ConfigError: it lacks one; with the models that come with raysim and have it.
-    """
-    for part in config.method.traits.model_parts:
-        if not any(name.startswith(part) for name in names):
-            raise _lacks(config, part)
-
-
 def _check_functions(kind: Kind, instance: Any) -> None:
     cls = type(instance)
     where = f"{kind} {registry.public_name(kind, instance)}"
@@ -124,32 +114,12 @@ def _check_model_kind(config: RunConfig) -> None:
     needs = config.method.traits.model_parts
     for part in needs:
         if part not in getattr(config.model, "parts", needs):
-            raise _lacks(config, part)
+            raise lacks_part(config, part)
     if config.training.freeze_batchnorm and not getattr(config.model, "batch_norm", True):
         raise without_batch_norm(config)
 
 
-def without_batch_norm(config: RunConfig) -> ConfigError:
-    """The error for ``training.freeze_batchnorm`` with a model that has no BatchNorm layer."""
-    inputs = getattr(config.workload, "inputs", None)
-    classes = {name: registry.model_class(name) for name in registry.known("model")}
-    having = {name: cls for name, cls in classes.items() if getattr(cls, "batch_norm", False)}
-    fitting = [name for name, cls in having.items() if inputs in (None, cls.inputs)]
-    return ConfigError(
-        "training.freeze_batchnorm: true has no effect, because the model has no BatchNorm layer. Set it to false, or "
-        f"choose a model with BatchNorm: {', '.join(fitting)}."
-    )
-
-
 INPUTS = {"array": "arrays, such as images", "graph": "graphs"}
-
-
-def _lacks(config: RunConfig, part: str) -> ConfigError:
-    fitting = [name for name in registry.known("model") if part in registry.model_class(name).parts]
-    return ConfigError(
-        f"method {registry.method_name(config.method)} needs a model with parameters named {part}*, and model "
-        f"{registry.public_name('model', config.model)} has none. Models with them: {', '.join(fitting)}."
-    )
 
 
 def _check_resources(config: RunConfig) -> None:
@@ -158,7 +128,7 @@ def _check_resources(config: RunConfig) -> None:
 
         check_this_machine(config)
     elif config.engine.gpus_per_client:
-        from raysim.device import device_of
+        from raysim.engine.device import device_of
 
         device_of(config.engine)
 

@@ -11,32 +11,33 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raysim import results, status
-from raysim.config import RunConfig, build, differences, to_dict
+from raysim.config.command_line import CONFIG_NAME, given_config, read_config_file
+from raysim.config.registry import KINDS, public_name
+from raysim.config.run_config import RunConfig, build, differences, to_dict
+from raysim.config.stored_config import check_seal, stored_text
+from raysim.config.trust import check_names
+from raysim.engine.checkpointing import check_rounds
+from raysim.engine.observer import Several, Silent, step
+from raysim.engine.outcome import Outcome, guarded
+from raysim.engine.schedule import planned_intervals
 from raysim.errors import RaysimError, ResultsError
 from raysim.model_file import save_global_model
-from raysim.observer import Several, Silent, step
-from raysim.options import CONFIG_NAME, given_config, read_config_file
-from raysim.outcome import Outcome, guarded
-from raysim.registry import KINDS, public_name
+from raysim.monitor import status_file
+from raysim.monitor.run_view import SYNTHETIC
+from raysim.monitor.status_file import Recorder
 from raysim.requirements import check_federation, check_request
-from raysim.saving import check_rounds
-from raysim.schedule import planned_intervals
-from raysim.status import Recorder
-from raysim.stored_config import check_seal, stored_text
-from raysim.trust import check_names
-from raysim.watching import SYNTHETIC
-from raysim.writing import write_atomically
-from workloads.data import ONE_CLASS, has_one_class
+from raysim.storage import run_folder
+from raysim.storage.atomic_files import write_atomically
+from workloads.federated_data import ONE_CLASS, has_one_class
 from workloads.naming import data_name
-from workloads.parallel import Sequential
+from workloads.parallel_map import Sequential
 
 if TYPE_CHECKING:
-    from raysim.observer import Observer
-    from raysim.pool import Pool
-    from raysim.results import RunFolder, RunResult
-    from workloads.data import Federation
-    from workloads.parallel import Parallel
+    from raysim.engine.backend import Pool
+    from raysim.engine.observer import Observer
+    from raysim.storage.run_folder import RunFolder, RunResult
+    from workloads.federated_data import Federation
+    from workloads.parallel_map import Parallel
 
 Status = Literal["finished", "stopped"]
 
@@ -54,7 +55,7 @@ def run(
             by their paths (``{"training.momentum": 0.5}``), or both. ``engine.backend`` chooses Ray or this process.
         resume: a run folder to continue; ``config`` must then agree with it in all that changes results (settings that
             are left out are the folder's).
-        observer: is told of rounds as they happen (:class:`raysim.progress.Progress`, say).
+        observer: is told of rounds as they happen (:class:`raysim.monitor.progress.Progress`, say).
 
     Raises:
         RaysimError, workloads.errors.WorkloadError: as the command line reports them.
@@ -65,7 +66,7 @@ def run(
     outcome = execute(config, folder, observer or Silent(), resumed=resume is not None, keep_ray=True)
     if outcome.status == "failed":
         raise RaysimError(outcome.message + (f"\n{outcome.traceback}" if outcome.traceback else ""))
-    return replace(results.load_result(folder), settings=config)
+    return replace(run_folder.load_result(folder), settings=config)
 
 
 def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
@@ -80,7 +81,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     """
     if resume is not None:
         path = Path(resume)
-        folder = results.RunFolder.open(path)
+        folder = run_folder.RunFolder.open(path)
         check_seal(path / CONFIG_NAME)
         named = {f"{kind}.name": public_name(kind, getattr(config, kind)) for kind in KINDS}
         stored = stored_config(path, named)
@@ -113,8 +114,8 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     check_request(config)
     method, _ = _names(config)
     data = data_name(to_dict(config)["workload"])
-    path = Path(config.output) if config.output else results.new_run_path(Path("runs"), method, data, config.seed)
-    results.RunFolder.create(path, stored_text(config), results.environment() | {"seed": config.seed})
+    path = Path(config.output) if config.output else run_folder.new_run_path(Path("runs"), method, data, config.seed)
+    run_folder.RunFolder.create(path, stored_text(config), run_folder.environment() | {"seed": config.seed})
     return path.resolve()
 
 
@@ -158,7 +159,7 @@ def execute(
             # Nothing was computed: a repeat, with a mistake mended perhaps, must find the name free.
             shutil.rmtree(folder, ignore_errors=True)
         else:
-            status.settle(folder, outcome.status, outcome.message)
+            status_file.settle(folder, outcome.status, outcome.message)
     return replace(outcome, refused=False) if computed else outcome
 
 
@@ -172,9 +173,9 @@ def inline_pool(config: RunConfig) -> Callable[[Federation, int], Pool]:
     """Makes the pool of an in-process run."""
 
     def make(federation: Federation, useful: int) -> Pool:
-        from raysim.device import device_of
-        from raysim.inline import InlinePool
-        from raysim.worker import Worker
+        from raysim.engine.device import device_of
+        from raysim.engine.inline_backend import InlinePool
+        from raysim.engine.worker import Worker
 
         return InlinePool(Worker(config, federation, device_of(config.engine)))
 
@@ -194,16 +195,16 @@ def drive(
     ``parallel`` computes what has to be known of the data before the first round, such as spectra of graphs; in this
     process if it is None.
     """
-    from raysim import precision_probe
-    from raysim.collecting import Stopped
-    from raysim.partition_drawing import PartitionDrawing
-    from raysim.profile import OFF, Profile
-    from raysim.recovery import run_through
-    from raysim.rounds import Rounds
-    from raysim.trace import Trace
-    from raysim.worker import Worker, fixed_threads
+    from raysim.engine import precision_probe
+    from raysim.engine.cohort_run import Stopped
+    from raysim.engine.profiler import OFF, Profile
+    from raysim.engine.recovery import run_through
+    from raysim.engine.rounds import Rounds
+    from raysim.engine.worker import Worker, fixed_threads
+    from raysim.monitor.chrome_trace import Trace
+    from raysim.monitor.partition_plot import PartitionDrawing
 
-    folder = results.RunFolder.open(path)
+    folder = run_folder.RunFolder.open(path)
     with ExitStack() as stack:
         stack.enter_context(folder.exclusive())
         recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
@@ -301,8 +302,8 @@ def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values
     folder.finish(summary)
     if not config.pictures:
         return  # loading and using the plotting library is most of a short run's time
-    from raysim import curves, report
+    from raysim.report import plots, run_page
 
     title = f"{method} on {data_name(to_dict(config)['workload'])}{' (synthetic data)' if federation.synthetic else ''}"
-    curves.curve(rounds, folder.path / "curve.png", title)
-    report.page(folder.path)
+    plots.curve(rounds, folder.path / "curve.png", title)
+    run_page.page(folder.path)

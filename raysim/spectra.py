@@ -14,10 +14,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from raysim import registry
-from raysim.config import unknown_option
+from raysim.config import registry
+from raysim.config.option_fields import Option, options_of_class, show
+from raysim.config.run_config import unknown_option
 from raysim.errors import ConfigError, RaysimError
-from raysim.option_fields import Option, options_of_class, show
 from workloads.errors import WorkloadError
 
 if TYPE_CHECKING:
@@ -100,7 +100,7 @@ def _load(workload: Any, seed: int) -> GraphFederation:
     """The workload's graphs, with spectra."""
     from raysim import seeds
     from workloads.graphs.federation import GraphFederation
-    from workloads.parallel import Sequential
+    from workloads.parallel_map import Sequential
 
     federation = workload.load(lambda purpose: seeds.numpy_generator(seed, purpose))
     if not isinstance(federation, GraphFederation):
@@ -112,15 +112,15 @@ def _load(workload: Any, seed: int) -> GraphFederation:
 
 
 def _write(federation: GraphFederation, workload: Any, output: Path) -> None:
-    from raysim import spectra_picture
-    from raysim.writing import write_atomically
+    from raysim.report import spectra_plot
+    from raysim.storage.atomic_files import write_atomically
 
     names = [federation.client_name(client) for client in range(federation.clients)]
     spectra = [part.graphs.eigenvalues for part in federation.parts]
-    table = spectra_picture.distances(names, spectra)
+    table = spectra_plot.distances(names, spectra)
     kind: Literal["png", "svg"] = "svg" if output.suffix.lower() == ".svg" else "png"
     write_atomically(
-        output, spectra_picture.draw(spectra, table, _title(federation, workload), federation.laplacian, kind)
+        output, spectra_plot.draw(spectra, table, _title(federation, workload), federation.laplacian, kind)
     )
     numbers = output.with_suffix(".csv")
     write_atomically(numbers, table.to_csv(float_format="%.6g").encode())

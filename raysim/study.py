@@ -15,7 +15,7 @@ table can grow over several sittings: a repeat skips what is there. A study file
     picture: {path: a.png, columns: {CNN: CNN}, rows: [FedAvg], measures: {loss: test loss}, label: model}  # optional
 
 A measure is a column of the rounds table (its last value), or that behind ``best_`` or ``validated_``
-(:mod:`raysim.measures`); a column that a method reports itself says its unit:
+(:mod:`raysim.report.measures`); a column that a method reports itself says its unit:
 ``system_loss: {title: system loss, unit: plain}``. A column may have seeds of its own, and a row settings that hold in
 one column: ``in: {CNN: {method.mu: 0.1}}``. Cells run in the order column, seed, row, so that every prefix is a fair
 comparison.
@@ -30,18 +30,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raysim.config import build, flatten, settings, to_yaml
+from raysim.config.run_config import build, flatten, settings, to_yaml
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
-from raysim.study_file import Cell, read
-from raysim.study_table import finished, place_of_table, unmeasured, write_table
+from raysim.report.study_file import Cell, read
+from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
 from workloads.errors import WorkloadError
 
 
 def run_cell(cell: Cell) -> None:
     """Run a cell and keep its rounds table, without timings; the file appears only when the run is whole."""
-    from raysim.results import comparable
     from raysim.simulation import run
+    from raysim.storage.run_folder import comparable
 
     with tempfile.TemporaryDirectory() as folder:
         config = replace(cell.config(), output=str(Path(folder) / "run"), pictures=False)

@@ -11,13 +11,13 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.config import RunConfig, build
+from raysim.config.command_line import CONFIG_NAME, read_config_file
+from raysim.config.registry import KINDS
+from raysim.config.run_config import RunConfig, build
+from raysim.config.trust import check_names
 from raysim.errors import ConfigError, ResultsError
 from raysim.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
-from raysim.options import CONFIG_NAME, read_config_file
-from raysim.registry import KINDS
-from raysim.results import RunFolder
-from raysim.trust import check_names
+from raysim.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     import torch
@@ -51,10 +51,10 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
         raise ResultsError(f"{folder}: with this method every client has a model of its own. {_of_client(folder)}")
     if client is None and (folder / MODEL_NAME).exists():
         return global_model(config, folder)
-    from raysim.saving import newest_state
+    from raysim.engine.checkpointing import newest_state
+    from raysim.engine.worker import Worker, fixed_threads
     from raysim.simulation import load_federation
-    from raysim.worker import Worker, fixed_threads
-    from workloads.parallel import Sequential
+    from workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())
     if client is None and not has_global_model(config, federation):

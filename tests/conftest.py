@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from actors.starting import patiently
+from actors.start_retry import patiently
 
 # Before Ray or torch is imported anywhere: no more threads than a test says, no usage statistics, and Ray's workers at
 # the priority of the test that waits for them (by default they yield to everything else on a shared machine).

@@ -8,10 +8,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from raysim.schedule import planned_intervals
+from raysim.engine.schedule import planned_intervals
+from raysim.report.study_file import read
+from raysim.report.study_table import finished, place_of_table, table
 from raysim.study import check_cell
-from raysim.study_file import read
-from raysim.study_table import finished, place_of_table, table
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 STUDIES = sorted((DOCS / "studies").glob("*.yaml"))

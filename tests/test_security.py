@@ -21,9 +21,10 @@ import numpy as np
 import pytest
 import torch
 
-from raysim import results, simulation
+from raysim import simulation
+from raysim.config.command_line import PAGE_ADDRESS
 from raysim.launch import main
-from raysim.options import PAGE_ADDRESS
+from raysim.storage import run_folder
 from raysim.study import main as study
 from raysim.ui.reading import Reading
 from raysim.ui.server import is_loopback
@@ -32,8 +33,8 @@ from workloads.errors import WorkloadError
 from workloads.graphs.spectra_cache import SpectraCache
 from workloads.graphs.tu_files import TuFiles
 from workloads.graphs.tu_reader import read_graphs
-from workloads.images.archive import read_npz
 from workloads.images.decode import decode
+from workloads.images.image_set import read_npz
 from workloads.images.torchvision_sets import Cifar10, Mnist
 from workloads.models.weights import read_state
 
@@ -166,7 +167,7 @@ def test_yaml(tmp_path: Path, marker: Path, capsys: pytest.CaptureFixture[str], 
     assert main(["--config", str(path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert main(["--resume", str(tmp_path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert study([str(path)]) == 1 and "not valid YAML" in capsys.readouterr().err
-    for reader in (partial(simulation.stored_config, named={}), results.load_result, Reading):
+    for reader in (partial(simulation.stored_config, named={}), run_folder.load_result, Reading):
         with pytest.raises(Exception, match="could not determine a constructor"):
             reader(tmp_path)
 
@@ -234,7 +235,7 @@ def test_our_own_code_has_no_dangerous_call() -> None:
 LISTENING = """
 import json, os
 from actors.session import start_ray
-from raysim.config import Engine
+from raysim.config.run_config import Engine
 started, dashboard = start_ray(Engine())
 import psutil, ray
 from actors import reaching

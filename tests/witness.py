@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from raysim.config import RunConfig, build
+from raysim.config.run_config import RunConfig, build
 from raysim.simulation import run
 from tests.actors.runs import METHODS, OTHERS, options
 from tests.fingerprint import fingerprint

@@ -15,7 +15,7 @@ from workloads.errors import WorkloadError
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from workloads.data import Batch
+    from workloads.federated_data import Batch
 
 # Each sample's loss is rounded to a multiple of this, so that float64 sums of up to 2**53 of them (a loss sum under
 # 5e8) are exact, and thus the same in any order and grouping.

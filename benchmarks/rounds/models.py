@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.rounds.task import FirstStep
-from workloads.data import Task
-from workloads.models.options import Cnn, Mlp, MobileNet
+from workloads.federated_data import Task
+from workloads.models.image_specs import Cnn, Mlp, MobileNet
 
 if TYPE_CHECKING:
     from workloads.models.classifier import Classifier

@@ -12,8 +12,8 @@ from typing import Any
 import raysim
 from benchmarks.rounds.models import MODELS
 from benchmarks.rounds.task import BATCH_SIZE, LEARNING_RATE, WORKERS, Task, read_task, write_result
-from raysim.observer import Silent
-from raysim.options import parse
+from raysim.config.command_line import parse
+from raysim.engine.observer import Silent
 
 
 class Recorder(Silent):

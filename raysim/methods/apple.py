@@ -16,9 +16,9 @@ from raysim.method import Context, Message, Traits, Update, Updates, Vector
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import Batch, ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import Batch, ClientData
 
 Clients = NDArray[np.int64]
 Weights = NDArray[np.float64]
@@ -132,7 +132,7 @@ class Apple:
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Kept, visit: Visit
     ) -> tuple[Update, Kept]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         if len(kept.clients):
             model.load_kept(kept.own)
@@ -212,7 +212,7 @@ class Combination:
 
     def loss(self, module: torch.nn.Module, batch: Batch) -> torch.Tensor:
         """Cross-entropy of the personal model, which stays in the buffer for the backward pass."""
-        from raysim.training import cross_entropy
+        from raysim.training.local_sgd import cross_entropy
 
         self.enter()
         return cross_entropy(module, batch)

@@ -12,9 +12,9 @@ from raysim.method import Context, Message, Traits, Update, Updates, Vector
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class FedBN:
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.parameters import all_names, batch_norm_names
+        from raysim.flat_model import all_names, batch_norm_names
 
         return all_names(module) - batch_norm_names(module)
 
@@ -52,7 +52,7 @@ class FedBN:
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
     ) -> tuple[Update, Vector]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         model.load_shared(message.parameters)
         model.load_kept(kept)

@@ -13,10 +13,10 @@ from raysim.method import Context, Message, Traits, Update, Updates, Vector
 if TYPE_CHECKING:
     import torch
 
+    from raysim.flat_model import FlatModel
     from raysim.methods._conditional_policy import ConditionalClassifier
-    from raysim.parameters import FlatModel
-    from raysim.training import Loss, Visit
-    from workloads.data import ClientData
+    from raysim.training.local_sgd import Loss, Visit
+    from workloads.federated_data import ClientData
 
 OWN = ("head.", "context")
 """What stays with a client by name: its personal head, and the vector that is computed from it."""
@@ -73,7 +73,7 @@ class FedCP:
         return ConditionalClassifier(module, noise=self.noise == "gumbel")
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.parameters import all_names
+        from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if not name.startswith(OWN)}
 
@@ -104,7 +104,7 @@ class FedCP:
     ) -> tuple[Update, Vector]:
         import torch
 
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         self.deploy(model, message, kept)
         trained = train_epochs(

@@ -14,9 +14,9 @@ from aggregators.principal_gradients import authors_coefficients, axes_kept, pri
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
-    from raysim.parameters import FlatModel
-    from raysim.training import Loss, Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Loss, Visit
+    from workloads.federated_data import ClientData
 
 Margin = Literal["l2", "log", "softmax_log"]
 
@@ -129,7 +129,7 @@ class FedLD(GlobalModel):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
     ) -> tuple[Update, None]:
-        from raysim.training import cross_entropy, train_epochs
+        from raysim.training.local_sgd import cross_entropy, train_epochs
 
         model.load_shared(message.parameters)
         loss = margin_control(self.margin, self.margin_weight) if self.margin_weight else cross_entropy

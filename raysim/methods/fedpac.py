@@ -16,9 +16,9 @@ from raysim.method import Context, Message, Traits, Update, Updates, Vector
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Loss, Visit
-    from workloads.data import ClientData, Samples
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Loss, Visit
+    from workloads.federated_data import ClientData, Samples
 
 HEAD = "head."
 
@@ -77,7 +77,7 @@ class FedPAC:
     traits: ClassVar[Traits] = Traits(personal=True, same_task=True, model_parts=("body.", HEAD))
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.parameters import all_names
+        from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if not name.startswith(HEAD)}
 
@@ -103,7 +103,7 @@ class FedPAC:
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
     ) -> tuple[Update, None]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         self.deploy(model, message, kept)
         sums, counts, squares = feature_sums(model, data.train, visit)
@@ -195,8 +195,8 @@ def body_loss(model: FlatModel, message: Message, weight: float) -> Loss:
     """Cross-entropy + λ · mean over the batch of ‖h - c_y‖², where the class has a centroid."""
     import torch
 
-    from raysim.parameters import as_tensor
-    from raysim.training import cross_entropy
+    from raysim.flat_model import as_tensor
+    from raysim.training.local_sgd import cross_entropy
 
     if weight == 0.0 or message.extra["centroids"].size == 0:
         return cross_entropy

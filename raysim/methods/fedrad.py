@@ -26,9 +26,9 @@ from raysim.seeds import numpy_generator
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData
 
 NEEDS_SGD = (
     "which reads the gradient of SysLoss off the updates of sgd without a past; with method.system_gradient exact any "
@@ -62,8 +62,9 @@ class Server:
 class FedRAD(GlobalModel):
     """FedRAD: communicate at random epochs in the second half, weigh clients by accuracy, let a network correct it.
 
-    Source: Huang et al. 2021, Federated learning with random communication and dynamic aggregation: Algorithm 1 (in
-    raysim/schedule.py), Eq. 1–2 and Algorithm 2 (``aggregate``), Eq. 3 (aggregators/dynamic_weights.py), Algorithm 3.
+    Source: Huang et al. 2021, Federated learning with random communication and dynamic aggregation: Algorithm 1
+    (raysim/engine/schedule.py), Eq. 1–2 and Algorithm 2 (``aggregate``), Eq. 3 (aggregators/dynamic_weights.py) and
+    Algorithm 3.
     Ablations of the paper: Ran-Com = ``--random_intervals true --aggregation plain``, Wei-Agg = ``false, weighted``,
     Dyn-Agg = ``false, dynamic``.
 
@@ -133,7 +134,7 @@ class FedRAD(GlobalModel):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
     ) -> tuple[Update, None]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
         from workloads.metrics import evaluate
 
         model.load_shared(message.parameters)
@@ -199,8 +200,8 @@ class FedRAD(GlobalModel):
 
 def _test_gradient(model: FlatModel, data: ClientData, visit: Visit) -> Vector:
     """∇ of the client's mean test loss at the global parameters (shared parameters only) [P]."""
-    from raysim.parameters import to_numpy
-    from raysim.training import cross_entropy
+    from raysim.flat_model import to_numpy
+    from raysim.training.local_sgd import cross_entropy
 
     model.module.eval()  # as SysLoss itself is measured: BatchNorm with its running statistics
     model.gradient.zero_()

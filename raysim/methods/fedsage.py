@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)
@@ -29,7 +29,7 @@ class FedSage(GlobalModel):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
     ) -> tuple[Update, None]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         model.load_shared(message.parameters)
         trained = train_epochs(model, data.train, visit)

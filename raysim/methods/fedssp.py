@@ -15,9 +15,9 @@ from raysim.method import NOTHING, Context, Message, Traits, Update, Updates, Ve
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Loss, Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Loss, Visit
+    from workloads.federated_data import ClientData
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
@@ -141,7 +141,7 @@ class FedSSP:
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
     ) -> tuple[Update, Vector]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         self.deploy(model, message, kept)
         if not self.preference:
@@ -204,7 +204,7 @@ class RunningMean:
         return new
 
     def numpy(self) -> Vector:
-        from raysim.parameters import to_numpy
+        from raysim.flat_model import to_numpy
 
         assert self._value is not None, "a visit has at least one batch"
         return to_numpy(self._value)
@@ -219,7 +219,7 @@ def regularised_loss(
     """
     import torch
 
-    from raysim.parameters import as_tensor
+    from raysim.flat_model import as_tensor
 
     target = as_tensor(global_mean).to(model.device) if len(global_mean) else None
 

@@ -11,9 +11,9 @@ from raysim.method import Context, Message, Traits, Update, Updates, Vector
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData
 
 STRUCTURE = "body.structure."
 
@@ -31,7 +31,7 @@ class FedStar:
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin-star"}
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.parameters import all_names
+        from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if name.startswith(STRUCTURE)}
 
@@ -47,7 +47,7 @@ class FedStar:
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
     ) -> tuple[Update, Vector]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         self.deploy(model, message, kept)
         trained = train_epochs(model, data.train, visit)

@@ -11,9 +11,9 @@ from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Loss, Visit
-    from workloads.data import Batch, ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Loss, Visit
+    from workloads.federated_data import Batch, ClientData
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class FGSSL(GlobalModel):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
     ) -> tuple[Update, None]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         model.load_shared(message.parameters)
         trained = train_epochs(model, data.train, visit, self.loss(model.module))
@@ -72,7 +72,7 @@ class FGSSL(GlobalModel):
         """The local loss, with the module's present values as the global model."""
         import torch
 
-        from raysim.training import cross_entropy
+        from raysim.training.local_sgd import cross_entropy
 
         if self.contrast == 0.0 and self.structure == 0.0:
             return cross_entropy

@@ -16,9 +16,9 @@ from raysim.method import Context, Message, Traits, Update, Updates, Vector
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ class GCFL:
     FedAvg is weighted by samples. Norms and cosines are over the shared parameters, not over BatchNorm's running
     statistics; these are averaged in the cluster too.
 
-    Clients of different tasks share the graph convolutions alone, as in the authors' code (raysim/sharing.py).
+    Clients of different tasks share the graph convolutions alone, as in the authors' code (raysim/engine/sharing.py).
 
     Departures: the authors report the best of all clusterings a client went through, here it is judged by its cluster's
     current model. Where the paper is open: only clients that took part in the round are looked at and divided. When a
@@ -79,7 +79,7 @@ class GCFL:
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.parameters import all_names
+        from raysim.flat_model import all_names
 
         return all_names(module)
 
@@ -95,7 +95,7 @@ class GCFL:
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
     ) -> tuple[Update, None]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         model.load_shared(message.parameters)
         trained = train_epochs(model, data.train, visit)

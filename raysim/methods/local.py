@@ -11,9 +11,9 @@ from raysim.method import NOTHING, Context, Message, Traits, Update, Updates, Ve
 if TYPE_CHECKING:
     import torch
 
-    from raysim.parameters import FlatModel
-    from raysim.training import Visit
-    from workloads.data import ClientData
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class Local:
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
     ) -> tuple[Update, Vector]:
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         model.load_kept(kept)
         trained = train_epochs(model, data.train, visit)

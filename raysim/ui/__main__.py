@@ -7,8 +7,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from raysim.config.command_line import PAGE_ADDRESS
 from raysim.errors import RaysimError
-from raysim.options import PAGE_ADDRESS
 from raysim.ui.serving import Address, Page, until_interrupted
 
 

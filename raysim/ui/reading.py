@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from raysim import units
+from raysim.monitor.run_view import Watched
 from raysim.ui.clients import Clients
 from raysim.ui.tables import Tail, thinned
-from raysim.watching import Watched
 
 POINTS = 400
 """Points of one curve."""

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.errors import ResultsError
-from raysim.table import TEXT_COLUMNS
+from raysim.storage.csv_table import TEXT_COLUMNS
 
 Cell = float | str | None
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from raysim.config import RunConfig, build
-from raysim.observer import Silent
+from raysim.config.run_config import RunConfig, build
+from raysim.engine.observer import Silent
 
 
 def processes(title: str) -> list[int]:

@@ -18,11 +18,11 @@ from ray.cluster_utils import Cluster
 
 from actors import placement
 from actors.client import Client
-from actors.early import EarlyActors
-from actors.starting import patiently
-from raysim.config import RunConfig, build
+from actors.early_actors import EarlyActors
+from actors.start_retry import patiently
+from raysim.config.run_config import RunConfig, build
+from raysim.engine.backend import Job
 from raysim.errors import PlacementError
-from raysim.pool import Job
 
 
 class Counted(Client):

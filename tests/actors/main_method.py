@@ -12,7 +12,7 @@ from typing import ClassVar, Literal
 import numpy as np
 
 import raysim
-from raysim.config import Engine, Schedule
+from raysim.config.run_config import Engine, Schedule
 from raysim.method import Message, Traits, Update
 
 
@@ -44,7 +44,7 @@ class Damped:
         return Message(server.parameters)
 
     def train(self, model, data, message, kept, visit):
-        from raysim.training import train_epochs
+        from raysim.training.local_sgd import train_epochs
 
         model.load_shared(message.parameters)
         trained = train_epochs(model, data.train, visit)

@@ -9,14 +9,14 @@ from typing import Any
 import ray
 
 from actors.capacity import place
-from actors.parallel import RayParallel
+from actors.parallel_map import RayParallel
 from actors.placement import Starter
 from actors.pool import RayPool
-from raysim.config import RunConfig
-from raysim.observer import Observer
+from raysim.config.run_config import RunConfig
+from raysim.engine.observer import Observer
 from raysim.simulation import drive, prepare, run
 from tests.fingerprint import fingerprint
-from workloads.data import Federation
+from workloads.federated_data import Federation
 
 MakeConfig = Callable[..., RunConfig]
 METHODS: dict[str, dict[str, Any]] = {

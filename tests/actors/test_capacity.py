@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from actors.capacity import place
-from raysim.config import RunConfig, build
+from raysim.config.run_config import RunConfig, build
 from raysim.errors import PlacementError
 
 THIRD = 1 / 3

@@ -8,9 +8,9 @@ import pytest
 import ray
 
 from actors.client import ClientActor
-from raysim.config import build
+from raysim.config.run_config import build
 from raysim.simulation import load_federation
-from workloads.parallel import Sequential
+from workloads.parallel_map import Sequential
 
 
 @pytest.mark.usefixtures("ray_session")

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from raysim.config import build
+from raysim.config.run_config import build
 from raysim.simulation import run
 from tests.fingerprint import fingerprint
 from tests.raysim.scaffold import layer

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from raysim.observer import Silent
+from raysim.engine.observer import Silent
 from raysim.simulation import execute, prepare, run
 from tests.actors.runs import METHODS, MakeConfig, options, undisturbed
 from tests.fingerprint import fingerprint

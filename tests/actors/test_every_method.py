@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from raysim.observer import Silent
+from raysim.engine.observer import Silent
 from raysim.simulation import run
 from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, MakeConfig, options, undisturbed
 from tests.fingerprint import fingerprint
@@ -38,7 +38,7 @@ def test_on_three_actors_of_which_one_is_killed(lender: Lender, make_config: Mak
 
 
 def test_every_method_is_among_these() -> None:
-    from raysim.registry import known
+    from raysim.config.registry import known
 
     assert set(METHODS) | set(OTHERS) == set(known("method"))
 

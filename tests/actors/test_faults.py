@@ -20,9 +20,9 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from actors.starting import patiently
-from raysim.config import RunConfig
-from raysim.observer import Silent
+from actors.start_retry import patiently
+from raysim.config.run_config import RunConfig
+from raysim.engine.observer import Silent
 from raysim.simulation import run
 from tests.conftest import start_ray_session
 from tests.fingerprint import fingerprint

@@ -9,11 +9,11 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from actors.job_queue import Work
 from actors.pool import RayPool
 from actors.slots import Slot
-from actors.work import Work
-from raysim.pool import Job, cut
-from raysim.profile import OFF
+from raysim.engine.backend import Job, cut
+from raysim.engine.profiler import OFF
 
 
 class Actor:

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from actors import metrics
-from raysim.observer import Visited
-from raysim.pool import Seat
+from raysim.engine.backend import Seat
+from raysim.engine.observer import Visited
 
 MONITORING = Path(__file__).parents[2] / "monitoring"
 ROW = {

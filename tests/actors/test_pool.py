@@ -18,14 +18,14 @@ import ray
 from ray import cloudpickle
 
 from actors.capacity import Placement
+from actors.job_queue import Work
 from actors.pool import RayPool
 from actors.slots import Slot
-from actors.work import Work
-from raysim.clock import now
-from raysim.config import Engine, RunConfig, build
+from raysim.config.run_config import Engine, RunConfig, build
+from raysim.engine.backend import Job
+from raysim.engine.profiler import OFF
+from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
-from raysim.pool import Job
-from raysim.profile import OFF
 
 # Actors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]

@@ -10,13 +10,13 @@ from typing import Any
 
 import pytest
 
-from actors import reaching, session, starting
-from raysim.config import default_config
+from actors import cluster_probe, session, start_retry
+from raysim.config.run_config import default_config
+from raysim.config.sections import Engine
+from raysim.engine.observer import Silent
+from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
-from raysim.observer import Silent
-from raysim.outcome import Outcome
-from raysim.sections import Engine
 
 SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--rounds=1", "--output=run")
 
@@ -61,7 +61,7 @@ def test_a_cluster_that_does_not_answer(
         free.bind(("127.0.0.1", 0))
         address = form.format(free.getsockname()[1])
         code, error, seconds = start(capsys, f"--engine.address={address}")
-    assert code == 1 and f"no Ray cluster answers at {address}" in error and seconds < reaching.SECONDS + 10
+    assert code == 1 and f"no Ray cluster answers at {address}" in error and seconds < cluster_probe.SECONDS + 10
     assert not (folder / "run").exists()
 
 
@@ -144,8 +144,8 @@ def test_a_ray_that_fails_in_passing_is_tried_again(
 
     monkeypatch.setattr(ray, "is_initialized", lambda: False)
     monkeypatch.setattr(ray, "init", init)
-    monkeypatch.setattr(reaching, "check", lambda address: None)
-    monkeypatch.setattr(starting, "PAUSE", 0.0)
+    monkeypatch.setattr(cluster_probe, "check", lambda address: None)
+    monkeypatch.setattr(start_retry, "PAUSE", 0.0)
     fails = len(errors) == tries
     if fails:
         with pytest.raises(PlacementError, match=errors[-1][:20]):

@@ -25,8 +25,8 @@ import ray
 
 import raysim
 from raysim.errors import RaysimError
-from raysim.observer import Silent
-from raysim.results import comparable
+from raysim.engine.observer import Silent
+from raysim.storage.run_folder import comparable
 
 SMALL = {
     "method": "fedavg", "model": "logistic", "pictures": False, "workload": {"clients": 4, "limit": 200},

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from raysim.config import RunConfig, build, to_yaml
+from raysim.config.run_config import RunConfig, build, to_yaml
 from raysim.simulation import run
 from tests.fingerprint import fingerprint
 
@@ -18,9 +18,9 @@ import sys
 from pathlib import Path
 import ray, yaml
 from ray.cluster_utils import Cluster
-from actors.starting import patiently
-from raysim.config import from_dict
-from raysim.observer import Silent
+from actors.start_retry import patiently
+from raysim.config.run_config import from_dict
+from raysim.engine.observer import Silent
 from raysim.simulation import run
 
 class Watch(Silent):

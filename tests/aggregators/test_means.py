@@ -87,7 +87,7 @@ def test_blocks_of_any_power_of_two_give_the_bits_of_the_whole(
 @settings(deadline=None, max_examples=50)
 @given(count=st.integers(1, 70), slots=st.integers(1, 5), size=st.sampled_from([0, 1, 4, 16]), seed=st.integers(0, 99))
 def test_sums_of_blocks_that_shrink_have_the_bits_of_the_whole(count: int, slots: int, size: int, seed: int) -> None:
-    from raysim.pool import cut
+    from raysim.engine.backend import cut
 
     vectors = list(np.random.default_rng(seed).standard_normal((count, 3)).astype(np.float32))
     blocks = cut(range(count), slots, size)

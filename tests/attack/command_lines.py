@@ -9,10 +9,10 @@ from random import Random
 from typing import Any
 from unittest.mock import patch
 
-from raysim import registry
-from raysim.config import options_of
+from raysim.config import registry
+from raysim.config.run_config import options_of
+from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FINISHED, REFUSED
-from raysim.outcome import Outcome
 from tests.attack.configurations import drawn, words
 from tests.attack.folders import Ending, launch
 from tests.attack.place import Attempt, Place

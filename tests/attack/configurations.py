@@ -8,10 +8,10 @@ from pathlib import Path
 from random import Random
 from typing import Any, Literal, get_args, get_origin
 
-from raysim import registry
-from raysim.config import build, options_of
+from raysim.config import registry
+from raysim.config.option_fields import Option
+from raysim.config.run_config import build, options_of
 from raysim.exit_codes import FINISHED, REFUSED
-from raysim.option_fields import Option
 from raysim.simulation import run
 from tests.attack.crash import Crash, Disk
 from tests.attack.folders import Ending, launch, resume

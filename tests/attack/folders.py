@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raysim.config import RunConfig, build
+from raysim.config.run_config import RunConfig, build
 from raysim.exit_codes import FAILED
 from raysim.launch import main
 from tests.fingerprint import fingerprint

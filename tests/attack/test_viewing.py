@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from raysim import report
 from raysim.errors import RaysimError, ResultsError
 from raysim.launch import main
-from raysim.results import RunFolder
+from raysim.report import run_page
+from raysim.storage.run_folder import RunFolder
 from raysim.ui.reading import Reading
 
 CONFIG = "method: {name: fedavg}\nworkload: {name: digits}\nmodel: {name: cnn}\nseed: 3\nengine: {backend: ray}\n"
@@ -112,7 +112,7 @@ def test_a_damaged_folder_gives_a_page_or_one_sentence(original: Path, tmp_path:
         (folder / file).touch()
         attack(folder / file)
     started = time.monotonic()
-    for show in (lambda: Reading(folder).refresh(), lambda: report.page(folder)):
+    for show in (lambda: Reading(folder).refresh(), lambda: run_page.page(folder)):
         try:
             show()
         except ResultsError as error:

@@ -12,7 +12,7 @@ from benchmarks.rounds.models import INPUT, MODELS
 from benchmarks.rounds.raysim_run import command_line
 from benchmarks.rounds.running import Run
 from benchmarks.rounds.task import WORKLOADS, Result, Task, Workload, read_result, write_result
-from raysim.options import parse
+from raysim.config.command_line import parse
 
 SMALL = Workload("small", "mlp", clients=3, samples=4, warm_up=1, timed=2, checked=3, noise=1.0, about="a test's")
 

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from raysim.method import GlobalModel, Message, Traits, Update
-from raysim.training import train_epochs
+from raysim.training.local_sgd import train_epochs
 from workloads.augmentation import NO_AUGMENTATION
 from workloads.images.federation import ImageFederation
 from workloads.partition import Partition

@@ -141,7 +141,7 @@ def test_a_gpu_that_this_machine_does_not_have(start: Start) -> None:
 
 
 def test_a_python_without_a_package_that_raysim_needs(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    from raysim import option_fields
+    from raysim.config import option_fields
 
     option_fields._parser.cache_clear()
     monkeypatch.setitem(sys.modules, "jsonargparse", None)  # as if it were not installed

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from raysim.cohort import UNKNOWN, Cohort, cohort_of
-from raysim.config import build
+from raysim.config.run_config import build
 from raysim.simulation import load_federation, run
 from tests.raysim.scaffold import layer
-from workloads.parallel import sequential
+from workloads.parallel_map import sequential
 
 # Clients 0 to 3 have targets 0, 4, 8, 16 and 2, 4, 6, 4 samples. A step is x - (x - t - c_i + c)/2, and c_i becomes the
 # gradient x - t.

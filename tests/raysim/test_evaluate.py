@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import raysim
-from raysim import checkpoint
-from raysim.config import build
+from raysim.config.run_config import build
 from raysim.evaluate import evaluate_again, main
-from raysim.results import RunResult
+from raysim.storage import checkpoint
+from raysim.storage.run_folder import RunResult
 
 Start = Callable[..., tuple[int, str]]
 SMALL = {
@@ -118,7 +118,7 @@ def test_own_code_is_imported_only_if_it_is_named_or_trusted(
 def test_a_run_of_a_gpu_can_be_judged_without_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import torch
 
-    from raysim.stored_config import stored_text
+    from raysim.config.stored_config import stored_text
 
     result = ran(tmp_path / "run", method__name="fedavg")
     config = build([_flat(result)])
@@ -130,6 +130,6 @@ def test_a_run_of_a_gpu_can_be_judged_without_one(tmp_path: Path, capsys: pytest
 
 
 def _flat(result: RunResult) -> dict[str, object]:
-    from raysim.config import flatten
+    from raysim.config.run_config import flatten
 
     return flatten(result.config)

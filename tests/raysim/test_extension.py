@@ -10,11 +10,11 @@ import torch
 from torch import nn
 
 from raysim import seeds
-from raysim.config import build
+from raysim.config.run_config import build
+from raysim.engine.worker import Worker
 from raysim.errors import ConfigError
 from raysim.extension import extended
 from raysim.methods.fedavg import FedAvg
-from raysim.worker import Worker
 from workloads.models.classifier import Classifier
 
 

@@ -17,7 +17,7 @@ import pandas as pd
 import pytest
 
 from raysim.launch import main
-from raysim.results import comparable, load_result
+from raysim.storage.run_folder import comparable, load_result
 
 QUICK = ("--method=fedavg", "--workload.clients=4", "--workload.limit=300", "--engine.checkpoint_every=1")
 MARK = "RAYSIM_TEST_MARK"

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 import raysim
-from raysim import environment
 from raysim.__main__ import COMMANDS, main
 from raysim.launch import main as launch
+from raysim.storage import environment
 
 ROOT = Path(raysim.__file__).parent
 
@@ -43,7 +43,7 @@ def test_one_place_says_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert environment.environment()["versions"]["raysim"] == raysim.__version__
     project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))
     assert "version" not in project["project"] and project["project"]["dynamic"] == ["version"]
-    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "raysim.__version__"}
+    assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "raysim.version.__version__"}
 
 
 def test_the_list_loads_nothing_large() -> None:

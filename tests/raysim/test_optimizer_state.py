@@ -11,20 +11,20 @@ import numpy as np
 import pytest
 import torch
 
-from raysim import single_step
-from raysim.client_state import ClientState
-from raysim.config import RunConfig, build
+from raysim.config.run_config import RunConfig, build
+from raysim.config.sections import Training
+from raysim.engine import fedsgd
+from raysim.engine.client_state import ClientState
+from raysim.engine.observer import Silent
+from raysim.engine.worker import Worker
+from raysim.flat_model import FlatModel, all_names
 from raysim.method import Message
-from raysim.observer import Silent
-from raysim.parameters import FlatModel, all_names
-from raysim.sections import Training
 from raysim.simulation import execute, load_federation, prepare, run
-from raysim.training import Visit, train_epochs
-from raysim.worker import Worker
+from raysim.training.local_sgd import Visit, train_epochs
 from tests.fingerprint import fingerprint
-from tests.raysim.test_optimizers import torchs_own
-from tests.raysim.test_training import Points, squared_error
-from workloads.parallel import sequential
+from tests.raysim.training.test_local_sgd import Points, squared_error
+from tests.raysim.training.test_optimizers import torchs_own
+from workloads.parallel_map import sequential
 
 MakeConfig = Callable[..., RunConfig]
 WITH_STATE = [
@@ -184,4 +184,4 @@ def test_clients_with_moments_are_not_merged(make_config: MakeConfig) -> None:
         config = make_config(state, **options, training__optimizer_state=state)
         worker = Worker(config, load_federation(config, sequential))
         keeps = worker.first_state(0) is not None
-        assert single_step.possible(config, worker.federation, worker.model(0), keeps) is merged
+        assert fedsgd.possible(config, worker.federation, worker.model(0), keeps) is merged

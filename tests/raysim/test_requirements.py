@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim import registry, seeds
-from raysim.config import build
+from raysim import seeds
+from raysim.config import registry
+from raysim.config.run_config import build
 from raysim.requirements import check_federation, check_request
 from raysim.simulation import load_federation
-from workloads.parallel import sequential
+from workloads.parallel_map import sequential
 
 Start = Callable[..., tuple[int, str]]
 RAY = ("--engine.backend=ray", "--engine.dashboard=false", "--output=run")
@@ -79,7 +80,7 @@ def test_what_cannot_be_done_is_said_before_the_start(
 def test_the_launcher_checks_without_heavy_libraries(tmp_path: Path) -> None:
     """A request that cannot be met costs no start of Ray, and one that can no import of torch or pandas."""
     program = (
-        "import sys; from raysim.config import build; from raysim.requirements import check_request\n"
+        "import sys; from raysim.config.run_config import build; from raysim.requirements import check_request\n"
         "names = {'method.name': 'fedavg', 'workload.name': sys.argv[1], 'model.name': sys.argv[2]}\n"
         "check_request(build([names]))\n"
         "heavy = {'torch', 'ray', 'pandas', 'sklearn', 'networkx', 'matplotlib'}\n"
@@ -148,7 +149,7 @@ def test_what_only_loading_tells_is_refused_in_the_same_way(start: Start, tmp_pa
 
 
 def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
-    from workloads.data import Task
+    from workloads.federated_data import Task
     from workloads.models.classifier import has_batch_norm
 
     tasks = {"array": Task((3, 64, 64), 2), "graph": Task((5,), 2, "graph")}

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from raysim.config import RunConfig, build
+from raysim.config.run_config import RunConfig, build
+from raysim.config.stored_config import sealed
+from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError, ResultsError
 from raysim.launch import main
-from raysim.observer import Silent
-from raysim.results import load_result
 from raysim.simulation import run
-from raysim.stored_config import sealed
+from raysim.storage.run_folder import load_result
 from tests.fingerprint import fingerprint
 
 

@@ -16,13 +16,15 @@ import pandas as pd
 import pytest
 
 import raysim
-from raysim import checkpoint, report, seeds
-from raysim.config import RunConfig, build
+from raysim import seeds
+from raysim.config.run_config import RunConfig, build
+from raysim.engine.observer import Silent
+from raysim.engine.worker import Worker
 from raysim.errors import ConfigError, RaysimError, ResultsError
-from raysim.observer import Silent
-from raysim.results import comparable, load_result
-from raysim.training import Visit
-from raysim.worker import Worker
+from raysim.report import run_page
+from raysim.storage import checkpoint
+from raysim.storage.run_folder import comparable, load_result
+from raysim.training.local_sgd import Visit
 
 Start = Callable[..., tuple[int, str]]
 
@@ -113,7 +115,7 @@ def test_a_run_without_pictures_loads_no_plotting_library(tmp_path: Path) -> Non
     assert f"python -m raysim.report {tmp_path / 'run'}" in done.stdout
     names = {path.name for path in (tmp_path / "run").iterdir()}
     assert not names & {"curve.png", "partition.png", "report.html"} and "partition.csv" in names
-    report.page(tmp_path / "run")
+    run_page.page(tmp_path / "run")
 
 
 def test_a_run_without_pictures_is_the_same_run(tmp_path: Path) -> None:
@@ -129,7 +131,7 @@ def test_a_picture_that_cannot_be_drawn_costs_no_run(tmp_path: Path, monkeypatch
     notes: list[str] = []
     observer = Silent()
     monkeypatch.setattr(observer, "note", notes.append, raising=False)
-    monkeypatch.setattr("workloads.manifest.draw_partition", fail)
+    monkeypatch.setattr("workloads.partition_report.draw_partition", fail)
     result = raysim.run(small(tmp_path), observer=observer)
     assert len(result.rounds) == 3 and not (result.folder / "partition.png").exists()
     assert "the partition could not be drawn: no such font" in notes
@@ -142,7 +144,7 @@ def test_a_stored_config_repeats_the_run(tmp_path: Path) -> None:
 
 
 def _flat(nested: dict[str, Any]) -> dict[str, object]:
-    from raysim.config import flatten
+    from raysim.config.run_config import flatten
 
     return flatten(nested)
 
@@ -157,7 +159,7 @@ def test_evaluation_every_and_client_limit(tmp_path: Path) -> None:
 
 
 def test_block_size_is_the_number_of_clients_in_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from raysim.visits import TrainBlock
+    from raysim.engine.client_task import TrainBlock
 
     sizes: list[int] = []
     original = TrainBlock.run
@@ -215,7 +217,7 @@ def test_a_failing_function_of_a_method_is_named(
 
 def test_a_round_whose_evaluation_fails_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It must neither be in the checkpoint without being in the tables, nor be trained twice in a row."""
-    from raysim.evaluation import EvaluateGlobal
+    from raysim.engine.evaluation import EvaluateGlobal
 
     expected = raysim.run(small(tmp_path, "undisturbed"))
     calls = 0
@@ -344,7 +346,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     undisturbed = raysim.run(small(tmp_path, "undisturbed", engine__checkpoint_every=1))
-    from raysim import results
+    from raysim.storage import run_folder
 
     def full(path: Path, data: bytes) -> None:
         if "round-000001" not in str(path):
@@ -356,7 +358,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(
         monkeypatch.setattr(checkpoint, "_write", full)
     else:
         monkeypatch.setattr(
-            results.RunFolder,
+            run_folder.RunFolder,
             "append_clients",
             lambda self, rows: (
                 (_ for _ in ()).throw(ResultsError("Cannot write clients.csv: No space left"))

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysim import spectra, spectra_picture
+from raysim import spectra
+from raysim.report import spectra_plot
 
 TOY = ["--workload", "toy-graphs", "--clients", "2", "--graphs-per-client", "4"]
 K3, P3 = np.array([0.0, 1.5, 1.5], np.float32), np.array([0.0, 1.0, 2.0], np.float32)
@@ -27,14 +28,14 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_distances_worked_out_by_hand() -> None:
     """Of equally many values, the mean distance of the sorted ones: (0 + 1/2 + 1/2) / 3. From a single 0, the mean."""
-    table = spectra_picture.distances(["K3", "P3", "point"], [K3, P3, np.zeros(1)])
+    table = spectra_plot.distances(["K3", "P3", "point"], [K3, P3, np.zeros(1)])
     np.testing.assert_allclose(table, [[0, 1 / 3, 1], [1 / 3, 0, 1], [1, 1, 0]])
     assert list(table.index) == list(table.columns) == ["K3", "P3", "point"]
 
 
 def test_a_density_has_area_one_and_a_peak_where_the_values_are() -> None:
     for values in (K3, np.zeros(5), np.array([2.0])):
-        x, y = spectra_picture.density(values, 2.0)
+        x, y = spectra_plot.density(values, 2.0)
         assert np.isclose(y.sum() * (x[1] - x[0]), 1.0)
         # The kernel's part beyond an end is reflected, so a value at the end has its peak there.
         assert abs(x[np.argmax(y)] - np.median(values)) < 0.01
@@ -44,14 +45,14 @@ def test_a_density_has_area_one_and_a_peak_where_the_values_are() -> None:
 def test_pictures_of_few_and_of_many_clients(clients: int) -> None:
     names = [f"client {client} $x_1$" for client in range(clients)]
     values = [K3 + 0.01 * client for client in range(clients)]
-    table = spectra_picture.distances(names, values)
-    picture = spectra_picture.draw(values, table, "title", "combinatorial", "png")
+    table = spectra_plot.distances(names, values)
+    picture = spectra_plot.draw(values, table, "title", "combinatorial", "png")
     assert picture.startswith(b"\x89PNG")
 
 
 def test_an_svg_is_the_same_every_time() -> None:
-    table = spectra_picture.distances(["a", "b"], [K3, P3])
-    first, second = (spectra_picture.draw([K3, P3], table, "title", "normalized", "svg") for _ in range(2))
+    table = spectra_plot.distances(["a", "b"], [K3, P3])
+    first, second = (spectra_plot.draw([K3, P3], table, "title", "normalized", "svg") for _ in range(2))
     assert first == second and b"<svg" in first
 
 

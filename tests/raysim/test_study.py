@@ -7,9 +7,10 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from raysim import study, study_file, study_table
+from raysim import study
 from raysim.errors import ConfigError
-from raysim.measures import find
+from raysim.report import study_file, study_table
+from raysim.report.measures import find
 
 TEXT = """
 title: Small

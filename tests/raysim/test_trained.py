@@ -14,17 +14,17 @@ import torch
 from safetensors.torch import load_file
 
 import raysim
-from raysim import checkpoint
-from raysim.config import RunConfig, build
+from raysim.config.run_config import RunConfig, build
+from raysim.engine.checkpointing import newest_state
+from raysim.engine.worker import Worker
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.methods.fedavg import FedAvg
-from raysim.results import RunFolder, RunResult, load_result
-from raysim.saving import newest_state
 from raysim.simulation import load_federation
-from raysim.worker import Worker
+from raysim.storage import checkpoint
+from raysim.storage.run_folder import RunFolder, RunResult, load_result
 from workloads.metrics import evaluate
-from workloads.models.options import Cnn
-from workloads.parallel import Sequential
+from workloads.models.image_specs import Cnn
+from workloads.parallel_map import Sequential
 
 TASKS = {"workload.name": "toy-graphs", "workload.clients": 4, "workload.graphs_per_client": 60, "model.name": "gin"}
 

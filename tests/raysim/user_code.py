@@ -143,8 +143,8 @@ class Unsketched:
     def load(self, stream):
         import numpy as np
 
-        from workloads.images.archive import ImageSet
         from workloads.images.digits import Digits
+        from workloads.images.image_set import ImageSet
 
         labels = np.arange(40) % 2
         sites = np.array(["crowd"] * 20 + ["lonely"] * 20)

@@ -11,7 +11,7 @@ import pytest
 from workloads import array_files
 from workloads.array_files import check_header
 from workloads.errors import WorkloadError
-from workloads.images.archive import image_set, read_npz
+from workloads.images.image_set import image_set, read_npz
 
 
 def npy(header: bytes, data: bytes = b"", version: int = 1) -> bytes:

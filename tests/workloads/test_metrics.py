@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix, log_loss
 from torch import Tensor, nn
 
-from workloads.data import Batch
 from workloads.errors import WorkloadError
+from workloads.federated_data import Batch
 from workloads.metrics import Evaluation, evaluate, fairness
 
 

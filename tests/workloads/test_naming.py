@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from raysim.progress import title_of
-from raysim.results import new_run_path
+from raysim.monitor.progress import title_of
+from raysim.storage.run_folder import new_run_path
 from workloads.naming import data_name
 
 

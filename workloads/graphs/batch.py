@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from workloads.data import Batch, batch_bounds
-from workloads.graphs.graphs import Graphs, Integers
+from workloads.federated_data import Batch, batch_bounds
+from workloads.graphs.graph_set import Graphs, Integers
 
 PACK_RATIO = 1.3
 """Within a pack the largest graph has at most so many times the nodes (and slots for edges) of the smallest."""

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, NoReturn
 
 import numpy as np
 
-from workloads.data import NO_SAMPLES, ClientData, Samples, Task
 from workloads.errors import WorkloadError
-from workloads.graphs.graphs import Graphs, Integers, offsets
+from workloads.federated_data import NO_SAMPLES, ClientData, Samples, Task
+from workloads.graphs.graph_set import Graphs, Integers, offsets
 from workloads.graphs.spectra import Laplacian, compute_spectra
-from workloads.manifest import client_table
+from workloads.partition_report import client_table
 
 if TYPE_CHECKING:
     import pandas
 
-    from workloads.parallel import Parallel
+    from workloads.parallel_map import Parallel
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,9 +16,9 @@ import threadpoolctl
 from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
-from workloads.graphs.graphs import Floats, Graphs, Integers, offsets, spans
+from workloads.graphs.graph_set import Floats, Graphs, Integers, offsets, spans
 from workloads.graphs.spectra_cache import Spectra, SpectraCache, default_folder
-from workloads.parallel import Parallel, sequential
+from workloads.parallel_map import Parallel, sequential
 
 Matrices = NDArray[np.float64]
 Laplacian = Literal["normalized", "combinatorial"]

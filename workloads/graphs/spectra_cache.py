@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workloads.graphs.graphs import Floats, Graphs
+from workloads.graphs.graph_set import Floats, Graphs
 
 FORMAT = 1
 """Part of the key: raise it when the computation gives other numbers."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 import numpy as np
 
-from workloads.data import Stream
+from workloads.federated_data import Stream
 from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graphs import Graphs, Integers, offsets, without_nodes
+from workloads.graphs.graph_set import Graphs, Integers, offsets, without_nodes
 from workloads.graphs.spectra import Laplacian
-from workloads.graphs.split import stratified
+from workloads.graphs.stratified_split import stratified
 from workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
-from workloads.graphs.graphs import Floats, Graphs, Integers, offsets
+from workloads.graphs.graph_set import Floats, Graphs, Integers, offsets
 from workloads.graphs.tu_files import TuFiles
 
 PUBLISHED_DEGREES = {"IMDB-BINARY": 135, "IMDB-MULTI": 88}

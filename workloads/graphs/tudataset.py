@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 import numpy as np
 
 from workloads import partition
-from workloads.data import Stream
 from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
 from workloads.graphs import tu_files
 from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graphs import Graphs, Integers, without_nodes
+from workloads.graphs.graph_set import Graphs, Integers, without_nodes
 from workloads.graphs.spectra import Laplacian
-from workloads.graphs.split import published, stratified
+from workloads.graphs.stratified_split import published, stratified
 
 if TYPE_CHECKING:
     from workloads.graphs.tu_files import TuFiles

@@ -11,9 +11,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.data import Stream
-from workloads.images.archive import ImageSet
-from workloads.images.options import ImageOptions
+from workloads.federated_data import Stream
+from workloads.images.image_set import ImageSet
+from workloads.images.image_workload import ImageOptions
 
 TEST_SHARE = 0.2
 

@@ -9,11 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.augmentation import NO_AUGMENTATION, Augmentation
-from workloads.data import NO_SAMPLES, ClientData, Samples, Task
-from workloads.fill import Fill
-from workloads.manifest import client_table
+from workloads.augmented_fill import Fill
+from workloads.federated_data import NO_SAMPLES, ClientData, Samples, Task
 from workloads.partition import Common, Integers, Partition
-from workloads.views import Views
+from workloads.partition_report import client_table
+from workloads.virtual_clients import Views
 
 if TYPE_CHECKING:
     import pandas

@@ -8,8 +8,8 @@ from typing import ClassVar, Literal
 
 from workloads.augmentation import AUGMENT, Augment
 from workloads.errors import WorkloadError
-from workloads.images.archive import ImageSet, blank, image_set, read_npz
 from workloads.images.decode import resize
+from workloads.images.image_set import ImageSet, blank, image_set, read_npz
 from workloads.images.npz import Npz, find_npz
 
 # What FedLD trains with, on a network for small images; its learning rates are for ImageNet weights.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
-from workloads.data import Stream
 from workloads.errors import WorkloadError
-from workloads.images.archive import ImageSet, image_set, read_npz
-from workloads.images.options import ImageOptions
+from workloads.federated_data import Stream
+from workloads.images.image_set import ImageSet, image_set, read_npz
+from workloads.images.image_workload import ImageOptions
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from workloads.augment import augmented
 from workloads.augmentation import NO_AUGMENTATION, Augmentation
-from workloads.data import Batch, batch_bounds
+from workloads.federated_data import Batch, batch_bounds
 
 WHOLE_SET_BYTES = 64 * 2**20
 """Up to this size, images that are not augmented are converted to float32 once instead of in each epoch."""

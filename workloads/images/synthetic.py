@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.data import Stream
-from workloads.images.archive import ImageSet, blank
-from workloads.images.options import ImageOptions
+from workloads.federated_data import Stream
+from workloads.images.image_set import ImageSet, blank
+from workloads.images.image_workload import ImageOptions
 
 COARSE = 5  # points of a template's coarse grid per side: smooth enough to survive a shift
 CHUNK = 4096  # images made at a time

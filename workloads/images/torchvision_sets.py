@@ -10,11 +10,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from workloads.augmentation import AUGMENT, Augment
-from workloads.data import Stream
 from workloads.errors import WorkloadError
-from workloads.images.archive import ImageSet, image_set, read_npz
+from workloads.federated_data import Stream
+from workloads.images.image_set import ImageSet, image_set, read_npz
+from workloads.images.image_workload import ImageOptions
 from workloads.images.npz import images_folder
-from workloads.images.options import ImageOptions
 
 CACHE = "~/.cache/raysim"
 
@@ -93,7 +93,7 @@ class Cifar10(TorchvisionOptions):
     augment: Augment = field(default="crop_flip", metadata=AUGMENT)
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from workloads.light_torchvision import datasets
+        from workloads._torchvision import datasets
 
         return datasets.CIFAR10(root, train=train, download=download)
 
@@ -107,7 +107,7 @@ class Mnist(TorchvisionOptions):
     class_names: ClassVar[tuple[str, ...]] = tuple("0123456789")
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from workloads.light_torchvision import datasets
+        from workloads._torchvision import datasets
 
         return datasets.MNIST(root, train=train, download=download)
 
@@ -123,6 +123,6 @@ class FashionMnist(TorchvisionOptions):
     )  # fmt: skip
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from workloads.light_torchvision import datasets
+        from workloads._torchvision import datasets
 
         return datasets.FashionMNIST(root, train=train, download=download)

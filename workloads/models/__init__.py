@@ -13,20 +13,20 @@ from typing import TYPE_CHECKING, cast
 from workloads.errors import WorkloadError
 
 if TYPE_CHECKING:
-    from workloads.models.options import ModelOptions
+    from workloads.models.image_specs import ModelOptions
 
 MODELS: dict[str, str] = {
-    "logistic": "workloads.models.options:Logistic",
-    "mlp": "workloads.models.options:Mlp",
-    "cnn": "workloads.models.options:Cnn",
-    "alexnet": "workloads.models.options:AlexNet",
-    "mobilenet": "workloads.models.options:MobileNet",
-    "resnet18": "workloads.models.options:ResNet18",
-    "resnet50": "workloads.models.options:ResNet50",
-    "spectral": "workloads.models.spectral_options:Spectral",
-    "gin": "workloads.models.graph_options:Gin",
-    "graphsage": "workloads.models.graph_options:GraphSage",
-    "gin-star": "workloads.models.graph_options:StructuralGin",
+    "logistic": "workloads.models.image_specs:Logistic",
+    "mlp": "workloads.models.image_specs:Mlp",
+    "cnn": "workloads.models.image_specs:Cnn",
+    "alexnet": "workloads.models.image_specs:AlexNet",
+    "mobilenet": "workloads.models.image_specs:MobileNet",
+    "resnet18": "workloads.models.image_specs:ResNet18",
+    "resnet50": "workloads.models.image_specs:ResNet50",
+    "spectral": "workloads.models.spectral_specs:Spectral",
+    "gin": "workloads.models.graph_specs:Gin",
+    "graphsage": "workloads.models.graph_specs:GraphSage",
+    "gin-star": "workloads.models.graph_specs:StructuralGin",
 }
 
 

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from workloads.errors import WorkloadError
-from workloads.models.options import no_weights
+from workloads.models.image_specs import no_weights
 
 
 def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:

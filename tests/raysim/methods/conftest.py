@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from raysim.config import RunConfig, build
+from raysim.config.run_config import RunConfig, build
+from raysim.engine.client_task import kept_globals, seed_globals
+from raysim.engine.worker import Worker
 from raysim.method import Message, Update
 from raysim.simulation import load_federation
-from raysim.training import Visit
-from raysim.visits import kept_globals, seed_globals
-from raysim.worker import Worker
-from workloads.parallel import sequential
+from raysim.training.local_sgd import Visit
+from workloads.parallel_map import sequential
 
 MakeConfig = Callable[..., RunConfig]
 

@@ -13,15 +13,15 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.func import functional_call
 
-from raysim import tree
+from raysim.config.sections import Training
+from raysim.flat_model import FlatModel
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.apple import Apple, Kept, Server, cosine_decay, joined
 from raysim.methods.fedavg import FedAvg
-from raysim.parameters import FlatModel
-from raysim.sections import Training
 from raysim.simulation import run
-from raysim.training import Visit
-from workloads.data import Batch, ClientData
+from raysim.storage import pytree
+from raysim.training.local_sgd import Visit
+from workloads.federated_data import Batch, ClientData
 from workloads.models.classifier import Classifier
 
 
@@ -225,7 +225,7 @@ def test_only_the_core_leaves_a_client(make_visits: Callable[..., Any]) -> None:
     assert not update.extra and update.delta.size == model.shared_parameter_count
     assert state.own.size == model.buffer.numel() - update.delta.size > 0
     again, same = visits.train(0, message, visits.method.init_client(model))
-    assert tree.equal((update, state), (again, same))
+    assert pytree.equal((update, state), (again, same))
 
 
 def test_learns_on_digits(make_config: Callable[..., Any]) -> None:

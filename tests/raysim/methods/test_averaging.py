@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 import torch
 
+from raysim.config.sections import Training
+from raysim.flat_model import FlatModel
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.centralized import Centralized
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedprox import FedProx
 from raysim.methods.local import Local
-from raysim.parameters import FlatModel
-from raysim.sections import Training
-from raysim.training import Visit
-from workloads.data import Batch, ClientData
+from raysim.training.local_sgd import Visit
+from workloads.federated_data import Batch, ClientData
 
 
 class Classes:

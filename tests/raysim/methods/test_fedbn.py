@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from torch import nn
 
-from raysim.config import RunConfig
+from raysim.config.run_config import RunConfig
+from raysim.flat_model import FlatModel
 from raysim.methods.fedbn import FedBN
-from raysim.parameters import FlatModel
 from raysim.simulation import run
 
 

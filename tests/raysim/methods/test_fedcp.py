@@ -13,14 +13,14 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.nn import functional as F
 
-from raysim import tree
 from raysim.errors import ConfigError
+from raysim.flat_model import FlatModel
 from raysim.method import Message
 from raysim.methods._conditional_policy import ConditionalClassifier, Policy, discrepancy, frozen
 from raysim.methods.fedcp import FedCP
-from raysim.parameters import FlatModel
 from raysim.simulation import run
-from workloads.data import Batch
+from raysim.storage import pytree
+from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
 
 NEW = np.zeros(0, np.float32)
@@ -181,7 +181,7 @@ def test_what_travels_and_what_stays(make_visits: Callable[..., Any]) -> None:
     torch.testing.assert_close(module.global_head.weight, (initial + module.head.weight) / 2)
     assert not torch.equal(module.head.weight, initial)
     again, same = visits.train(0, method.message(server, 0), NEW)
-    assert tree.equal((update, kept), (again, same))
+    assert pytree.equal((update, kept), (again, same))
 
 
 def test_weight_decay_leaves_the_global_head_alone(make_visits: Callable[..., Any]) -> None:

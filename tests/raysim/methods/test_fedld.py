@@ -12,13 +12,13 @@ from safetensors.numpy import load_file
 from torch import nn
 
 from aggregators.principal_gradients import authors_coefficients, principal_coefficients
-from raysim import checkpoint
-from raysim.config import RunConfig
+from raysim.config.run_config import RunConfig
+from raysim.flat_model import FlatModel
 from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedld import FedLD, Margin, Server, margin_control
-from raysim.parameters import FlatModel
 from raysim.simulation import run
+from raysim.storage import checkpoint
 
 DELTAS = np.array([[3, 1, 0, 1, 7], [2, -1, 1, 0, 8], [-1, 0.5, 2, 1, 9]], np.float32)
 SAMPLES = np.array([1, 2, 5])

@@ -11,12 +11,12 @@ import torch
 from torch import nn
 
 from aggregators.classifier_combination import combination_weights
-from raysim.config import default_config
+from raysim.config.run_config import default_config
+from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
+from raysim.flat_model import FlatModel
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedpac import FedPAC, body_loss, feature_sums
-from raysim.parameters import FlatModel
-from raysim.requirements import check_parts
 from workloads.models.classifier import Classifier
 
 

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 import torch
 
-from raysim.config import build
+from raysim.config.run_config import build
+from raysim.config.sections import Training
 from raysim.errors import ConfigError
+from raysim.flat_model import FlatModel
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedrad import FedRAD, Server
-from raysim.parameters import FlatModel
-from raysim.sections import Training
 from raysim.simulation import run
-from raysim.training import Visit
-from workloads.data import Batch, ClientData
+from raysim.training.local_sgd import Visit
+from workloads.federated_data import Batch, ClientData
 
 CONTEXT = Context(seed=0, round=1, rounds=2, learning_rate=0.5, shared_parameter_count=2)
 

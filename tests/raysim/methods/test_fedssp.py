@@ -10,16 +10,16 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from raysim import tree
-from raysim.client_state import ClientState
-from raysim.config import build, default_config
+from raysim.config.run_config import build, default_config
+from raysim.engine.client_state import ClientState
+from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
+from raysim.flat_model import FlatModel
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedssp import FedSSP, RunningMean, Server, preference_step, regularised_loss
-from raysim.parameters import FlatModel
-from raysim.requirements import check_parts
 from raysim.simulation import run
-from workloads.data import Batch
+from raysim.storage import pytree
+from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
 from workloads.models.preference import WithPreference
 
@@ -134,7 +134,7 @@ def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(make_vis
     values = sum(parameter.numel() for parameter in own.values())
     assert update.delta.shape == (values,) and set(update.extra) == {"mean"}
     # 8 is the width of the features: the client uploads its encoders and one mean vector, in float32.
-    assert tree.nbytes(update.delta) + tree.nbytes(update.extra) == 4 * (values + 8)
+    assert pytree.nbytes(update.delta) + pytree.nbytes(update.extra) == 4 * (values + 8)
     assert np.abs(update.delta).min() >= 0 and np.abs(update.delta).max() > 0
     assert len(kept) == model.buffer.numel() - values
 

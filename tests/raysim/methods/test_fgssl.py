@@ -10,11 +10,11 @@ import pytest
 import torch
 from torch import nn
 
-from raysim.config import default_config
+from raysim.config.run_config import default_config
 from raysim.method import Context, Update, Updates
 from raysim.methods.fgssl import FGSSL, contrast_loss, structure_loss
 from workloads.models.classifier import Classifier
-from workloads.models.graph_options import Gin
+from workloads.models.graph_specs import Gin
 
 FEATURES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
 RECEIVED = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])

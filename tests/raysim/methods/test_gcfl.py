@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from raysim import tree
-from raysim.config import RunConfig, default_config, from_dict
+from raysim.config.run_config import RunConfig, default_config, from_dict
+from raysim.flat_model import FlatModel
 from raysim.method import Context, Update, Updates
 from raysim.methods.gcfl import GCFL, Server
-from raysim.parameters import FlatModel
 from raysim.simulation import run
-from workloads.models.graph_options import Gin, GraphSage
+from raysim.storage import pytree
+from workloads.models.graph_specs import Gin, GraphSage
 
 RIGHT, LEFT = [1.0, 0.1, 7.0], [-1.0, -0.1, 3.0]
 """Two parameters and a buffer; without the buffer they cancel."""
@@ -100,8 +100,8 @@ def test_its_state_comes_back_from_a_checkpoint() -> None:
     method = GCFL()
     template = method.init_server(FlatModel(module, method.shared_names(module)))
     server = Server(np.zeros(4, np.float32), {1: np.ones(4, np.float32)}, {3: 1})
-    found = tree.unpack(*tree.pack(server, "server"), template, "server")
-    assert tree.equal(found, server)
+    found = pytree.unpack(*pytree.pack(server, "server"), template, "server")
+    assert pytree.equal(found, server)
 
 
 def test_its_model_is_gin_unless_another_is_named() -> None:

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.config import RunConfig, default_config
+from raysim.config.run_config import RunConfig, default_config
+from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
 from raysim.methods.fedstar import FedStar
-from raysim.requirements import check_parts
 from raysim.simulation import run
-from workloads.data import Task
-from workloads.models.graph_options import Gin, GraphSage, StructuralGin
+from workloads.federated_data import Task
+from workloads.models.graph_specs import Gin, GraphSage, StructuralGin
 
 GRAPHS: dict[str, Any] = {"workload__name": "toy-graphs", "workload__clients": 3, "model__hidden": 8}
 

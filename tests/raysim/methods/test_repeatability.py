@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from raysim.config import RunConfig
-from raysim.observer import Silent
-from raysim.results import load_result
+from raysim.config.run_config import RunConfig
+from raysim.engine.observer import Silent
 from raysim.simulation import execute, prepare, run
+from raysim.storage.run_folder import load_result
 from tests.fingerprint import fingerprint
 
 BATCH_NORM = {"model__name": "mobilenet", "model__width": 0.1}

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from raysim.results import RunFolder
-from raysim.status import Recorder
+from raysim.monitor.status_file import Recorder
+from raysim.storage.run_folder import RunFolder
 
 EVIL = "<img src=x onerror=document.title='owned'>"
 

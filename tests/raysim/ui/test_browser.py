@@ -14,9 +14,9 @@ from typing import Any
 
 import pytest
 
-from raysim.config import build
-from raysim.observer import Silent
-from raysim.outcome import Outcome
+from raysim.config.run_config import build
+from raysim.engine.observer import Silent
+from raysim.engine.outcome import Outcome
 from raysim.simulation import execute, prepare
 from raysim.ui.serving import Address, Page
 

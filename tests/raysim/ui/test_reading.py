@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from raysim.errors import ResultsError
-from raysim.results import RunFolder
-from raysim.status import Recorder
+from raysim.monitor.status_file import Recorder
+from raysim.storage.run_folder import RunFolder
 from raysim.ui.reading import Reading
 
 

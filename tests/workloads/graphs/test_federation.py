@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 import torch
 
-from workloads.data import NO_SAMPLES, Federation, Samples, Task
 from workloads.errors import WorkloadError
+from workloads.federated_data import NO_SAMPLES, Federation, Samples, Task
 from workloads.graphs.federation import GraphClient, GraphFederation, union
-from workloads.graphs.graphs import Graphs, offsets
-from workloads.manifest import draw_partition
-from workloads.parallel import sequential
+from workloads.graphs.graph_set import Graphs, offsets
+from workloads.parallel_map import sequential
+from workloads.partition_report import draw_partition
 
 Stream = Callable[[str], np.random.Generator]
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from workloads.errors import WorkloadError
 from workloads.graphs import spectra
-from workloads.graphs.graphs import Graphs, offsets
+from workloads.graphs.graph_set import Graphs, offsets
 from workloads.graphs.spectra import Laplacian, compute_spectra
 
 Edge = tuple[int, int]

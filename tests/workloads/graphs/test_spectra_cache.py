@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workloads.graphs.graphs import Graphs, offsets
+from workloads.graphs.graph_set import Graphs, offsets
 from workloads.graphs.spectra import Laplacian, compute_spectra
 from workloads.graphs.spectra_cache import SpectraCache, default_folder, key
 

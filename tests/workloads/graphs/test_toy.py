@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from workloads.errors import WorkloadError
-from workloads.graphs.graphs import Graphs
+from workloads.graphs.graph_set import Graphs
 from workloads.graphs.toy import FAMILIES, ToyGraphs, from_networkx
 
 Stream = Callable[[str], np.random.Generator]

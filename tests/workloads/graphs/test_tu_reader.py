@@ -12,7 +12,7 @@ import pytest
 
 from workloads.errors import WorkloadError
 from workloads.graphs import tu_reader
-from workloads.graphs.graphs import Graphs
+from workloads.graphs.graph_set import Graphs
 from workloads.graphs.tu_files import TuFiles
 from workloads.graphs.tu_reader import read_graphs
 

@@ -9,8 +9,8 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-from workloads.data import Task
 from workloads.errors import WorkloadError
+from workloads.federated_data import Task
 from workloads.graphs import tudataset
 from workloads.graphs.federation import GraphFederation
 from workloads.graphs.tudataset import SETTINGS, TuDataset
@@ -171,19 +171,19 @@ def test_the_shared_folder_comes_before_the_cache(
 
 
 def test_a_command_line_names_sets_with_commas() -> None:
-    from raysim import config
+    from raysim.config import run_config
     from raysim.errors import ConfigError
 
     # Another model than the workload asks for: this test is about the workload's options alone.
     common = {"workload.name": "tudataset", "model.name": "mlp", "method.name": "fedavg"}
-    built = config.build([{**common, "workload.sets": "MUTAG,ENZYMES"}])
+    built = run_config.build([{**common, "workload.sets": "MUTAG,ENZYMES"}])
     assert built.workload == TuDataset(sets=("MUTAG", "ENZYMES"))
     assert (built.training.optimizer, built.training.learning_rate) == ("adamw", 1e-3)
     assert (built.training.batch_size, built.schedule.rounds) == (128, 200)
     with pytest.raises(ConfigError, match=r"workload: parts = 3 cuts one set"):
-        config.build([{**common, "workload.parts": "3"}])
+        run_config.build([{**common, "workload.parts": "3"}])
     with pytest.raises(ConfigError, match=r"workload\.setting: 'SM-XX' is not allowed"):
-        config.build([{**common, "workload.setting": "SM-XX"}])
+        run_config.build([{**common, "workload.setting": "SM-XX"}])
 
 
 @real

@@ -11,11 +11,11 @@ import pytest
 import torch
 
 from workloads.augmentation import NO_AUGMENTATION
-from workloads.data import Federation, Samples, Task
 from workloads.errors import WorkloadError
-from workloads.images.archive import ImageSet, image_set
+from workloads.federated_data import Federation, Samples, Task
 from workloads.images.federation import ImageFederation, channel_statistics
-from workloads.images.options import ImageOptions
+from workloads.images.image_set import ImageSet, image_set
+from workloads.images.image_workload import ImageOptions
 from workloads.partition import Partition
 
 Stream = Callable[[str], np.random.Generator]

@@ -12,11 +12,11 @@ import torch
 from PIL import Image
 
 from workloads.augmentation import Augmentation
-from workloads.data import Federation, Samples, Task
 from workloads.errors import WorkloadError
-from workloads.images import cache, decode
-from workloads.images.lazy import FileFederation
-from workloads.images.published import CovidFl, Retina
+from workloads.federated_data import Federation, Samples, Task
+from workloads.images import decode, decoded_cache
+from workloads.images.file_federation import FileFederation
+from workloads.images.ssl_fl import CovidFl, Retina
 
 Stream = Callable[[str], np.random.Generator]
 SITES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "site_10", "site_9"]
@@ -66,7 +66,7 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         names.append(path.name)
         return decode.decode(path, size, truncated=truncated)
 
-    monkeypatch.setattr(cache, "decode", counting)
+    monkeypatch.setattr(decoded_cache, "decode", counting)
     return names
 
 

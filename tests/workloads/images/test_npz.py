@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workloads.data import has_one_class
 from workloads.errors import WorkloadError
+from workloads.federated_data import has_one_class
 from workloads.images.npz import Npz
 
 Stream = Callable[[str], np.random.Generator]

@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torchvision import models
 
-from workloads.data import Task
 from workloads.errors import WorkloadError
+from workloads.federated_data import Task
 from workloads.models.classifier import Classifier
-from workloads.models.options import ResNet18, ResNet50
+from workloads.models.image_specs import ResNet18, ResNet50
 
 SMALL = Task((3, 32, 32), 4)
 

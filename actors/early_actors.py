@@ -1,0 +1,44 @@
+"""Client actors that start while the driver loads the data: importing torch takes longer than most data."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import ray
+
+from actors.capacity import Placement, place, useful_actors
+from actors.placement import Starter, alive_nodes
+from actors.pool import RayPool
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from workloads.federated_data import Federation
+
+
+class EarlyActors:
+    """Starts client actors at once, and hands them to the pool when the data is there.
+
+    Raises:
+        PlacementError: the cluster can never give the actors that were asked for.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        placement = self._place(useful_actors(config))
+        self._starter = Starter(config)
+        self._actors = [self._starter.start(number) for number in range(placement.actors)]
+
+    def _place(self, useful: int) -> Placement:
+        return place(self._config, list(alive_nodes().values()), useful)
+
+    def pool(self, federation: Federation, useful: int) -> RayPool:
+        """The pool of the run: what was started, less what is not needed, and more where it is."""
+        placement = self._place(useful)
+        actors, self._actors = self._actors[: placement.actors], self._actors[placement.actors :]
+        self.dismiss()
+        return RayPool(self._config, federation, placement, useful, self._starter, actors)
+
+    def dismiss(self) -> None:
+        """End those that no pool has: what else wants their cores would wait for ever."""
+        while self._actors:
+            ray.kill(self._actors.pop())

@@ -1,0 +1,53 @@
+"""Says that a run waits because no client actor is up, and for what: soon, and then seldom."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from actors.placement import alive_nodes
+from actors.slots import Slots
+from raysim.engine.timing import now
+
+FIRST = 5.0
+"""Seconds without an actor before it is said."""
+START = 30.0
+"""The same before any has been up: importing torch takes a while, and is no fault."""
+FACTOR = 10.0
+"""It is said again after so many times as long."""
+
+
+class Patience:
+    """Looks at a pool that has work to do.
+
+    Args:
+        slots: the pool's places.
+        needs: what an actor takes ("1 CPU").
+        clock: seconds.
+    """
+
+    def __init__(self, slots: Slots, needs: str, clock: Callable[[], float] = now) -> None:
+        self._slots, self._needs, self._clock = slots, needs, clock
+        self._since: float | None = None
+        self._next = START
+        self._said = False
+        self._was_up = False
+
+    def look(self, note: Callable[[str], None]) -> None:
+        """To be called every second or so while there is work."""
+        up = sum(slot.up for slot in self._slots)
+        if up:
+            if self._said:
+                note(f"goes on: {up} client actors are up")
+            self._since, self._next, self._said, self._was_up = None, FIRST, False, True
+            return
+        if self._since is None:
+            self._since = self._clock()
+        waited = self._clock() - self._since
+        if waited >= self._next:
+            nodes = alive_nodes().values()
+            cores, gpus = (sum(node.get(kind, 0.0) for node in nodes) for kind in ("CPU", "GPU"))
+            note(
+                f"no client actor has been up for {waited:.0f} s: the run waits for one to start, on a node with room "
+                f"for {self._needs} (the cluster has {len(nodes)} node(s) with {cores:g} CPU and {gpus:g} GPU in all)"
+            )
+            self._next, self._said = FACTOR * waited, True

@@ -1,0 +1,1 @@
+"""How the command line ends: signals, exit codes, the last words."""

@@ -1,0 +1,56 @@
+"""How a run ended, in words and as an exit code: for who launched it."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+from raysim.config.command_line import CONFIG_NAME, read_config_file
+from raysim.config.trust import naming_words
+from raysim.engine.outcome import Outcome
+from raysim.exit_codes import FAILED, FINISHED, REFUSED
+from raysim.monitor.progress import plain_text
+
+
+def tell(outcome: Outcome, folder: Path, stopped: int, times: str) -> int:
+    """Print how the run ended, how long it took (``times``) and what to do next; the exit code, ``stopped`` for
+    a run that was stopped."""
+    if outcome.status == "finished":
+        _print_summary(folder, times)
+        return FINISHED
+    if outcome.status == "stopped":
+        print("raysim: stopped", file=sys.stderr)
+    else:
+        if outcome.traceback:
+            print(plain_text(outcome.traceback), file=sys.stderr)
+        print(f"raysim: {outcome.message}", file=sys.stderr)
+    if folder.exists() and outcome.resumable:  # a failure before the first round has taken a new folder back
+        own = naming_words(read_config_file(folder / CONFIG_NAME))
+        print(f"Go on with: python -m raysim.launch --resume {short(folder)}{own}", file=sys.stderr)
+    if outcome.status == "stopped":
+        return stopped
+    return REFUSED if outcome.refused else FAILED
+
+
+def short(path: Path) -> str:
+    """The path as it is best typed here."""
+    try:
+        return str(path.relative_to(Path.cwd()))
+    except ValueError:
+        return str(path)
+
+
+def _print_summary(folder: Path, times: str) -> None:
+    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    data = " (synthetic data)" if summary["synthetic"] else ""
+    measured = summary["accuracy"] is not None
+    accuracy = f"accuracy {summary['accuracy']:.4f}" if measured else "no accuracy (no test samples)"
+    best = f" (best {summary['best_accuracy']:.4f} in round {summary['best_round']})" if measured else ""
+    page = folder / "report.html"
+    shown = short(page) if page.exists() else f"{short(folder)} (its page: python -m raysim.report {short(folder)})"
+    print(
+        f"{accuracy}{data} after {summary['rounds']} rounds and {summary['local_epochs']} local epochs{best}; "
+        f"{times}\n"
+        f"{shown}"
+    )

@@ -1,0 +1,207 @@
+"""The command line: ``python -m raysim.launch --method fedprox --mu 0.1 --config my.yaml`` to a checked config.
+
+Every option is a field of a dataclass and takes one value: ``--section.field VALUE``, ``--section.field=VALUE``, or the
+bare ``--field VALUE`` while only one section of this run has such a field. Hyphens and underscores are the same. The
+value of an option that is true or false may be left out: ``--profile`` is ``--profile true``.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from raysim.config import registry
+from raysim.config.option_fields import Option
+from raysim.config.run_config import (
+    RunConfig,
+    build,
+    choose_classes,
+    default_config,
+    flatten,
+    options_of,
+    to_yaml,
+    unknown_option,
+)
+from raysim.config.trust import check_names
+from raysim.errors import ConfigError
+from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
+from raysim.version import __version__
+
+Action = Literal["run", "help", "list", "print-config", "version"]
+CONFIG_NAME = "config.yaml"
+PAGE_ADDRESS = "127.0.0.1:0"
+"""Of the live page unless another is given: any free port, and only for this machine."""
+_COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "version", "verbose", "ui")
+_FLAGS = {
+    "help": "--help",
+    "h": "-h",
+    "list": "--list",
+    "print_config": "--print-config",
+    "version": "--version",
+    "verbose": "--verbose",
+}
+
+
+@dataclass(frozen=True)
+class Invocation:
+    """What a command line asks for.
+
+    ``overrides`` are the paths given on the command line or in a --config file, ``text`` is what help, list and
+    print-config print; for help and list ``config`` holds the defaults.
+    """
+
+    config: RunConfig
+    overrides: tuple[str, ...]
+    resume: Path | None
+    verbose: bool
+    action: Action
+    text: str
+    ui: str | None = None
+    """Where the live page is to be served (HOST:PORT); None: nowhere."""
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A command line cut into flags, files and (option, text) pairs, the options as they were typed."""
+
+    flags: frozenset[str]
+    files: tuple[Path, ...]
+    resume: Path | None
+    trusted: tuple[Path, ...]
+    """Folders and files whose configurations may name any code."""
+    pairs: tuple[tuple[str, str | None], ...]
+    """None: no value was given."""
+    ui: str | None
+
+
+def parse(argv: Sequence[str]) -> Invocation:
+    """Reads a command line (without the program's name); ConfigError with one complete message if it is wrong.
+
+    Later wins: defaults, the config of ``--resume FOLDER``, each ``--config`` file, the command line.
+    """
+    from raysim.config.help_text import help_text, list_text
+
+    line = _cut(argv)
+    verbose = "verbose" in line.flags
+    if "version" in line.flags:
+        return Invocation(default_config(), (), line.resume, verbose, "version", f"raysim {__version__}")
+    if "list" in line.flags:
+        return Invocation(default_config(), (), line.resume, verbose, "list", list_text())
+    base = [read_config_file(line.resume / CONFIG_NAME, run_folder=True)] if line.resume else []
+    files = [read_config_file(path) for path in line.files]
+    names = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
+    sources = [line.resume / CONFIG_NAME] if line.resume else []
+    for settings, source in zip([*base, *files], [*sources, *line.files], strict=True):
+        check_names(settings, source, names, line.trusted)
+    classes, _ = choose_classes([*base, *files, names])
+    if line.flags & {"help", "h"}:
+        layers = [{path: layer[path] for path in layer if path.endswith(".name")} for layer in (*base, *files)]
+        config = build([*layers, names])
+        return Invocation(config, (), line.resume, verbose, "help", help_text(config))
+    options = options_of(classes)
+    given: dict[str, object] = {}
+    for typed, text in line.pairs:
+        path = _path(typed, options)
+        given[path] = _value(typed, text, options.get(path))
+    config = build([*base, *files, given])
+    overrides = tuple(dict.fromkeys(itertools.chain(*files, given)))
+    if "print_config" in line.flags:
+        return Invocation(config, overrides, line.resume, verbose, "print-config", to_yaml(config))
+    return Invocation(config, overrides, line.resume, verbose, "run", "", line.ui)
+
+
+def given_config(data: Mapping[str, object], resume: str | Path | None = None) -> RunConfig:
+    """The config that plain settings make, nested or by their paths, over those of the run that is to be resumed.
+
+    Raises:
+        ConfigError: one is unknown or not allowed, or the run's folder names code that ``data`` does not name.
+    """
+    given = flatten(data)
+    if resume is None:
+        return build([given])
+    file = Path(resume) / CONFIG_NAME
+    stored = read_config_file(file, run_folder=True)
+    check_names(stored, file, given, advice="name it in the settings too")
+    return build([stored, given])
+
+
+def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:
+    """A YAML file's options as path → value; ConfigError that names the file if it is missing or not such YAML."""
+    try:
+        data = read_yaml(path)
+    except FileNotFoundError as error:
+        if run_folder:
+            raise ConfigError(
+                f"--resume {path.parent}: no {CONFIG_NAME} in it, so this is not the folder of a run. "
+                "Give the folder that the run printed when it started."
+            ) from error
+        raise ConfigError(f"--config {path}: there is no such file (looked in {Path.cwd()}).") from error
+    except (OSError, UnreadableFileError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+    return flatten({} if data is None else data, str(path))
+
+
+def _cut(argv: Sequence[str]) -> _Line:
+    flags: set[str] = set()
+    files: list[Path] = []
+    trusted: list[Path] = []
+    resume: Path | None = None
+    pairs: list[tuple[str, str | None]] = []
+    ui: str | None = None
+    rest = list(argv)
+    while rest:
+        word = rest.pop(0)
+        if word != "-h" and not (word.startswith("--") and len(word) > 2):
+            raise ConfigError(f"Unexpected argument {word!r}. Options are written --section.option VALUE; see --help.")
+        typed, equals, text = word.lstrip("-").partition("=")
+        name = typed.replace("-", "_")
+        if name in _FLAGS:
+            if equals:
+                raise ConfigError(f"{_FLAGS[name]} takes no value, but got {text!r}.")
+            flags.add(name)
+            continue
+        if name == "ui":  # a flag whose value, if any, comes after "="
+            ui = text if equals else PAGE_ADDRESS
+            continue
+        bare = not equals and (not rest or rest[0].startswith("--"))
+        if not equals and not bare:
+            text = rest.pop(0)
+        if name == "config":
+            files.append(Path(_value(typed, None if bare else text)))
+        elif name == "resume":
+            resume = Path(_value(typed, None if bare else text))
+        elif name == "trust":
+            trusted.append(Path(_value(typed, None if bare else text)))
+        else:
+            pairs.append((name, None if bare else text))
+    return _Line(frozenset(flags), tuple(files), resume, tuple(trusted), tuple(pairs), ui)
+
+
+def _value(typed: str, text: str | None, option: Option | None = None) -> str:
+    if text is None and option is not None and option.hint is bool:
+        return "true"
+    if text is None:
+        raise ConfigError(f"--{typed} needs a value: --{typed} VALUE.")
+    return text
+
+
+def _kind(typed: str) -> str | None:
+    kind = typed.removesuffix(".name")
+    return kind if kind in registry.KINDS else None
+
+
+def _path(typed: str, options: Mapping[str, Option]) -> str:
+    """The full path of an option as it was typed."""
+    if kind := _kind(typed):
+        return f"{kind}.name"
+    if typed in options:
+        return typed
+    matches = [path for path in options if path.rpartition(".")[2] == typed]
+    if len(matches) > 1:
+        raise ConfigError(f"--{typed} is ambiguous: write {' or '.join('--' + path for path in matches)}.")
+    if not matches:
+        raise unknown_option(typed, [*registry.KINDS, *_COMMANDS, *options], prefix="--")
+    return matches[0]

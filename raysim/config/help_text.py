@@ -1,0 +1,109 @@
+"""What ``--help`` and ``--list`` print: plain text, at most 100 columns wide."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import re
+import sys
+from typing import TYPE_CHECKING, Any
+
+from raysim.config import registry
+from raysim.config.option_fields import Option, show
+from raysim.config.run_config import RunConfig, classes_of, options_of
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+WIDTH = 100
+_COMMANDS = {
+    "--method, --workload, --model NAME": "short for --method.name NAME and so on; what there is: --list",
+    "--config FILE": "YAML file with options; several are allowed, later ones win, the command line wins over all; "
+    "the config.yaml of a run folder is one",
+    "--resume FOLDER": "go on with the run in this folder",
+    "--trust FOLDER": "import code (package.module:Class) that configuration files in FOLDER name; without it only "
+    "names that are also given on the command line",
+    "--print-config": "print the complete config as YAML and stop",
+    "--list": "list methods, workloads and models and stop",
+    "--version": "print the version and stop",
+    "--help": "this text, for the chosen method, workload and model",
+    "--ui, --ui=HOST:PORT": "serve a live page of the run, by default on a free port for this machine alone; on any "
+    "other host it asks for a token. With a terminal it stays until Ctrl-C after the run's end",
+    "--verbose": "show Ray's own log",
+}
+
+
+def help_text(config: RunConfig) -> str:
+    """Every option of a run like ``config``, whose values are shown as the defaults."""
+    tables: list[tuple[str, Table]] = [("Commands", _table(24))]
+    for command, meaning in _COMMANDS.items():
+        tables[0][1].add_row(command, meaning)
+    options = options_of(classes_of(config))
+    for section in dict.fromkeys([*registry.KINDS, *(path.rpartition(".")[0] for path in options)]):
+        table = _table(33)
+        for path, option in options.items():
+            own_section, _, name = path.rpartition(".")
+            if own_section == section:
+                value = getattr(getattr(config, section) if section else config, name)
+                table.add_row(f"--{path}", _meaning(option, value))
+        tables.append((_title(section, config), table))
+    usage = (
+        "python -m raysim.launch [--method NAME] [--workload NAME] [--model NAME] [--OPTION VALUE ...]\n\n"
+        "Options may be shortened to their last part (--rounds 50) where only one section has it.\n\n"
+    )
+    return usage + _render(tables)
+
+
+def list_text() -> str:
+    """Names and first docstring sentences of all methods, workloads and models."""
+    tables: list[tuple[str, Table]] = []
+    for kind in registry.KINDS:
+        tables.append((f"{kind}s", _table(24)))
+        for name in registry.known(kind):
+            tables[-1][1].add_row(name, _summary(registry.resolve(kind, name)))
+    return _render(tables)
+
+
+def _title(section: str, config: RunConfig) -> str:
+    for kind in registry.KINDS:
+        if kind == section:
+            instance = getattr(config, kind)
+            return f"{kind} {registry.public_name(kind, instance)}: {_summary(type(instance))}"
+    return section or "run"
+
+
+def _meaning(option: Option, default: object) -> str:
+    facts = [f"default {show(default)}", option.allowed()]
+    if source := option.metadata.get("source"):
+        facts.append(str(source))
+    return f"{option.metadata.get('help', '')}\n[{' · '.join(facts)}]"
+
+
+def _table(first: int) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, show_header=False, pad_edge=False, padding=(0, 2, 0, 0), width=WIDTH - 2)
+    table.add_column(width=first, overflow="fold")
+    table.add_column(ratio=1, overflow="fold")
+    return table
+
+
+def _render(tables: list[tuple[str, Table]]) -> str:
+    from rich.console import Console
+    from rich.padding import Padding
+
+    stream = io.StringIO()
+    console = Console(file=stream, width=WIDTH, markup=False, highlight=False, emoji=False, force_terminal=False)
+    for title, table in tables:
+        console.print(f"\n{title}")
+        console.print(Padding(table, (0, 0, 0, 2)))
+    return "\n".join(line.rstrip() for line in stream.getvalue().lstrip("\n").splitlines()) + "\n"
+
+
+def _summary(cls: type[Any]) -> str:
+    """The first sentence of a class's docstring; of its module's if it has none of its own."""
+    text = inspect.getdoc(cls) or ""
+    if not text or text.startswith(f"{cls.__name__}("):  # what dataclass writes where there is none
+        text = inspect.getdoc(sys.modules[cls.__module__]) or ""
+    paragraph = " ".join(text.partition("\n\n")[0].split())
+    return re.split(r"(?<=\.) (?=[A-Z])", paragraph)[0]

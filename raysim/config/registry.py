@@ -1,0 +1,111 @@
+"""Names of methods, workloads and models, and the classes behind them; listing names imports none of those classes.
+
+A method is found by its file: every module of ``raysim/methods/`` whose name does not start with an underscore is one,
+its public name is the module's with hyphens, and it defines ``METHOD``, a frozen dataclass. Workloads and models come
+from the tables ``WORKLOADS`` and ``MODELS``, name → ``module:Class``. For all three, ``package.module:Class`` also
+names a user's own class from anywhere on the import path.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import traceback
+from dataclasses import fields, is_dataclass
+from typing import Any, Literal
+
+from raysim.config.nearest import did_you_mean
+from raysim.errors import ConfigError
+
+Kind = Literal["method", "workload", "model"]
+KINDS: tuple[Kind, ...] = ("method", "workload", "model")
+
+
+def known(kind: Kind) -> dict[str, str]:
+    """Public name → ``module:attribute`` of everything that comes with raysim."""
+    if kind == "method":
+        methods = importlib.import_module("raysim.methods")
+        modules = [info.name for info in pkgutil.iter_modules(methods.__path__) if not info.name.startswith("_")]
+        return {name.replace("_", "-"): f"raysim.methods.{name}:METHOD" for name in modules}
+    if kind == "workload":
+        return dict(importlib.import_module("workloads.registry").WORKLOADS)
+    return dict(importlib.import_module("workloads.models").MODELS)
+
+
+def resolve(kind: Kind, name: str) -> type[Any]:
+    """The dataclass behind a public name or ``package.module:Class``; ConfigError if there is none."""
+    if ":" in name:
+        return _load(kind, name, name)
+    table = known(kind)
+    public = name.replace("_", "-") if name.replace("_", "-") in table else name
+    if public not in table:
+        raise ConfigError(
+            f"Unknown {kind} {name!r}.{did_you_mean(name, table)} Known: {', '.join(table)}; "
+            f"or package.module:Class for your own."
+        )
+    return _load(kind, name, table[public])
+
+
+def method_class(name: str) -> type[Any]:
+    return resolve("method", name)
+
+
+def workload_class(name: str) -> type[Any]:
+    return resolve("workload", name)
+
+
+def model_class(name: str) -> type[Any]:
+    return resolve("model", name)
+
+
+def owners(path: str) -> tuple[Kind, list[str]] | None:
+    """The kind and the names of what has an option (``mu``, ``method.mu``); None if nothing in raysim has it."""
+    section, _, wanted = path.rpartition(".")
+    for kind in KINDS:
+        if section in ("", kind):
+            names = [name for name in known(kind) if any(f.name == wanted for f in fields(resolve(kind, name)))]
+            if names:
+                return kind, names
+    return None
+
+
+def public_name(kind: Kind, instance: object) -> str:
+    """The name that ``resolve`` turns into the class of ``instance`` again."""
+    cls = type(instance)
+    location = f"{cls.__module__}:{cls.__qualname__}"
+    if kind == "method":
+        package, _, module = cls.__module__.rpartition(".")
+        if package == "raysim.methods" and getattr(importlib.import_module(cls.__module__), "METHOD", None) is cls:
+            return module.replace("_", "-")
+        return location
+    return next((name for name, target in known(kind).items() if target == location), location)
+
+
+def method_name(instance: object) -> str:
+    return public_name("method", instance)
+
+
+def _load(kind: Kind, name: str, location: str) -> type[Any]:
+    module_name, _, attribute = location.partition(":")
+    try:
+        found: object = importlib.import_module(module_name)
+    except Exception as error:  # a module of a user's own may raise anything
+        if name != location and isinstance(error, ModuleNotFoundError):
+            raise  # raysim's own modules are there: what they import is not (raysim/launch.py says what to do)
+        reason = str(error) if isinstance(error, (ImportError, ValueError, TypeError)) else _where(error)
+        raise ConfigError(f"{kind} {name!r}: cannot import {module_name!r}: {reason}") from error
+    try:
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except AttributeError as error:
+        raise ConfigError(f"{kind} {name!r}: {module_name} does not define {attribute!r}.") from error
+    if not (isinstance(found, type) and is_dataclass(found)):
+        raise ConfigError(f"{kind} {name!r}: {location} is not a dataclass; its fields would be the options.")
+    return found
+
+
+def _where(error: Exception) -> str:
+    """An error with the file and line that raised it."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (place.filename, place.lineno)
+    return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error} ({file}, line {line})"

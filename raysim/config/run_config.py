@@ -1,0 +1,298 @@
+"""The settings of one run: frozen, validated, and enough to repeat it.
+
+Three sections are dataclasses that a name picks (``method``, ``workload``, ``model``), four are fixed (below). A method
+or workload class may bring defaults for other sections as ``defaults: ClassVar[Mapping[str, object]]``, full path →
+value, ``{"training.learning_rate": 0.1, "model.name": "cnn"}``. Order, later wins: the sections' own defaults, the
+workload's, the method's, YAML files, command line. Nothing here imports torch or ray.
+"""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, get_type_hints
+
+from raysim.config import registry, total_epochs
+from raysim.config.nearest import did_you_mean
+from raysim.config.option_fields import Option, options_of_class, plain
+from raysim.config.sections import Engine, Evaluation, Schedule, Training, cross_check
+from raysim.errors import ConfigError
+from workloads.errors import WorkloadError
+
+SECTIONS: Mapping[str, type[Any]] = {
+    "training": Training,
+    "schedule": Schedule,
+    "evaluation": Evaluation,
+    "engine": Engine,
+}
+__all__ = [
+    "Engine",
+    "Evaluation",
+    "RunConfig",
+    "Schedule",
+    "Training",
+    "build",
+    "choose_classes",
+    "classes_of",
+    "default_config",
+    "differences",
+    "flatten",
+    "from_dict",
+    "options_of",
+    "settings",
+    "to_dict",
+    "to_yaml",
+    "unknown_option",
+    "validate",
+    "with_sections",
+]
+DEFAULT_NAMES: Mapping[str, str] = {"method.name": "fedrad", "workload.name": "digits", "model.name": "cnn"}
+
+
+@dataclass(frozen=True)
+class RunConfig:
+    """Everything that one run depends on. Creating one checks every value (ConfigError)."""
+
+    method: Any
+    workload: Any
+    model: Any
+    training: Training = field(default_factory=Training)
+    schedule: Schedule = field(default_factory=Schedule)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    engine: Engine = field(default_factory=Engine)
+    seed: int = field(default=0, metadata={"help": "root of every random stream of the run", "low": 0})
+    output: str = field(
+        default="",
+        metadata={"help": "run folder to write; empty: a new one under ./runs", "placement": True},
+    )
+    pictures: bool = field(
+        default=True,
+        metadata={
+            "help": "draw curve.png and partition.png and write report.html; false: python -m raysim.report FOLDER "
+            "makes the page later",
+            "placement": True,
+        },
+    )
+
+    def __post_init__(self) -> None:
+        validate(self)
+
+
+def options_of(classes: Mapping[str, type[Any]]) -> dict[str, Option]:
+    """Path → option of a run whose ``method``, ``workload`` and ``model`` have these classes."""
+    options: dict[str, Option] = {}
+    for section, cls in {**classes, **SECTIONS}.items():
+        options |= options_of_class(section, cls)
+    hints = get_type_hints(RunConfig)
+    for entry in dataclasses.fields(RunConfig):
+        if entry.metadata:  # the sections carry none
+            options[entry.name] = Option(entry.name, hints[entry.name], entry.default, entry.metadata)
+    return options
+
+
+def classes_of(config: RunConfig) -> dict[str, type[Any]]:
+    return {kind: type(getattr(config, kind)) for kind in registry.KINDS}
+
+
+def with_sections(config: RunConfig, **sections: Any) -> RunConfig:
+    """A copy with other fixed sections, of which only the conditions between options are checked again.
+
+    For a run under way, in whose processes a user's class of ``__main__`` may be known by value alone.
+    """
+    changed = copy.copy(config)
+    for name, section in sections.items():
+        object.__setattr__(changed, name, section)
+    cross_check(changed.training, changed.schedule, changed.engine)
+    return changed
+
+
+def validate(config: RunConfig) -> None:
+    """ConfigError naming option, value, allowed values and default, for the first value that is not allowed."""
+    for section, cls in SECTIONS.items():
+        if not isinstance(getattr(config, section), cls):
+            raise ConfigError(
+                f"{section}: expected raysim.config.run_config.{cls.__name__}(...), not {getattr(config, section)!r}."
+            )
+    for kind in registry.KINDS:
+        instance = getattr(config, kind)
+        if isinstance(instance, type) or not dataclasses.is_dataclass(instance):
+            raise ConfigError(f"{kind}: expected an instance of a dataclass, not {instance!r}.")
+    for path, option in options_of(classes_of(config)).items():
+        section, _, name = path.rpartition(".")
+        option.check(getattr(getattr(config, section) if section else config, name))
+    cross_check(config.training, config.schedule, config.engine)
+    _check_optimizer(config)
+
+
+def _check_optimizer(config: RunConfig) -> None:
+    traits = getattr(config.method, "traits", None)  # a class without is refused where its functions are checked
+    reason = traits.needs_sgd if traits is not None else ""
+    for name, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
+        value = getattr(config.training, name)
+        if reason and value != allowed:
+            raise ConfigError(
+                f"training.{name}: {value} is not possible with method {registry.method_name(config.method)}, "
+                f"{reason}. Allowed: {allowed}."
+            )
+
+
+def build(layers: Sequence[Mapping[str, object]]) -> RunConfig:
+    """A config from flat mappings (path → value or its text), later over earlier, over all defaults.
+
+    Values of a named section belong to the name given in the same layer: if a later layer picks another method,
+    workload or model, they are dropped with it, so that a finished run's config can be repeated with another method.
+    """
+    classes, layers = choose_classes(layers)
+    options = options_of(classes)
+    values: dict[str, object] = {}
+    for path, raw in _merge(layers).items():
+        if path not in DEFAULT_NAMES:
+            if path not in options:
+                raise unknown_option(path, options)
+            values[path] = options[path].convert(raw)
+    total_epochs.settle(values, layers, Schedule.local_epochs)
+    sections: dict[str, Any] = {}
+    for section, cls in {**classes, **SECTIONS}.items():
+        own = {path.partition(".")[2]: value for path, value in values.items() if path.startswith(section + ".")}
+        try:
+            sections[section] = cls(**own)
+        except (WorkloadError, ValueError) as error:  # a condition between fields, checked by the class itself
+            raise ConfigError(f"{section}: {error}") from error
+    sections |= {name: value for name, value in values.items() if "." not in name}
+    return RunConfig(**sections)
+
+
+def choose_classes(
+    layers: Sequence[Mapping[str, object]],
+) -> tuple[dict[str, type[Any]], list[Mapping[str, object]]]:
+    """The classes that the layers' ``*.name`` values pick, and the layers with the classes' own defaults beneath."""
+    layers = [DEFAULT_NAMES, *layers]
+    method = registry.method_class(_name("method", layers))
+    layers.insert(1, getattr(method, "defaults", {}))
+    workload = registry.workload_class(_name("workload", layers))
+    layers.insert(1, getattr(workload, "defaults", {}))
+    model = registry.model_class(_name("model", layers))
+    return {"method": method, "workload": workload, "model": model}, layers
+
+
+def unknown_option(path: str, options: Collection[str], prefix: str = "") -> ConfigError:
+    """The error for an option that does not exist: whose it is, else the nearest and the list of those that do."""
+    section = path.partition(".")[0]
+    same = [known.partition(".")[2] for known in options if known.startswith(section + ".")]
+    if same and "." in path:
+        listing = f"Options of {section}: {', '.join(same)}."
+    else:
+        sections = ", ".join([*registry.KINDS, *SECTIONS])
+        listing = f"Sections: {sections}; and seed, output, pictures. --help shows all options of a run."
+    hint = _owners_hint(path, prefix) or did_you_mean(path, options, prefix)
+    return ConfigError(f"Unknown option {prefix}{path}.{hint} {listing}")
+
+
+def _owners_hint(path: str, prefix: str) -> str:
+    """A sentence that names the methods, workloads or models that have an option which this run's have not."""
+    owners = registry.owners(path)
+    if owners is None:
+        return ""
+    kind, names = owners
+    if len(names) == 1:
+        return f" {prefix}{path} belongs to {names[0]}: choose --{kind} {names[0]} or leave it out."
+    listed = ", ".join(names[:5]) + (" and others" if len(names) > 5 else "")
+    return f" {prefix}{path} belongs to {kind}s {listed}: choose one of them with --{kind} or leave it out."
+
+
+def default_config(method: str = "fedrad", workload: str | None = None, model: str | None = None) -> RunConfig:
+    """The config of a run with no further options; None: what the method or workload asks for, else digits and cnn."""
+    names = {"method.name": method, "workload.name": workload, "model.name": model}
+    return build([{path: name for path, name in names.items() if name is not None}])
+
+
+def from_dict(data: Mapping[str, object]) -> RunConfig:
+    """A config from its (possibly partial) plain form; strict: unknown keys and wrong types are ConfigErrors."""
+    return build([flatten(data)])
+
+
+def to_dict(config: RunConfig) -> dict[str, Any]:
+    """The complete plain form: nested dicts, lists, numbers, text; ``from_dict`` gives back an equal config."""
+    result: dict[str, Any] = {
+        kind: {"name": registry.public_name(kind, getattr(config, kind))} for kind in registry.KINDS
+    }
+    # By fields, not by options: where a class is known by value alone, the names in its type hints are not.
+    for section in (*registry.KINDS, *SECTIONS):
+        owner = getattr(config, section)
+        values = {entry.name: plain(getattr(owner, entry.name)) for entry in dataclasses.fields(owner) if entry.init}
+        result[section] = result.get(section, {}) | values
+    return result | {
+        entry.name: plain(getattr(config, entry.name)) for entry in dataclasses.fields(config) if entry.metadata
+    }
+
+
+def to_yaml(config: RunConfig) -> str:
+    """``to_dict`` as YAML text, a list on one line."""
+    import yaml
+
+    class Dumper(yaml.SafeDumper):
+        pass
+
+    Dumper.add_representer(list, lambda dumper, value: dumper.represent_sequence(_YAML_LIST, value, flow_style=True))
+    return str(yaml.dump(to_dict(config), Dumper=Dumper, sort_keys=False, allow_unicode=True))
+
+
+def flatten(data: Mapping[str, object], source: str = "config") -> dict[str, object]:
+    """Nested to flat: ``{"training": {"momentum": 0}}`` → ``{"training.momentum": 0}``; ``method: x`` is its name."""
+    if not isinstance(data, Mapping):
+        raise ConfigError(f"{source}: expected sections such as 'training:' with options below, not {data!r}.")
+    flat: dict[str, object] = {}
+    for section, value in data.items():
+        if section in registry.KINDS and isinstance(value, str):
+            flat[f"{section}.name"] = value
+        elif isinstance(value, Mapping) and value:
+            flat |= {f"{section}.{name}": entry for name, entry in value.items()}
+        elif section not in registry.KINDS and section not in SECTIONS:
+            flat[str(section)] = value
+        elif value:  # nothing below a section is fine
+            raise ConfigError(f"{source}: {section} must be a section with options below it, not {value!r}.")
+    return flat
+
+
+def differences(a: RunConfig, b: RunConfig, *, placement: bool = False) -> list[str]:
+    """Lines ``training.learning_rate: 0.05 → 0.1`` of the options that differ; those of placement only if asked for."""
+    before, after = flatten(to_dict(a)), flatten(to_dict(b))
+    options = options_of(classes_of(a))
+    renamed = {path.partition(".")[0] for path in DEFAULT_NAMES if before[path] != after[path]}
+    lines = []
+    for path, value in before.items():
+        changed = path in DEFAULT_NAMES or path.partition(".")[0] not in renamed
+        counts = path in DEFAULT_NAMES or placement or not options[path].placement
+        if changed and counts and value != after[path]:
+            lines.append(f"{path}: {value} → {after[path]}")
+    return lines
+
+
+def settings(config: RunConfig) -> dict[str, object]:
+    """Path → plain value of every option that results depend on; those of placement are left out."""
+    options = options_of(classes_of(config))
+    values = flatten(to_dict(config))
+    return {path: value for path, value in values.items() if path in DEFAULT_NAMES or not options[path].placement}
+
+
+_YAML_LIST = "tag:yaml.org,2002:seq"
+
+
+def _name(kind: str, layers: Sequence[Mapping[str, object]]) -> str:
+    name = next(layer[f"{kind}.name"] for layer in reversed(layers) if f"{kind}.name" in layer)
+    if not isinstance(name, str):
+        raise ConfigError(f"{kind}.name: {name!r} is not allowed. Allowed: text; --list shows all names.")
+    return name
+
+
+def _merge(layers: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    final = {f"{kind}.name": _name(kind, layers) for kind in registry.KINDS}
+    merged: dict[str, object] = {}
+    for layer in layers:
+        for path, value in layer.items():
+            name = f"{path.partition('.')[0]}.name"
+            if name not in layer or layer[name] == final.get(name):
+                merged[path] = value
+    return merged

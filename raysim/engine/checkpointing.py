@@ -1,0 +1,269 @@
+"""A run's checkpoints: what has changed since the last one, and the way back to the newest that can be gone on from."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim.config.run_config import settings
+from raysim.engine.schedule import common_rounds
+from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsError
+from raysim.storage import checkpoint
+from raysim.storage.client_shards import ClientFiles
+
+if TYPE_CHECKING:
+    from collections.abc import MutableMapping
+
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.backend import Pool
+    from raysim.engine.worker import Worker
+    from raysim.storage.run_folder import RunFolder
+    from workloads.federated_data import Federation, Task
+
+ROUNDS = "schedule.rounds"
+MAY_CHANGE = (ROUNDS, "schedule.epochs", "engine.on_client_error")
+"""Settings that a run can be resumed with other values of, as ``raysim.simulation.prepare`` checks."""
+
+
+@dataclass
+class State:
+    """All that a run is between two rounds."""
+
+    server: Any
+    round: int = 0
+    epochs: int = 0
+    kept: MutableMapping[int, Any] = field(default_factory=dict)
+    """Handle of each client's kept state, by client."""
+
+
+class Saves:
+    """Writes and reads the checkpoints of one run.
+
+    Args:
+        folder: the run's.
+        config: its settings; a checkpoint of other settings is not gone on from.
+        pool: holds clients' states.
+        first: the server's state before the first round.
+        note: is told of damage, of a disk that is full, and that it no longer is.
+    """
+
+    def __init__(
+        self, folder: RunFolder, config: RunConfig, pool: Pool, first: Any, note: Callable[[str], None]
+    ) -> None:
+        self._folder, self._config, self._pool, self._first, self._note = folder, config, pool, first, note
+        self._settings = json.loads(json.dumps(settings(config)))
+        self._round = 0
+        """Of the last checkpoint."""
+        self._files = ClientFiles()
+        self._changed: set[int] = set()
+        """Clients whose state is new since then."""
+        self._failed = 0
+        """How many times in a row the disk refused."""
+
+    @property
+    def overdue(self) -> bool:
+        """The last checkpoint could not be written: it is due after every round until one can."""
+        return self._failed > 0
+
+    def changed(self, clients: Iterable[int]) -> None:
+        """These clients have new states."""
+        self._changed.update(clients)
+
+    def save(self, state: State) -> None:
+        """Write a checkpoint of the last whole round, unless there is one.
+
+        Raises:
+            DiskFullError: it cannot be written; the one before is untouched.
+            LostError: a client's state is lost.
+        """
+        if state.round == self._round:
+            return
+        # The rows are on the disk before the manifest that counts them: a power cut in between costs no row.
+        facts = {"tables": self._folder.marks(), "settings": self._settings}
+        checkpoint.save(
+            self._folder.checkpoints,
+            state.round,
+            state.server,
+            self._changed,
+            lambda client: self._pool.fetch(state.kept[client]),
+            facts,
+            self._config.engine.keep_checkpoints,
+            self._files,
+        )
+        if self._failed:
+            self._note(f"the checkpoint of round {state.round} could be written again")
+        self._round, self._failed = state.round, 0
+        self._changed.clear()
+
+    def try_to_save(self, state: State) -> None:
+        """The same in mid-run, where a full disk is no end: room may come until the next round."""
+        try:
+            self.save(state)
+        except DiskFullError as error:
+            self._failed += 1
+            if self._failed & (self._failed - 1) == 0:  # the 1st, 2nd, 4th, 8th … time
+                self._note(f"{error} The run goes on, and tries again after every round")
+
+    def latest(self, worker: Worker, federation: Federation) -> State | None:
+        """The state of the newest checkpoint that the run can go on from; the tables lose what came after it.
+
+        Newer ones that are damaged, or that tables have lost rows of, are passed over, which is noted.
+
+        Returns:
+            None if there is no checkpoint at all.
+
+        Raises:
+            DamagedError: there are some, and none that the run can go on from.
+            CheckpointError: they are of another version, or of other settings.
+        """
+        template = state_template(worker, federation)
+        reasons: list[str] = []
+        passed: list[Path] = []
+        for path in checkpoint.newest_first(self._folder.checkpoints):
+            try:
+                facts = facts_of(path, self._config)
+                self._folder.check(facts["tables"])
+                found = checkpoint.load(path, self._first, template, hold=self._pool.share)
+            except DamagedError as error:
+                passed.append(path)
+                reasons += [str(error)] if str(error) not in reasons else []
+                continue
+            if reasons:
+                self._note(f"{'; '.join(reasons)}. The run goes on from the checkpoint of round {found.round}")
+            for newer in passed:
+                checkpoint.set_aside(newer)
+            self._round, self._files = found.round, found.files
+            self._changed.clear()
+            self._folder.go_back(found.round, facts["tables"])
+            return State(found.server, found.round, 0, found.kept)
+        if reasons:
+            raise DamagedError(
+                f"{'; '.join(reasons)}. No checkpoint is left to go on from: {start_again(self._folder.path)}"
+            )
+        return None
+
+    def none(self) -> State:
+        """The state before the first round, with empty tables.
+
+        Raises:
+            DamagedError: the run is finished, and its tables would be lost.
+        """
+        place, rounds = self._folder.checkpoints, self._folder.rounds_written()
+        if self._folder.finished():
+            raise DamagedError(
+                f"damaged: {place}: the run is finished, and there is no checkpoint. The tables are left as they are; "
+                f"to compute it again, {start_again(self._folder.path)}"
+            )
+        if rounds:
+            self._note(f"{place} holds no checkpoint: the run starts again from round 1 ({rounds} were in rounds.csv)")
+        self._round, self._files = 0, ClientFiles()
+        self._changed.clear()
+        self._folder.truncate(0)
+        return State(self._first)
+
+
+def state_template(worker: Worker, federation: Federation) -> Callable[[int], Any]:
+    """What a client's saved state is read against, by client: the state before its first visit."""
+    templates: dict[Task, Any] = {}
+
+    def template(client: int) -> Any:
+        task = federation.task(client)
+        if task not in templates:
+            templates[task] = worker.first_state(client)
+        return templates[task]
+
+    return template
+
+
+def newest_state(
+    folder: RunFolder, worker: Worker, federation: Federation, clients: Collection[int] | None = None
+) -> State:
+    """The state in the newest checkpoint that can be read, to look at: nothing in the folder is changed.
+
+    Args:
+        folder: the run's.
+        worker: a worker of this process, for the structure of states.
+        federation: the clients' data.
+        clients: whose states are asked for; None: all.
+
+    Raises:
+        DamagedError: there is no checkpoint that can be read.
+        CheckpointError: the newest does not fit the run's config.
+    """
+    first, template = worker.method.init_server(worker.model(0)), state_template(worker, federation)
+    reasons: list[str] = []
+    for path in checkpoint.newest_first(folder.checkpoints):
+        try:
+            found = checkpoint.load(path, first, template, wanted=clients)
+        except DamagedError as error:
+            reasons.append(str(error))
+            continue
+        return State(found.server, found.round, 0, found.kept)
+    why = "; ".join(dict.fromkeys(reasons)) or f"{folder.checkpoints} holds no checkpoint"
+    raise DamagedError(f"{why}. A model is made of one: finish the run with --resume {folder.path}, or bring it back")
+
+
+def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
+    """What a checkpoint knows of its run: marks of the tables, and settings.
+
+    Raises:
+        DamagedError: it is damaged, or its rounds are not the first rounds of a run of this length.
+        CheckpointError: it is of another version, or of other settings.
+    """
+    manifest = checkpoint.read_manifest(path)
+    facts: dict[str, Any] = manifest["facts"]
+    number = manifest["round"]
+    before, now = facts["settings"], json.loads(json.dumps(settings(config)))
+    changed = [
+        f"{name}: {before[name]} → {now[name]}"
+        for name in before.keys() & now.keys()
+        # What "auto" stands for is known only once the run goes on, and is compared then.
+        if name not in MAY_CHANGE and now[name] not in (before[name], "auto")
+    ]
+    if changed:
+        error = CheckpointError(
+            f"{path} was made with other settings: {'; '.join(sorted(changed))}. Going on with these would change the "
+            "results: bring config.yaml back, or start the run again in a new folder"
+        )
+        error.resumable = False
+        raise error
+    common = common_rounds(config, before[ROUNDS])
+    if number > common:
+        raise DamagedError(
+            f"{path}: a run of {before[ROUNDS]} rounds and one of {now[ROUNDS]} have only their first {common} rounds "
+            f"in common, and this is after round {number}"
+        )
+    return facts
+
+
+def check_rounds(folder: RunFolder, config: RunConfig) -> None:
+    """Whether a run can go on with the number of rounds that ``config`` has now.
+
+    Raises:
+        ResultsError: more rounds are done, or those that are done would not be the same in a run of that length.
+    """
+    reasons = []
+    for path in checkpoint.newest_first(folder.checkpoints):
+        try:
+            done = checkpoint.read_manifest(path)["round"]
+            if done > config.schedule.rounds:
+                reasons.append(f"{done} rounds are done")
+                break
+            facts_of(path, config)
+            return
+        except DamagedError as error:
+            reasons.append(str(error))
+    if reasons or folder.finished():
+        why = "; ".join(reasons) or f"{folder.checkpoints} holds no checkpoint"
+        raise ResultsError(
+            f"schedule.rounds {config.schedule.rounds} is not possible for this run: {why}. Leave it out to resume, or "
+            f"{start_again(folder.path)}"
+        )
+
+
+def start_again(folder: Path) -> str:
+    """The advice for a run that cannot go on."""
+    return f"start it in a new folder with --config {folder / 'config.yaml'} --output NEW_FOLDER"

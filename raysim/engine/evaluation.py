@@ -1,0 +1,142 @@
+"""Evaluation in parallel on the workers: the global model on the global test set, each client on its own."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import chain, pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysim.engine.backend import Job, cut, job_name
+from raysim.engine.payload import Packed, PackedMessage, Packer
+from workloads.metrics import Evaluation, evaluate, fairness
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.backend import Pool
+    from raysim.engine.checkpointing import State
+    from raysim.engine.worker import Worker
+    from workloads.federated_data import Federation
+
+SLICES = 8
+"""The global test set is evaluated in at most so many slices, a constant, so that sums never depend on placement."""
+
+
+@dataclass(frozen=True)
+class EvaluateGlobal:
+    """The global model on one slice of the global test set."""
+
+    message: PackedMessage
+    start: int
+    stop: int
+    batch_size: int
+    scores: bool
+
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[Evaluation, list[Any]]:
+        model = worker.deployed(0, self.message.unpack(inputs), None)
+        samples = worker.federation.global_test(self.start, self.stop, worker.device)
+        classes = worker.federation.task(0).classes
+        return evaluate(model.module, samples.batches(self.batch_size), classes, self.scores), []
+
+
+@dataclass(frozen=True)
+class EvaluateClients:
+    """The model of each of a few clients on its own test set, and on its validation set."""
+
+    clients: tuple[int, ...]
+    packed: Packed
+    batch_size: int
+    scores: bool
+
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[tuple[Evaluation, Evaluation]], list[Any]]:
+        results = []
+        for client, message, place in zip(self.clients, self.packed.messages, self.packed.kept, strict=True):
+            model = worker.deployed(client, message.unpack(inputs), None if place is None else inputs[place])
+            classes, data = worker.federation.task(client).classes, worker.data(client)
+            test = evaluate(model.module, data.test.batches(self.batch_size), classes, self.scores)
+            results.append((test, evaluate(model.module, data.validation.batches(self.batch_size), classes)))
+        return results, []
+
+
+def evaluate_round(
+    config: RunConfig,
+    federation: Federation,
+    pool: Pool,
+    state: State,
+    rows: Sequence[dict[str, Any]],
+    note: Callable[[str], None],
+) -> dict[str, float]:
+    """Columns of the rounds table; each judged participant's ``loss`` and ``accuracy`` are put into its row.
+
+    A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
+    method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
+    over clients of the accuracy on these.
+    """
+    method, options = config.method, config.evaluation
+    name = job_name("evaluate", state.round)
+    packer = Packer(pool)
+    jobs: list[Job] = []
+    size = federation.global_test_size
+    by_clients = method.traits.personal or size == 0
+    if not by_clients:
+        bounds = np.linspace(0, size, min(SLICES, size) + 1).astype(int).tolist()
+        packed = packer.pack([0], [method.message(state.server, 0)], {})
+        for start, stop in pairwise(bounds):
+            task = EvaluateGlobal(packed.messages[0], start, stop, options.batch_size, options.auc)
+            label = f"round {state.round}, evaluate samples {start} to {stop}"
+            jobs.append(Job(task, packed.inputs, cost=stop - start, label=label, name=name))
+    slices = len(jobs)
+    judged_clients = evenly_spread(federation.clients, options.client_limit)
+    tests = [federation.test_samples(client) for client in judged_clients]
+    groups = cut(judged_clients, pool.slots, costs=[max(1.0, samples) for samples in tests])
+    for group in groups:
+        packed = packer.pack(group, [method.message(state.server, client) for client in group], state.kept)
+        cost = sum(federation.test_samples(client) for client in group)
+        label = f"round {state.round}, evaluate clients {group}"
+        task_of_group = EvaluateClients(tuple(group), packed, options.batch_size, options.auc)
+        jobs.append(Job(task_of_group, packed.inputs, 0, cost, label, name))
+    results: list[Any] = [None] * len(jobs)
+    for finished in pool.run(jobs, note):
+        results[finished.index] = finished.result
+    pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))
+    by_client = {client: test for client, (test, _) in pairs.items() if test.samples}
+    validations = [validation for _, validation in pairs.values() if validation.samples]
+    for row in rows:
+        if row["client"] in by_client:
+            own = by_client[row["client"]]
+            row["loss"], row["accuracy"] = own.loss, own.accuracy
+            if options.auc:
+                row["balanced_accuracy"], row["auc"] = own.balanced_accuracy, own.auc
+    names = ("accuracy", "loss", "balanced_accuracy", *(["auc"] if options.auc else []))
+    if by_clients:
+        judged = list(by_client.values())
+        whole = {name: _mean([getattr(found, name) for found in judged]) for name in names}
+    else:
+        total: Evaluation = functools.reduce(operator.add, results[:slices])
+        whole = {name: float(getattr(total, name)) for name in names}
+    if validations:
+        whole["validation_accuracy"] = _mean([found.accuracy for found in validations])
+    spread = fairness(np.array([found.accuracy for found in by_client.values()]))
+    return whole | {
+        "client_accuracy_mean": spread["mean"],
+        "client_accuracy_std": spread["standard_deviation"],
+        "client_accuracy_worst_decile": spread["worst_decile"],
+    }
+
+
+def _mean(values: list[float]) -> float:
+    """The mean of the values that there are (a client of one class has no AUC); nan if there is none."""
+    known = [value for value in values if not math.isnan(value)]
+    return float(np.mean(known)) if known else math.nan
+
+
+def evenly_spread(count: int, limit: int) -> list[int]:
+    """At most ``limit`` of the numbers 0 … count−1, evenly spread."""
+    if count <= limit:
+        return list(range(count))
+    return [index * count // limit for index in range(limit)]

@@ -1,0 +1,183 @@
+"""Clients that take a single step of plain federated averaging, as one batch: FedSGD.
+
+A client whose local training is one step of SGD from θ returns Δ_k = −r (∇f_k(θ) + w θ), r the learning rate and w the
+weight decay. A momentum has no effect on a first step. What the server needs of a group of clients is then one
+gradient,
+
+    Σ_k m_k Δ_k = −r (∇ Σ_k m_k f_k(θ) + w θ Σ_k m_k),
+
+that of a single loss over all their samples, instead of a copy of the model, a backward pass and a difference for each:
+0.5 to 0.6 of the time of a small MLP with batches of 50 (docs/profile.md).
+
+Source: McMahan et al. 2017, section 2, "FederatedSGD". The sums agree with those of single visits up to rounding.
+"""
+
+from __future__ import annotations
+
+import itertools
+import time
+import traceback
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from raysim.config import registry
+from raysim.engine.backend import power_of_two
+from raysim.engine.failure import Failure
+from raysim.engine.per_sample import operations, takes_samples_alone
+from raysim.flat_model import FlatModel, finite
+from raysim.method import NOTHING, GlobalModel, Update, Vector
+from raysim.training.local_sgd import Trained, epoch_batches
+from raysim.training.precision import autocast
+from workloads.federated_data import batch_bounds, distinct_tasks
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig, Training
+    from raysim.engine.timing import Marks
+    from raysim.engine.worker import Worker
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import Batch, Federation
+
+MERGED_SAMPLES = 512
+"""A batch of merged clients has no more."""
+LEAST_GROUPS = 16
+"""Clients are merged while a round has so many groups of them."""
+MOST_OPERATIONS = 5e7
+"""In the forward pass of a client's batch: a visit of a few milliseconds. What takes longer gains nothing, and its
+clients are better shared among actors than done by one."""
+
+
+def possible(config: RunConfig, federation: Federation, model: FlatModel, keeps: bool) -> bool:
+    """Whether clients that take one step may be merged in this run.
+
+    What clients are sent and do must be FedAvg's, the very functions: what a method of its own does is never guessed.
+    And a sample's gradient must not depend on the others in its batch.
+
+    Args:
+        model: its values are changed.
+        keeps: whether clients keep a state.
+    """
+    training, tasks, method = config.training, distinct_tasks(federation), config.method
+    most = MOST_OPERATIONS / training.batch_size
+    return (
+        config.engine.merge_single_steps
+        and type(method).train is registry.method_class("fedavg").train
+        and type(method).message is GlobalModel.message
+        and method.traits.weighted_mean
+        and not keeps
+        and training.optimizer == "sgd"
+        and len(tasks) == 1
+        and tasks[0].kind == "array"
+        and group_size(training, 1, federation.clients) > 1
+        and 2 * model.parameters.numel() <= most  # every one is used, as a rule: large models are not tried out
+        and takes_samples_alone(model, tasks[0].input_shape)
+        and operations(model, tasks[0].input_shape) <= most
+    )
+
+
+def group_size(training: Training, local_epochs: int, participants: int) -> int:
+    """How many neighbouring clients of a round are merged, as far as they take one step; a power of two, 1: none."""
+    if local_epochs > 1 or training.steps_per_epoch > 1:
+        return 1
+    largest = max(training.batch_size, 2) + 1  # a sample that is left over joins the batch before it
+    return power_of_two(min(MERGED_SAMPLES // largest, participants // LEAST_GROUPS))
+
+
+def worth_it(training: Training, samples: Sequence[int], size: int) -> bool:
+    """Whether most of the groups of neighbours, of participants with so many samples, take one step each: at least half
+    of the groups, with three quarters of the samples, as the clients of the others have to share calls too."""
+    groups = [samples[start : start + size] for start in range(0, len(samples), size)]
+    merged = [sum(group) for group in groups if take_one_step(training, group)]
+    return 2 * len(merged) >= len(groups) and 4 * sum(merged) >= 3 * sum(samples)
+
+
+def take_one_step(training: Training, samples: Sequence[int]) -> bool:
+    """Whether a local epoch is one step for clients with so many samples each."""
+    if training.steps_per_epoch:
+        return training.steps_per_epoch == 1 and min(samples) > 0
+    return all(len(batch_bounds(count, training.batch_size, training=True)) == 1 for count in samples)
+
+
+@dataclass(frozen=True)
+class Merged:
+    """What a group of clients gave."""
+
+    updates: tuple[Update, ...]
+    """Their metrics."""
+    total: Vector
+    """Σ_k m_k Δ_k [d]."""
+    seconds: float
+
+
+def visit_merged(
+    worker: Worker,
+    visits: Sequence[Visit],
+    samples: Sequence[int],
+    parameters: Vector | None,
+    marks: Marks,
+) -> Merged | Failure | None:
+    """The single steps of a few clients.
+
+    Args:
+        parameters: where they start, the shared entries [d]; None if that is in the model since the merged step before,
+            which leaves it as it was.
+
+    Returns:
+        None if a value is not finite or a client has more batches, a Failure if anything was raised: the clients are
+        then to be visited one after another, which also tells which it was.
+    """
+    started, client, stage = time.perf_counter(), visits[0].client, "model"
+    try:
+        model = worker.built(client)
+        if parameters is not None:
+            model.reset()
+            model.load_shared(parameters)
+        batches: list[Batch] = []
+        stage = "data"
+        for visit in visits:
+            client = visit.client
+            marks("load", client)
+            epoch = epoch_batches(worker.data(client).train, visit, visit.generator("shuffle"))
+            batches += itertools.islice(epoch, 1)
+        if not visits[0].training.steps_per_epoch and [*map(len, batches)] != [*samples]:
+            return None  # samples of a kind that makes more batches of them
+        marks("train")
+        client, stage = visits[0].client, "train merged"
+        total, losses = _sum_and_losses(model, batches, visits[0], samples)
+    except torch.OutOfMemoryError:
+        raise  # the GPU's, not a client's
+    except Exception as error:
+        return Failure(client, stage, f"{type(error).__name__}: {error}", traceback.format_exc())
+    if not (np.isfinite(losses).all() and finite(torch.from_numpy(total))):
+        return None
+    updates = tuple(Update(NOTHING, Trained(1, loss).metrics()) for loss in losses.tolist())
+    return Merged(updates, total, time.perf_counter() - started)
+
+
+def _sum_and_losses(
+    model: FlatModel, batches: Sequence[Batch], visit: Visit, samples: Sequence[int]
+) -> tuple[Vector, NDArray[np.float64]]:
+    """Σ_k m_k Δ_k [d] and every client's mean loss [n]."""
+    sizes = [len(batch) for batch in batches]
+    inputs, labels = torch.cat([batch.x for batch in batches]), torch.cat([batch.y for batch in batches])
+    module, training = model.module.train(), visit.training
+    with model.loose_gradients(lambda name: True):
+        with autocast(training.precision, model.device):
+            each = torch.nn.functional.cross_entropy(module(inputs), labels, reduction="none")
+        if sizes == list(samples):
+            value = each.sum()  # m_k times a mean over as many
+        else:
+            factors = np.repeat(np.divide(samples, sizes, dtype=np.float32), sizes)
+            value = each @ torch.from_numpy(factors).to(model.device)
+        value.backward()  # type: ignore[no-untyped-call]
+        total = model.scaled_loose_gradient(-visit.learning_rate)
+    if training.weight_decay:
+        factor = -visit.learning_rate * training.weight_decay * sum(samples)
+        total[: model.shared_parameter_count].add_(model.shared_parameters, alpha=factor)
+    starts = np.cumsum([0, *sizes[:-1]])
+    losses = np.add.reduceat(each.detach().double().cpu().numpy(), starts) / sizes
+    return total.cpu().numpy(), losses

@@ -1,0 +1,64 @@
+"""The in-process twin of the Ray pool: the same tasks on one worker, one after another, with the same bits."""
+
+from __future__ import annotations
+
+import os
+import socket
+import traceback
+from collections.abc import Callable, Generator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from raysim.engine.backend import Done, Job, Result, Seat
+from raysim.engine.device import run_task
+from raysim.engine.profiler import OFF, WAIT
+from raysim.engine.timing import now
+from raysim.engine.worker import Worker
+from raysim.errors import code_error
+
+
+class InlinePool:
+    """Runs every job in the calling process; for tests, for debugging with a debugger, and where Ray is not wanted."""
+
+    slots = 1
+
+    def __init__(self, worker: Worker) -> None:
+        self.recorder = OFF
+        self._worker, self.federation = worker, worker.federation
+        self._seat = Seat(0, socket.gethostname(), os.getpid(), str(worker.device))
+        self.room = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 4
+        self.plan = f"clients run one after another in this process on {worker.device}"
+
+    def share(self, value: Any) -> Any:
+        return value
+
+    def fetch(self, handle: Any) -> Any:
+        return handle
+
+    def adapt(self) -> bool:
+        return False
+
+    def run(
+        self, jobs: Sequence[Job], note: Callable[[str], None], stopping: Callable[[], bool] = lambda: False
+    ) -> Generator[Done, None, None]:
+        for index, job in enumerate(jobs):
+            if stopping():
+                return
+            started = now()
+            try:
+                with self.recorder.phase(WAIT):
+                    result, outputs = run_task(job.task, self._worker, job.inputs)
+            except Exception as error:
+                raise code_error(job.label, error, traceback.format_exc()) from error
+            done = Done(index, result, tuple(outputs), now() - started, started, started, self._seat)
+            self.recorder.job(job, done)
+            yield done
+
+    def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
+        executor = ThreadPoolExecutor(1)
+        called = executor.submit(function, self.federation, *arguments)
+        executor.shutdown(wait=False)
+        return called.result
+
+    def close(self) -> None:
+        pass

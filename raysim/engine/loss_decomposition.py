@@ -1,0 +1,95 @@
+"""FedLD's loss decomposition measured on a run of any method: n² evaluations as parallel remote tasks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aggregators.loss_decomposition import decompose
+from aggregators.means import sample_weights
+from raysim.engine.backend import Job, cut, job_name
+from raysim.engine.payload import Packed, Packer
+from raysim.flat_model import as_tensor
+from raysim.method import Updates
+from workloads.metrics import evaluate
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.backend import Pool
+    from raysim.engine.checkpointing import State
+    from raysim.engine.worker import Worker
+
+
+@dataclass(frozen=True)
+class LossesOfClient:
+    """L_j(θ_i) of one client's trained model θ_i, the only input, on the training data of every participant j."""
+
+    client: int
+    judges: tuple[int, ...]
+    batch_size: int
+
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
+        # Not what ``deploy`` makes of a message: that is the model a client is judged by in the next round.
+        model = worker.built(self.client)
+        model.buffer.copy_(as_tensor(inputs[0]))
+        classes = worker.federation.task(self.client).classes
+        data = (worker.data(judge).train.batches(self.batch_size) for judge in self.judges)
+        return [evaluate(model.module, batches, classes).loss for batches in data], []
+
+
+@dataclass(frozen=True)
+class LossesOfGlobal:
+    """L_j(θ⁺) of the new global model on the training data of a few participants."""
+
+    clients: tuple[int, ...]
+    packed: Packed
+    batch_size: int
+
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
+        losses = []
+        for client, message, place in zip(self.clients, self.packed.messages, self.packed.kept, strict=True):
+            model = worker.deployed(client, message.unpack(inputs), None if place is None else inputs[place])
+            batches = worker.data(client).train.batches(self.batch_size)
+            losses.append(evaluate(model.module, batches, worker.federation.task(client).classes).loss)
+        return losses, []
+
+
+def decompose_round(
+    config: RunConfig,
+    pool: Pool,
+    trained: Mapping[int, Any],
+    updates: Updates,
+    state: State,
+    note: Callable[[str], None],
+) -> dict[str, float]:
+    """Columns of the rounds table, those of :meth:`aggregators.loss_decomposition.LossDecomposition.columns`.
+
+    Args:
+        trained: handle of each participant's whole trained model [N], as ``train`` left it in the flat buffer.
+        updates: of the round.
+        state: after the round: the new server state, and what the participants keep now.
+
+    Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.
+    """
+    clients, size = updates.clients, config.evaluation.batch_size
+    packer, name = Packer(pool), job_name("decompose", state.round)
+    jobs = []
+    for client in clients:
+        label = f"round {state.round}, losses of client {client}"
+        task = LossesOfClient(client, clients, size)
+        jobs.append(Job(task, (trained[client],), cost=len(clients), label=label, name=name))
+    groups = cut(clients, pool.slots)
+    for group in groups:
+        new = [config.method.message(state.server, client) for client in group]
+        packed = packer.pack(group, new, state.kept)
+        label = f"round {state.round}, global losses of clients {group}"
+        jobs.append(Job(LossesOfGlobal(tuple(group), packed, size), packed.inputs, 0, len(group), label, name))
+    results: list[list[float]] = [[] for _ in jobs]
+    for finished in pool.run(jobs, note):
+        results[finished.index] = finished.result
+    matrix = np.array(results[: len(clients)])
+    everywhere = np.array([loss for part in results[len(clients) :] for loss in part])
+    return decompose(sample_weights(updates.samples), matrix, everywhere).columns()

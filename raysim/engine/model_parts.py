@@ -1,0 +1,45 @@
+"""Checks that a model has the parts, named by their parameters, that a method needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raysim.config import registry
+from raysim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from raysim.config.run_config import RunConfig
+
+
+def check_parts(config: RunConfig, names: Collection[str]) -> None:
+    """Check that a model, whose parameters have these names, has every part that the method needs.
+
+    Raises:
+        ConfigError: it lacks one; with the models that come with raysim and have it.
+    """
+    for part in config.method.traits.model_parts:
+        if not any(name.startswith(part) for name in names):
+            raise lacks_part(config, part)
+
+
+def lacks_part(config: RunConfig, part: str) -> ConfigError:
+    """The error for a model without a part that the run's method needs."""
+    fitting = [name for name in registry.known("model") if part in registry.model_class(name).parts]
+    return ConfigError(
+        f"method {registry.method_name(config.method)} needs a model with parameters named {part}*, and model "
+        f"{registry.public_name('model', config.model)} has none. Models with them: {', '.join(fitting)}."
+    )
+
+
+def without_batch_norm(config: RunConfig) -> ConfigError:
+    """The error for ``training.freeze_batchnorm`` with a model that has no BatchNorm layer."""
+    inputs = getattr(config.workload, "inputs", None)
+    classes = {name: registry.model_class(name) for name in registry.known("model")}
+    having = {name: cls for name, cls in classes.items() if getattr(cls, "batch_norm", False)}
+    fitting = [name for name, cls in having.items() if inputs in (None, cls.inputs)]
+    return ConfigError(
+        "training.freeze_batchnorm: true has no effect, because the model has no BatchNorm layer. Set it to false, or "
+        f"choose a model with BatchNorm: {', '.join(fitting)}."
+    )

@@ -1,0 +1,74 @@
+"""Messages and client states on their way into a job: what is large is stored once and named by its position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from raysim.method import Message
+
+if TYPE_CHECKING:
+    from raysim.engine.backend import Pool
+
+
+@dataclass(frozen=True)
+class PackedMessage:
+    """A message whose contents are positions in the job's inputs."""
+
+    parameters: int
+    extra: Mapping[str, int] = field(default_factory=dict)
+
+    def unpack(self, inputs: Sequence[Any]) -> Message:
+        return Message(inputs[self.parameters], {name: inputs[place] for name, place in self.extra.items()})
+
+
+@dataclass(frozen=True)
+class Packed:
+    """What jobs about a few clients need of them."""
+
+    messages: tuple[PackedMessage, ...]
+    kept: tuple[int | None, ...]
+    """Where each client's state is among the inputs; None before its first visit."""
+    inputs: tuple[Any, ...]
+    """Handles."""
+
+
+class Packer:
+    """Stores what the messages of one round hold; an object that several messages hold is stored once."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+        self._handles: dict[int, tuple[Any, Any]] = {}
+
+    def pack(self, clients: Sequence[int], messages: Sequence[Message], kept: Mapping[int, Any]) -> Packed:
+        """Messages of some clients and their kept states (handles, by client)."""
+        places: dict[int, int] = {}
+        inputs: list[Any] = []
+
+        def place(value: Any) -> int:
+            if id(value) not in places:
+                places[id(value)] = len(inputs)
+                inputs.append(self.handle(value))
+            return places[id(value)]
+
+        packed: list[PackedMessage] = []
+        for message in messages:
+            found = PackedMessage(
+                place(message.parameters), {key: place(value) for key, value in message.extra.items()}
+            )
+            # What is one object travels once.
+            packed.append(packed[-1] if packed and packed[-1] == found else found)
+        states: list[int | None] = []
+        for client in clients:
+            states.append(len(inputs) if client in kept else None)
+            if client in kept:
+                inputs.append(kept[client])
+        return Packed(tuple(packed), tuple(states), tuple(inputs))
+
+    def handle(self, value: Any) -> Any:
+        """The handle of a value, stored at its first use."""
+        # The value is kept beside its handle: an id is only unique while its object lives.
+        if id(value) not in self._handles:
+            self._handles[id(value)] = (value, self._pool.share(value))
+        return self._handles[id(value)][1]

@@ -1,0 +1,217 @@
+"""Where a round's time goes: what the driver did at each moment, and what every slot did. It knows no Ray.
+
+A round, from its first line to its checkpoint, is seen twice. The driver's time is cut into stages (train, aggregate,
+evaluate, write, checkpoint) and these into phases; a moment belongs to the innermost one, and what no phase names is
+"other". A slot's time in each stage is work (load, train, update, sum, evaluate), transfer (a call that was sent and
+has not begun, though the slot is free) or wait. Either way the parts add up to the round.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Protocol
+
+from raysim.engine.timing import now
+
+if TYPE_CHECKING:
+    from raysim.engine.backend import Done, Job
+    from raysim.monitor.chrome_trace import Trace
+    from raysim.storage.run_folder import RunFolder
+
+OTHER, WAIT, TRANSFER = "other", "wait", "transfer"
+DRIVER, SLOTS = "driver", "slots"
+
+
+@dataclass
+class Span:
+    """Something that the driver did, from ``start`` to ``stop`` on its clock."""
+
+    name: str
+    stage: str
+    """The outermost span around it within the round."""
+    is_stage: bool
+    start: float
+    stop: float = float("nan")
+    inner: float = 0.0
+    """Seconds of it that belong to spans within."""
+    parts: int = 0
+    """How many spans are right within."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A phase of a job."""
+
+    phase: str
+    client: int | None
+    start: float
+    stop: float
+
+
+@dataclass(frozen=True)
+class Work:
+    """A job that a slot has done; its parts cover it without a gap."""
+
+    slot: int
+    stage: str
+    label: str
+    sent: float
+    start: float
+    stop: float
+    parts: tuple[Part, ...]
+
+
+@dataclass(frozen=True)
+class Gap:
+    """A slot was not at work."""
+
+    phase: str
+    slot: int
+    stage: str
+    """Of the job that ended the gap."""
+    start: float
+    stop: float
+
+
+class Recorder(Protocol):
+    """Is told by the round loop and by the pool what they do."""
+
+    def round(self, number: int, slots: int) -> AbstractContextManager[None]:
+        """Around all of a round; one that fails is not recorded."""
+        ...
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Around something that the driver does; outermost within a round, it is a stage."""
+        ...
+
+    def job(self, job: Job, done: Done) -> None:
+        """A slot has finished a job."""
+        ...
+
+
+class Off:
+    """Records nothing."""
+
+    _nothing: AbstractContextManager[None] = nullcontext()
+
+    def round(self, number: int, slots: int) -> AbstractContextManager[None]:
+        return self._nothing
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        return self._nothing
+
+    def job(self, job: Job, done: Done) -> None:
+        pass
+
+
+OFF: Recorder = Off()
+
+
+class Profile:
+    """Puts every round's phases into profile.csv and what happened into trace.json; holds one round in memory.
+
+    Args:
+        folder: the run's.
+        trace: the run's Chrome trace.
+        clock: as :func:`raysim.engine.timing.now`, which stamps what comes from workers.
+    """
+
+    def __init__(self, folder: RunFolder, trace: Trace, clock: Callable[[], float] = now) -> None:
+        self._folder, self._trace, self._clock = folder, trace, clock
+        self._spans: list[Span] = []
+        self._open: list[Span] = []
+        self._work: list[Work] = []
+
+    @contextmanager
+    def round(self, number: int, slots: int) -> Iterator[None]:
+        self._spans, self._open, self._work = [], [], []
+        whole = Span(f"round {number}", OTHER, is_stage=True, start=self._clock())
+        self._open.append(whole)
+        yield
+        whole.stop = self._clock()
+        self._open.clear()
+        seconds = whole.stop - whole.start
+        rows = driver_rows(whole, self._spans) + slot_rows(whole, self._spans, self._work, slots)
+        self._folder.append_profile([{"round": number, **row, "share": row["seconds"] / seconds} for row in rows])
+        self._trace.append(whole, self._spans, self._work, slots)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        inside = len(self._open) > 1
+        span = Span(name, self._open[1].name if inside else name, not inside, self._clock())
+        self._spans.append(span)
+        self._open.append(span)
+        try:
+            yield
+        finally:
+            span.stop = self._clock()
+            self._open.pop()
+            if self._open:
+                self._open[-1].inner += span.stop - span.start
+                self._open[-1].parts += 1
+
+    def job(self, job: Job, done: Done) -> None:
+        stage = self._open[1].name if len(self._open) > 1 else OTHER
+        stop = done.started + done.seconds
+        marks = getattr(done.result, "marks", ())
+        # A task without marks is one part, named after its stage.
+        phases = [(mark.phase, mark.client) for mark in marks] or [(stage, None)]
+        bounds = [done.started, *(mark.start for mark in marks[1:]), stop]
+        parts = [Part(*phase, *times) for phase, times in zip(phases, pairwise(bounds), strict=True)]
+        self._work.append(Work(done.seat.slot, stage, job.label, done.sent, done.started, stop, tuple(parts)))
+
+
+def driver_rows(whole: Span, spans: Sequence[Span]) -> list[dict[str, Any]]:
+    """Seconds of the driver by stage and phase, each moment counted in the innermost span around it."""
+    found: dict[tuple[str, str], tuple[int, float]] = {}
+    for span in [*spans, whole]:
+        phase = OTHER if span.is_stage and span.parts else span.name
+        times, seconds = found.get((span.stage, phase), (0, 0.0))
+        found[span.stage, phase] = times + 1, seconds + span.stop - span.start - span.inner
+    return [_row(DRIVER, *key, *value) for key, value in found.items()]
+
+
+def slot_rows(whole: Span, spans: Sequence[Span], work: Sequence[Work], slots: int) -> list[dict[str, Any]]:
+    """Seconds of a slot by stage and phase: the mean over slots.
+
+    What is left of a stage is wait. It is taken from lengths, not from positions in time, so that clocks of machines
+    that disagree cannot bend it.
+    """
+    lengths: dict[str, float] = {}
+    for span in spans:
+        if span.is_stage:
+            lengths[span.stage] = lengths.get(span.stage, 0.0) + span.stop - span.start
+    lengths[OTHER] = whole.stop - whole.start - sum(lengths.values())
+    moved = [gap for gap in gaps(whole, work, slots) if gap.phase == TRANSFER]
+    rows = []
+    for stage, length in lengths.items():
+        found: dict[str, tuple[int, float]] = {}
+        for phase, start, stop in (
+            *((part.phase, part.start, part.stop) for done in work if done.stage == stage for part in done.parts),
+            *((gap.phase, gap.start, gap.stop) for gap in moved if gap.stage == stage),
+        ):
+            times, seconds = found.get(phase, (0, 0.0))
+            found[phase] = times + 1, seconds + (stop - start) / slots
+        found[WAIT] = 1, length - sum(seconds for _, seconds in found.values())
+        rows += [_row(SLOTS, stage, phase, *value) for phase, value in found.items()]
+    return rows
+
+
+def gaps(whole: Span, work: Sequence[Work], slots: int) -> list[Gap]:
+    """Where slots were not at work: wait until a job has been sent, then transfer until it begins. In order of time."""
+    found = []
+    for slot in range(slots):
+        free = whole.start
+        for job in sorted((job for job in work if job.slot == slot), key=lambda job: job.start):
+            sent = min(max(free, job.sent), job.start)
+            found += [Gap(WAIT, slot, job.stage, free, sent), Gap(TRANSFER, slot, job.stage, sent, job.start)]
+            free = job.stop
+        found.append(Gap(WAIT, slot, OTHER, free, whole.stop))
+    return [gap for gap in found if gap.start < gap.stop]
+
+
+def _row(lane: str, stage: str, phase: str, times: int, seconds: float) -> dict[str, Any]:
+    return {"lane": lane, "stage": stage, "phase": phase, "times": times, "seconds": seconds}

@@ -1,0 +1,44 @@
+"""All rounds of a run, back to the last checkpoint whenever something that the run needs is lost with a node."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raysim.errors import LostError
+
+if TYPE_CHECKING:
+    from raysim.engine.observer import Observer
+    from raysim.engine.rounds import Rounds
+    from raysim.storage.run_folder import RunFolder
+
+RETURNS = 5
+"""A run that so many times in a row went back without getting further than ever before is given up."""
+
+
+def run_through(rounds: Rounds, folder: RunFolder, observer: Observer) -> None:
+    """All rounds that are left.
+
+    Raises:
+        LostError: again and again something is lost before a new round is whole.
+    """
+    furthest, returns = rounds.state.round, 0
+    while True:
+        try:
+            rounds.run()
+            return
+        except LostError as error:
+            reached = rounds.state.round
+            returns = 1 if reached > furthest else returns + 1
+            furthest = max(furthest, reached)
+            if returns > RETURNS:
+                raise LostError(
+                    f"{error}. {RETURNS} times in a row the run went back to its last checkpoint without getting "
+                    f"beyond round {furthest}. Nodes die faster than that: lower --engine.checkpoint_every, or resume "
+                    "on nodes that stay"
+                ) from error
+            rounds.go_back()
+            number = rounds.state.round
+            where = f"goes on from the checkpoint of round {number}" if number else "starts again from round 1"
+            text = f"{error}; the run {where}"
+            folder.log(text)
+            observer.fault(text)

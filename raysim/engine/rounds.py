@@ -1,0 +1,266 @@
+"""The round loop: sample, message, visit, aggregate, evaluate, checkpoint. It knows no Ray."""
+
+from __future__ import annotations
+
+import math
+import time
+import traceback
+import warnings
+from collections import ChainMap
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from aggregators.means import sample_weights
+from raysim import seeds
+from raysim.cohort import cohort_of
+from raysim.engine import fedsgd, schedule
+from raysim.engine.checkpointing import Saves, State
+from raysim.engine.cohort_run import Collected, Collector, RoundPlan
+from raysim.engine.evaluation import evaluate_round
+from raysim.engine.loss_decomposition import decompose_round
+from raysim.engine.model_parts import without_batch_norm
+from raysim.engine.profiler import OFF
+from raysim.errors import DiskFullError, RaysimError, code_error
+from raysim.method import Context, Message
+from raysim.storage import pytree
+from workloads.models.classifier import has_batch_norm
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.backend import Pool
+    from raysim.engine.observer import Observer
+    from raysim.engine.profiler import Recorder
+    from raysim.engine.worker import Worker
+    from raysim.storage.run_folder import RunFolder
+    from workloads.federated_data import Federation
+
+
+class Rounds:
+    """One run.
+
+    Args:
+        config: its settings.
+        federation: the clients' data, already pooled if the method asks for it.
+        worker: a worker of this process, for the model's structure and the server's first state.
+        pool: where tasks run.
+        folder: where tables and checkpoints go.
+        observer: who watches.
+        stopping: asked between tasks; true ends the run with :class:`raysim.engine.cohort_run.Stopped`.
+        recorder: is told where the time goes.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        federation: Federation,
+        worker: Worker,
+        pool: Pool,
+        folder: RunFolder,
+        observer: Observer,
+        stopping: Callable[[], bool] = lambda: False,
+        recorder: Recorder = OFF,
+    ) -> None:
+        self.config, self.federation, self.worker, self.pool = config, federation, worker, pool
+        self.folder, self.observer, self.recorder = folder, observer, recorder
+        self.method = config.method
+        options = config.schedule
+        # Pooled data has one client, which is there from the start.
+        self.joins = () if self.method.traits.pooled else options.joins
+        self.intervals = schedule.planned_intervals(config)
+        model = worker.model(0)
+        if config.training.freeze_batchnorm and not has_batch_norm(model.module):
+            raise without_batch_norm(config)  # a model of a user's own need not declare what it has
+        kept = worker.first_state(0)
+        size = worker.state_bytes(0)
+        merges = min(self.intervals) == 1 and fedsgd.possible(config, federation, model, kept is not None)
+        if merges:
+            folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
+        model.reset()
+        self.collector = Collector(
+            config, federation, pool, folder, observer, stopping, kept is not None, size, merges, recorder
+        )
+        self.shared_parameter_count = model.shared_parameter_count
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            self.state = State(self.method.init_server(model))
+        for warning in caught:
+            if issubclass(warning.category, UserWarning):
+                self._note(str(warning.message))
+        self._first_server = self.state.server
+        self._saves = Saves(folder, config, pool, self.state.server, self._mended)
+
+    # -- the loop ---------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """All rounds that are left; on the way out of any failure the last whole round is saved."""
+        try:
+            while self.state.round < len(self.intervals):
+                if self.pool.adapt():
+                    self.folder.log(self.pool.plan)
+                    self.observer.placed(self.pool.plan)
+                with self.recorder.round(self.state.round + 1, self.pool.slots):
+                    self._round(self.state.round + 1)
+                    last = self.state.round == len(self.intervals)
+                    if last or self.state.round % self.config.engine.checkpoint_every == 0 or self._saves.overdue:
+                        with self.recorder.phase("checkpoint"):
+                            (self._saves.save if last else self._saves.try_to_save)(self.state)
+            self._saves.save(self.state)
+        except DiskFullError:
+            raise  # it would be full a second time
+        except BaseException:
+            self._save_on_the_way_out()
+            raise
+
+    def _plan(self, number: int) -> RoundPlan:
+        config = self.config
+        options, existing = config.schedule, self.federation.clients
+        present = schedule.joined(self.state.epochs, existing, self.joins, options.join_every)
+        generator = seeds.numpy_generator(config.seed, "participants", number)
+        clients = schedule.participants(present, options.sampling_rate, generator).tolist()
+        every = config.evaluation.decompose_every
+        return RoundPlan(
+            number,
+            self.intervals[number - 1],
+            config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
+            tuple(clients),
+            cohort_of(self.federation, clients, present),
+            evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
+            decomposes=every > 0 and number % every == 0,
+        )
+
+    def _round(self, number: int) -> None:
+        started = time.perf_counter()
+        plan = self._plan(number)
+        self.observer.round_started(number, plan.local_epochs, len(plan.clients))
+        with self.recorder.phase("train"):
+            with self.recorder.phase("message"), _stage(number, "message"):
+                messages = {client: self.method.message(self.state.server, client) for client in plan.clients}
+            collected = self.collector.collect(plan, messages, self.state.kept)
+        trained = time.perf_counter()
+        context = Context(
+            self.config.seed,
+            number,
+            len(self.intervals),
+            plan.learning_rate,
+            self.shared_parameter_count,
+            self.config.training,
+            plan.cohort,
+        )
+        with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
+            server = self.method.aggregate(self.state.server, collected.updates, context)
+        self._check_server(server, number)
+        finite = pytree.finite(server)
+        # Sums of finite updates may still overflow.
+        if not finite:
+            raise RaysimError(
+                f"round {number}, stage aggregate: the server's new state holds NaN or infinite values, so the round "
+                "is dropped. Lower training.learning_rate"
+            )
+        aggregated = time.perf_counter()
+        before = self.state
+        kept = ChainMap(collected.kept, before.kept)  # not a copy: that would cost all clients that were ever sampled
+        self.state = State(server, number, before.epochs + plan.local_epochs, kept)
+        try:
+            self._record(plan, messages, collected, context, (started, trained, aggregated))
+        except BaseException:
+            # A round without its rows never happened: a checkpoint of it would leave a hole in the tables.
+            self.state = before
+            raise
+        before.kept.update(collected.kept)
+        self.state.kept = before.kept
+        self._saves.changed(collected.kept)
+
+    def _check_server(self, server: Any, number: int) -> None:
+        """A state that no later round could take, or no resumed run could read, ends the run where it was made."""
+        try:
+            pytree.check_fits(server, self._first_server, "server")
+        except (TypeError, ValueError) as error:
+            raise RaysimError(
+                f"round {number}, stage aggregate: what aggregate returned is no state like the one of init_server: "
+                f"{error}. Let {type(self.method).__name__}.aggregate return the same dataclasses, shapes and types "
+                "(parameters in float32); only an axis that has length 0 in init_server may have any length"
+            ) from error
+
+    def _record(
+        self,
+        plan: RoundPlan,
+        messages: Mapping[int, Message],
+        collected: Collected,
+        context: Context,
+        times: tuple[float, float, float],
+    ) -> None:
+        """Evaluate and write the round's rows. Not stoppable: only numbers about the round are missing."""
+        started, trained, aggregated = times
+        updates, rows = collected.updates, collected.rows
+        losses = [row.get("train_loss", math.nan) for row in rows]
+        row: dict[str, Any] = {
+            "round": plan.number,
+            "local_epochs": plan.local_epochs,
+            "epochs_total": self.state.epochs,
+            "participants": len(updates.clients),
+            "accuracy": math.nan,
+            "loss": math.nan,
+            "train_loss": float(np.average(losses, weights=updates.samples)),
+            "bytes_down": sum(message.nbytes for message in messages.values()),
+            "bytes_up": sum(row.pop("bytes_up") for row in rows),
+        }
+        if self.method.traits.weighted_mean:
+            context.report_clients("weight", sample_weights(updates.samples))
+        for name, values in context.client_columns.items():
+            for client_row, value in zip(rows, values, strict=True):
+                client_row[name] = float(value)
+        if plan.evaluates:
+            with self.recorder.phase("evaluate"):
+                row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._mended)
+        if plan.decomposes:
+            with self.recorder.phase("decompose"):
+                row |= decompose_round(self.config, self.pool, collected.trained, updates, self.state, self._mended)
+        finished = time.perf_counter()
+        row |= context.round_columns
+        row |= {
+            "seconds_train": trained - started,
+            "seconds_aggregate": aggregated - trained,
+            "seconds_evaluate": finished - aggregated,
+            "seconds_round": finished - started,
+            "clients_per_second": len(plan.clients) / max(trained - started, 1e-9),
+            "slot_utilisation": collected.busy / max((trained - started) * collected.slots, 1e-9),
+        }
+        with self.recorder.phase("write"):
+            self.folder.append_round(row)
+            self.folder.append_clients(rows)
+        self.observer.round_finished(row)
+
+    def _note(self, text: str) -> None:
+        self.folder.log(text)
+        self.observer.note(text)
+
+    def _mended(self, text: str) -> None:
+        self.folder.log(text)
+        self.observer.fault(text)
+
+    # -- checkpoints ------------------------------------------------------------------------------------------------
+
+    def _save_on_the_way_out(self) -> None:
+        """On the way out of a failure: keep the last whole round, and never hide the first error behind a second."""
+        try:
+            self._saves.save(self.state)
+        except Exception as error:
+            self.observer.note(f"the last whole round could not be saved: {error}")
+
+    def go_back(self) -> None:
+        """To the last checkpoint, or to the start if there is none; the tables lose what came after it."""
+        state = self._saves.latest(self.worker, self.federation) or self._saves.none()
+        state.epochs = sum(self.intervals[: state.round])
+        self.state = state
+
+
+@contextmanager
+def _stage(number: int, stage: str) -> Iterator[None]:
+    """Names round and stage in what the server's half of a method raises."""
+    try:
+        yield
+    except Exception as error:
+        raise code_error(f"round {number}, stage {stage}", error, traceback.format_exc()) from error

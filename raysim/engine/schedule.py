@@ -1,0 +1,136 @@
+"""Who takes part in a round, and for how many local epochs: plain lists, known without any training."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim import seeds
+from raysim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+
+
+def communication_intervals(epochs: int, interval: int, random: bool, generator: np.random.Generator) -> list[int]:
+    """The number of local epochs of every round; the length of the list is the number of rounds, ⌊E/f⌋.
+
+    Fixed: f each. Random: FedRAD's random communication (Huang et al. 2021, section 3.1 and Algorithm 1). The first
+    ⌊E/(2f)⌋ rounds take f epochs; in each later block of f epochs one epoch is drawn uniformly, at which clients and
+    server communicate, and the intervals are the distances between these. They lie in [1, 2f-1], the first of them in
+    [1, f]. E need not be a multiple of f: the last, incomplete block of E mod f epochs holds no communication in either
+    scheme. Epochs after the last communication are not trained, so the sum is at most f⌊E/f⌋, and E changes nothing
+    else than how many whole blocks it holds.
+
+    Departure: the +1, +2 and ⌊E/2⌋ of the printed Algorithm 1 are index slips; the text of section 3.1 governs.
+
+    Args:
+        epochs: E, local epochs in all.
+        interval: f, local epochs between two communications of the fixed scheme.
+        random: FedRAD's scheme instead of the fixed one, which draws nothing.
+        generator: source of the communication epochs.
+
+    Raises:
+        ConfigError: unless epochs ≥ interval ≥ 1.
+    """
+    if not epochs >= interval >= 1:
+        raise ConfigError(
+            f"{epochs} local epochs in all with {interval} a round: no round could be completed. "
+            f"Allowed are 1 ≤ epochs a round ≤ epochs in all; lower the first or raise the second."
+        )
+    rounds = epochs // interval
+    if not random:
+        return [interval] * rounds
+    half = epochs // (2 * interval)
+    block_starts = np.arange(half, rounds) * interval
+    communications = generator.integers(block_starts + 1, block_starts + interval, endpoint=True)
+    return [interval] * half + [int(gap) for gap in np.diff(communications, prepend=half * interval)]
+
+
+def planned_intervals(config: RunConfig) -> list[int]:
+    """Local epochs of every round of a run: the schedule's choice of intervals, or else the method's."""
+    options = config.schedule
+    random = options.intervals == "random" or (options.intervals == "method" and config.method.traits.random_intervals)
+    generator = seeds.numpy_generator(config.seed, "intervals")
+    epochs = options.epochs or options.rounds * options.local_epochs
+    return communication_intervals(epochs, options.local_epochs, random, generator)
+
+
+def common_rounds(config: RunConfig, rounds: int) -> int:
+    """How many first rounds of a run are the same if it has ``rounds`` rounds in all instead of what the config says.
+
+    They differ from where random intervals do, from the shorter run's last round if that is evaluated only because it
+    is the last, and from the start for a method that looks at the number of rounds.
+    """
+    if rounds == config.schedule.rounds:
+        return rounds
+    if config.method.traits.uses_rounds:
+        return 0
+    other = dataclasses.replace(config, schedule=dataclasses.replace(config.schedule, rounds=rounds, epochs=0))
+    plans = [
+        [
+            (epochs, number % config.evaluation.every == 0 or number == len(intervals))
+            for number, epochs in enumerate(intervals, start=1)
+        ]
+        for intervals in (planned_intervals(config), planned_intervals(other))
+    ]
+    return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*plans, strict=False)))
+
+
+def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: int) -> int:
+    """How many clients are present in a round: clients 0 to this number − 1.
+
+    The first joins[0] clients are there from the start; group g, the next joins[g] clients, joins at the first round
+    with at least g · join_every local epochs before it (FedRAD's late joiners: 3, 2, 3, 2 every 200 epochs).
+
+    Args:
+        epochs_before: local epochs of all rounds before this one.
+        clients: number of clients that exist.
+        joins: sizes of the groups, as accepted by ``check_joins``; empty = all clients from the start.
+        join_every: local epochs between two groups.
+    """
+    return sum(joins[: epochs_before // join_every + 1]) if joins else clients
+
+
+def participants(present: int, sampling_rate: float, generator: np.random.Generator) -> NDArray[np.int64]:
+    """The clients of one round: ascending ids, int64 [max(1, round(sampling_rate · present))].
+
+    Of the clients that are present, a uniform sample without replacement takes part (a half is rounded to the even
+    number). Time and memory grow with the number that takes part, not with the number that is present.
+
+    Args:
+        present: number of clients that have joined (:func:`joined`).
+        sampling_rate: fraction of these, in (0, 1]; 1 takes all and draws nothing.
+        generator: this round's own stream.
+    """
+    count = max(1, round(sampling_rate * present))
+    if count >= present:
+        return np.arange(present, dtype=np.int64)
+    # Without shuffling numpy uses Floyd's method, which is linear in `count`; for more than a twentieth of a large
+    # population it permutes that instead, which is linear in `count` as well.
+    return np.sort(generator.choice(present, count, replace=False, shuffle=False)).astype(np.int64, copy=False)
+
+
+def check_joins(joins: Sequence[int], join_every: int, clients: int) -> None:
+    """Check the groups of late joiners against the number of clients; no groups means that all start together.
+
+    Raises:
+        ConfigError: a group without clients, groups that do not add up to ``clients``, or join_every < 1.
+    """
+    if not joins:
+        return
+    groups = " + ".join(str(size) for size in joins)
+    if min(joins) < 1:
+        raise ConfigError(f"joins {groups}: every group of joining clients needs at least 1 client.")
+    if sum(joins) != clients:
+        raise ConfigError(
+            f"joins {groups} = {sum(joins)}, but there are {clients} clients. "
+            f"Make the groups add up to the number of clients, or leave joins empty to start with all of them."
+        )
+    if join_every < 1:
+        raise ConfigError(f"join_every is {join_every}: the local epochs between two groups must be at least 1.")

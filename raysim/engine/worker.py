@@ -1,0 +1,192 @@
+"""What serves clients: one model, cached client data, and nothing that outlives a visit.
+
+A worker lives in every ClientActor and, for in-process runs, in the inline pool; both do a visit with this code.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import threadpoolctl
+import torch
+
+from raysim import seeds
+from raysim.engine.client_state import ClientState
+from raysim.engine.model_parts import check_parts
+from raysim.engine.sharing import common_names, nothing_to_share
+from raysim.errors import ConfigError
+from raysim.extension import extended
+from raysim.flat_model import FlatModel
+from raysim.method import NOTHING
+from raysim.storage import pytree
+from raysim.training.optimizers import kept_bytes
+from workloads.federated_data import distinct_tasks
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.method import Message, Update
+    from raysim.training.local_sgd import Visit
+    from workloads.federated_data import ClientData, Federation, Task
+
+CACHED_BYTES = 64 * 2**20
+"""The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""
+MOST_CACHED_BYTES = 2**31
+"""What is cached of any, as float32; the least recently used goes first."""
+
+
+class Worker:
+    """Models and data for visits on one device.
+
+    Args:
+        config: the run's settings; only method, model, training, seed and engine.threads are read.
+        federation: the clients' data.
+        device: ``cpu`` or ``cuda``.
+    """
+
+    def __init__(self, config: RunConfig, federation: Federation, device: str = "cpu") -> None:
+        self.config = config
+        self.method = config.method
+        self.federation = federation
+        self.device = device
+        self._models: dict[Task, FlatModel] = {}
+        self._data: OrderedDict[int, _Cached] = OrderedDict()
+        self._cached_bytes = 0
+        self._round = 0
+        self._common: set[str] | None = None
+        self._keeps_private = False
+        """Whether the method wants to share more than clients of different tasks can; what they cannot is then kept for
+        each client, so that a method need not know of it. Known once ``_common`` is."""
+        if device != "cpu":
+            # A visit that is done again must give the same bits, so no algorithm may depend on timing.
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first CUDA call
+            torch.backends.cudnn.benchmark = False
+            torch.use_deterministic_algorithms(True, warn_only=True)
+
+    def model(self, client: int) -> FlatModel:
+        """The client's model with its initial values."""
+        model = self.built(client)
+        model.reset()
+        return model
+
+    def built(self, client: int) -> FlatModel:
+        """The client's model as the last visit left it (built once for each kind of task)."""
+        task = self.federation.task(client)
+        if task not in self._models:
+            module = new_module(self.config, task)
+            check_parts(self.config, [name for name, _ in module.named_parameters()])
+            wanted = set(self.method.shared_names(module))
+            common = self._common_names()
+            shared = wanted if common is None else wanted & common
+            if wanted and not shared:
+                raise ConfigError(nothing_to_share(self.federation.name, wanted))
+            model = FlatModel(module, shared, self.device)
+            self._models[task] = model
+        return self._models[task]
+
+    def first_state(self, client: int) -> ClientState | None:
+        """What a client keeps before its first visit; None where clients keep nothing."""
+        model = self.model(client)
+        private = model.take_kept() if self._keeps_private else NOTHING
+        state = self.method.init_client(model)
+        model.reset()
+        keeps = state is not None or self._keeps_private or self.config.training.optimizer_state == "kept"
+        return ClientState(state, private) if keeps else None
+
+    def state_bytes(self, client: int) -> int:
+        """About how large what a client keeps is."""
+        parameters = self.built(client).parameters.numel()
+        return pytree.nbytes(self.first_state(client)) + kept_bytes(self.config.training, parameters)
+
+    def train(self, visit: Visit, message: Message, kept: ClientState | None) -> tuple[Update, ClientState | None]:
+        """A client's visit from a state as :meth:`first_state` or an earlier visit gave it."""
+        model = self.model(visit.client)
+        self._load_private(model, kept)
+        if kept is not None:
+            model.optimizer_states = dict(kept.optimizer)
+        own = None if kept is None else kept.method
+        update, state = self.method.train(model, self.data(visit.client), message, own, visit)
+        if kept is None:
+            return update, None
+        private = model.take_kept() if self._keeps_private else NOTHING
+        return update, ClientState(state, private, model.optimizer_states)
+
+    def deployed(self, client: int, message: Message, kept: ClientState | None) -> FlatModel:
+        """The model that the client is judged by; ``kept`` is None before its first visit."""
+        if kept is None:
+            kept = self.first_state(client)
+        model = self.model(client)
+        self._load_private(model, kept)
+        self.method.deploy(model, message, None if kept is None else kept.method)
+        return model
+
+    def _load_private(self, model: FlatModel, kept: ClientState | None) -> None:
+        if self._keeps_private:
+            assert kept is not None, "a client with a private part has a state"
+            model.load_kept(kept.private)
+
+    def _common_names(self) -> set[str] | None:
+        """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
+        tasks = distinct_tasks(self.federation)
+        if len(tasks) == 1:
+            return None
+        if self._common is None:
+            modules = [new_module(self.config, task) for task in tasks]
+            self._common = common_names(modules)
+            self._keeps_private = any(set(self.method.shared_names(module)) - self._common for module in modules)
+        return self._common
+
+    def data(self, client: int) -> ClientData:
+        """The client's samples, cached."""
+        cached = self._data.pop(client, None)
+        if cached is None:
+            data = self.federation.client(client, self.device, channels_last=self.built(client).channels_last)
+            cached = _Cached(data, 4 * data.samples * math.prod(self.federation.task(client).input_shape))
+            self._cached_bytes += cached.size
+            while self._data and self._cached_bytes > self._room_beside(next(iter(self._data.values()))):
+                self._cached_bytes -= self._data.popitem(last=False)[1].size
+        cached.round = self._round
+        self._data[client] = cached
+        return cached.data
+
+    def _room_beside(self, oldest: _Cached) -> int:
+        return MOST_CACHED_BYTES if oldest.round >= self._round - 1 else CACHED_BYTES
+
+    def in_round(self, number: int) -> None:
+        """What follows belongs to this round."""
+        self._round = number
+
+
+@dataclass
+class _Cached:
+    data: ClientData
+    size: int
+    """About what its training samples take as float32, a graph counted as one node."""
+    round: int = 0
+    """In which it was last asked for."""
+
+
+def new_module(config: RunConfig, task: Task) -> torch.nn.Module:
+    """The config's model for a task, with its initial values and what the method adds to it."""
+    with torch.random.fork_rng():
+        torch.manual_seed(seeds.number(config.seed, "model"))
+        return extended(config.method, config.model.build(task), config.seed)
+
+
+@contextmanager
+def fixed_threads(threads: int) -> Iterator[None]:
+    """Run with so many threads in torch and BLAS: a parallel sum's bits depend on their number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with threadpoolctl.threadpool_limits(threads):
+            # The limit above also reaches OpenMP, which torch uses: set its own number last.
+            torch.set_num_threads(threads)
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,61 @@
+"""The table and the picture of a run's partition, made beside its rounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from raysim.engine.backend import Pool
+    from raysim.engine.observer import Observer
+    from workloads.federated_data import Federation
+
+MAX_PLOTTED_CLIENTS = 1000
+"""Skip the partition's table and picture above this number of clients."""
+DRAWING_SECONDS = 60.0
+"""The longest that the end of a run waits for the picture."""
+
+
+class PartitionDrawing:
+    """An observer like the given one that also has the partition drawn, once, when the first visits are done.
+
+    Beside the rounds, as loading the plotting library takes longer than many a round; but not before the first visits
+    have come back, as until then every core is at work on their start.
+    """
+
+    def __init__(self, observer: Observer, pool: Pool, folder: Path, picture: bool) -> None:
+        self._observer, self._pool = observer, pool
+        self._path = folder / ("partition.png" if picture else "partition.csv")
+        self._wanted = pool.federation.clients <= MAX_PLOTTED_CLIENTS and not self._path.exists()
+        self._finish: Callable[[float], None] | None = None
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._observer, name)
+
+    def clients_done(self, done: int, participants: int) -> None:
+        if self._wanted:
+            self._wanted = False
+            self._finish = self._pool.aside(write_partition, self._path)
+        self._observer.clients_done(done, participants)
+
+    def finish(self) -> None:
+        """Wait for it; a picture is no reason to lose a run, nor to wait for long at its end."""
+        if self._finish is not None:
+            try:
+                self._finish(DRAWING_SECONDS)
+            except Exception as error:
+                self._observer.note(f"the partition could not be drawn: {error}")
+
+
+def write_partition(federation: Federation, path: Path) -> None:
+    """The manifest as CSV, and also as a picture if ``path`` is one."""
+    manifest = federation.manifest()
+    manifest.to_csv(path.with_suffix(".csv"), index=False)
+    if path.suffix == ".png":
+        from workloads.partition_report import draw_partition
+
+        data = " (synthetic data)" if federation.synthetic else ""
+        partial = path.with_name("partition.partial.png")
+        draw_partition(manifest, partial, f"{federation.name}{data}: {federation.clients} clients")
+        partial.replace(path)

@@ -1,0 +1,274 @@
+"""What a person sees while a run goes on: one live display on a terminal, one plain line a round elsewhere.
+
+It is fed by plain numbers and texts, so the rounds may run in another process. Nothing here changes a result.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import re
+import statistics
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TextIO
+
+from raysim import units
+from workloads.naming import data_name
+
+if TYPE_CHECKING:
+    from rich.console import Group
+    from rich.live import Live
+    from rich.table import Table
+
+    from raysim.engine.observer import Visited
+
+# Tracebacks from other processes arrive coloured for a terminal that is not this one.
+_ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
+
+
+def title_of(config: Mapping[str, Any]) -> str:
+    """What runs, in one line, from a run's config as plain data."""
+    method, data, model = config["method"]["name"], data_name(config["workload"]), config["model"]["name"]
+    return f"{method} on {data} with {model}, seed {config['seed']}"
+
+
+def plain_text(text: str) -> str:
+    """The text without a terminal's colour codes."""
+    return _ESCAPE.sub("", text)
+
+
+class Progress:
+    """Context manager that shows a run's progress.
+
+    Args:
+        title: what runs, in one line.
+        rounds: number of rounds of the whole run.
+        total_epochs: local epochs of all rounds together.
+        stream: where to write; standard error by default.
+        interactive: live display or plain lines; by default live if the stream is a terminal.
+        elapsed: seconds since the run began.
+
+    Rounds are counted from 1. A resumed run simply starts with a later one.
+    """
+
+    def __init__(
+        self,
+        title: str,
+        rounds: int,
+        total_epochs: int,
+        stream: TextIO | None = None,
+        interactive: bool | None = None,
+        elapsed: float = 0.0,
+    ) -> None:
+        self._title = title
+        self._rounds = rounds
+        self._total_epochs = total_epochs
+        self._stream = sys.stderr if stream is None else stream
+        if interactive is None:
+            interactive = self._stream.isatty() and os.environ.get("TERM") != "dumb"
+        self._interactive = interactive
+        self._live: Live | None = None
+        self._start = time.monotonic() - elapsed
+        self._first_round: float | None = None
+        self._round_seconds = 0.0
+        self._rounds_done = 0
+        self._round: int | None = None
+        self._local_epochs = 0
+        self._clients = (0, 0)
+        self._preparation: tuple[str, int, int] | None = None
+        self._row: Mapping[str, Any] = {}
+        self._known: dict[str, float] = {}
+        self._seconds_per_epoch: list[float] = []
+        self._seconds_left = math.nan
+        self._left_since = time.monotonic()
+
+    def __enter__(self) -> Progress:
+        if not self._interactive:
+            self._print(self._title)
+            return self
+        from rich.console import Console
+        from rich.live import Live
+
+        console = Console(file=self._stream, force_terminal=True)
+        self._live = Live(console=console, get_renderable=self.display, refresh_per_second=4)
+        self._live.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._live is not None:
+            self._live.stop()  # draws the last state once more and leaves it on the screen
+            self._live = None
+
+    def note(self, text: str) -> None:
+        """Print a text of its own (placement plan, fault, warning); on a terminal above the live display."""
+        plain = plain_text(text)
+        if self._live is None:
+            self._print(plain)
+        else:
+            from rich.text import Text  # Text, because brackets in a note are not markup
+
+            self._live.console.print(Text(plain), soft_wrap=True)
+
+    def placed(self, plan: str) -> None:
+        """Print where clients run, like a note."""
+        self.note(plan)
+
+    def fault(self, text: str) -> None:
+        """Print what was lost and mended, like a note."""
+        self.note(text)
+
+    def preparing(self, label: str, done: int, total: int) -> None:
+        """So many parts of the work before the first round are done; a single part is shown while it goes on."""
+        self._preparation = (label, done, total) if done < total else None
+        if self._live is None and total > 1 and done == total:
+            self._print(f"{label}: done")
+        elif self._live is None and total == 1 and done == 0:
+            self._print(f"{label} …")
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        """Round ``round`` (from 1) begins: so many clients train for so many local epochs."""
+        if self._first_round is None:
+            self._first_round = time.monotonic()
+        self._round = round
+        self._rounds_done = round - 1
+        self._local_epochs = local_epochs
+        self._clients = (0, participants)
+
+    def visits_started(self, clients: Sequence[int]) -> None:
+        """Not shown: the bar of clients starts with the round."""
+
+    def visited(self, visit: Visited) -> None:
+        """Not shown one by one: the bar of clients counts them."""
+
+    def clients_done(self, done: int, participants: int) -> None:
+        """So many of the round's clients have returned."""
+        self._clients = (done, participants)
+
+    def round_finished(self, row: Mapping[str, Any]) -> None:
+        """Show a finished round.
+
+        Args:
+            row: round, local_epochs, epochs_total (up to and with this round), participants, accuracy (fraction), loss,
+                train_loss (any of these three may be NaN: not measured in this round), clients_per_second, bytes_down,
+                bytes_up, seconds_round. Further keys are ignored.
+        """
+        self._row = row
+        self._round_seconds += row["seconds_round"]
+        self._round = None
+        self._rounds_done = row["round"]
+        self._known |= {name: row[name] for name in ("accuracy", "loss", "train_loss") if not math.isnan(row[name])}
+        self._seconds_per_epoch.append(row["seconds_round"] / row["local_epochs"])
+        # The median, so that a slow first round (start-up, compilation) or a lost worker does not spoil the estimate.
+        remaining = self._total_epochs - row["epochs_total"]
+        self._seconds_left = remaining * statistics.median(self._seconds_per_epoch)
+        self._left_since = time.monotonic()
+        if self._live is None:
+            self._print(self._line(row))
+        else:
+            self._live.refresh()
+
+    def times(self) -> str:
+        """How long it took until the first round, in all rounds, and from the start until now."""
+        now = time.monotonic()
+        before = (self._first_round or now) - self._start
+        return f"{before:.1f} s to start, {self._round_seconds:.1f} s in rounds, {now - self._start:.1f} s in all"
+
+    def display(self) -> Group:
+        """The live display in its present state, as a rich renderable."""
+        from rich.console import Group
+        from rich.progress_bar import ProgressBar
+        from rich.table import Table
+        from rich.text import Text
+
+        now = time.monotonic()
+        left = "?" if math.isnan(self._seconds_left) else _duration(self._seconds_left - (now - self._left_since))
+        bars = Table.grid(padding=(0, 2), expand=True)
+        bars.add_column(no_wrap=True)
+        bars.add_column(no_wrap=True, justify="right")
+        bars.add_column(ratio=1)
+        bars.add_column(no_wrap=True)
+        current = self._rounds_done if self._round is None else self._round
+        bars.add_row(
+            "round",
+            f"{current}/{self._rounds}",
+            ProgressBar(total=self._rounds, completed=self._rounds_done),
+            f"{_duration(now - self._start)} elapsed, {left} left",
+        )
+        if self._preparation is not None:
+            label, done, total = self._preparation
+            single = total == 1
+            bar = ProgressBar(total=total, completed=done, pulse=single)
+            bars.add_row(label, "" if single else f"{done}/{total}", bar, "")
+        if self._round is not None:
+            done, participants = self._clients
+            epochs = f"{self._local_epochs} local epoch{'s' if self._local_epochs != 1 else ''}"
+            bars.add_row(
+                "clients", f"{done}/{participants}", ProgressBar(total=participants, completed=done), f"for {epochs}"
+            )
+        title = Text(self._title, style="bold", no_wrap=True, overflow="ellipsis")
+        return Group(title, bars, self._values())
+
+    def _values(self) -> Table:
+        """The latest values in fixed places; those the last round did not measure are the last known, dimmed."""
+        from rich.table import Table
+        from rich.text import Text
+
+        row = self._row
+        values = Table.grid(padding=(0, 3))
+        if not row:
+            return values
+        measures = []
+        for name, label in _LABELS.items():
+            style = "dim" if math.isnan(row[name]) else "bold"
+            measures.append(Text.assemble(f"{label} ", (_measure(name, self._known.get(name, math.nan)), style)))
+        rates = (
+            (f"{row['clients_per_second']:.3g}", "clients/s"),
+            (units.byte_count(row["bytes_down"]), "down"),
+            (units.byte_count(row["bytes_up"]), "up"),
+            (f"{row['seconds_round']:.3g}", "s/round"),
+        )
+        values.add_row(Text.assemble("epochs ", (f"{row['epochs_total']}/{self._total_epochs}", "bold")), *measures)
+        values.add_row(*(Text.assemble((value, "bold"), f" {unit}") for value, unit in rates))
+        return values
+
+    def _line(self, row: Mapping[str, Any]) -> str:
+        rounds, epochs = len(str(self._rounds)), len(str(self._total_epochs))
+        measured = (f"{_LABELS[name]} {_measure(name, row[name]):>8}" for name in _LABELS)
+        return "  ".join(
+            [
+                f"round {row['round']:>{rounds}}/{self._rounds}",
+                f"epochs {row['epochs_total']:>{epochs}}/{self._total_epochs}",
+                f"clients {row['participants']:>4}",
+                *measured,
+                f"{row['clients_per_second']:>8.2f} clients/s",
+                f"down {units.byte_count(row['bytes_down']):>8}",
+                f"up {units.byte_count(row['bytes_up']):>8}",
+                f"{row['seconds_round']:>7.1f} s",
+                f"left {_duration(self._seconds_left):>8}",
+            ]
+        )
+
+    def _print(self, text: str) -> None:
+        print(text, file=self._stream, flush=True)
+
+
+_LABELS = {"accuracy": "accuracy", "loss": "loss", "train_loss": "train loss"}
+
+
+def _measure(name: str, value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    if name == "accuracy":
+        return units.percent(value)
+    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.2e}"
+
+
+def _duration(seconds: float) -> str:
+    """h:mm:ss; a negative time left (the estimate was short) is 0."""
+    whole = max(0, round(seconds))
+    return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -1,0 +1,80 @@
+"""A run seen from outside, by its folder alone: what it is and whether it goes on. For the live page."""
+
+from __future__ import annotations
+
+import socket
+import time
+from pathlib import Path
+from typing import Any
+
+from raysim.monitor import status_file
+from raysim.storage import process_lock
+from raysim.storage.run_folder import read_run_config, read_summary
+from workloads.naming import data_name
+
+LOCK = ".lock"
+"""Held by the process that drives the rounds (:meth:`raysim.storage.run_folder.RunFolder.exclusive`)."""
+SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
+
+
+class Watched:
+    """The run in a folder, finished or not.
+
+    Raises:
+        ResultsError: the folder holds no run.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder.resolve()
+        self.config = read_run_config(folder)
+
+    def live(self) -> dict[str, Any]:
+        """The status, with the state that it has in truth.
+
+        Beside the states of :mod:`raysim.monitor.status_file`: ``died`` (it was at work, and nobody is any more),
+        ``gone`` (with its folder: it failed before its first round),
+        ``unknown`` (nothing is known of how it ended, or whether it began).
+        """
+        if not self.folder.exists():
+            return {"state": "gone"}
+        found = status_file.load(self.folder)
+        held = process_lock.is_held(self.folder / process_lock.NAME)
+        if held and found.get("started", 0.0) < process_lock.holder(self.folder).get("started", 0.0):
+            # What the status says is of an earlier sitting; the driver of this one is still on its way.
+            return found | {"state": "preparing", "message": "", "current": None, "preparing": None}
+        if not found:
+            driven = held or process_lock.is_held(self.folder / LOCK)
+            return {"state": "preparing" if driven else "finished" if self.summary() else "unknown"}
+        if found.get("state") in status_file.LIVE and not held and not self._driven():
+            return found | {"state": "died"}
+        return found
+
+    def summary(self) -> dict[str, Any]:
+        """What ``summary.json`` says; empty before the end."""
+        return read_summary(self.folder)
+
+    def name(self, kind: str) -> str:
+        """The name of its method, workload or model."""
+        section = self.config.get(kind)
+        return str(section.get("name", "?") if isinstance(section, dict) else section or "?")
+
+    def synthetic(self) -> bool:
+        return bool(self.summary().get("synthetic", "synthetic" in self.name("workload")))
+
+    def title(self) -> str:
+        """Method and data; data that is made up is called so wherever the run is named."""
+        section = self.config.get("workload")
+        data = data_name(section) if isinstance(section, dict) else self.name("workload")
+        return f"{self.name('method')} on {data}{' (synthetic data)' if self.synthetic() else ''}"
+
+    def _driven(self) -> bool:
+        """Whether a process drives the rounds. One on another machine of a shared folder counts by its writing."""
+        if process_lock.is_held(self.folder / LOCK):
+            return True
+        if process_lock.holder(self.folder).get("host") == socket.gethostname():
+            return False  # locks of this machine are always seen
+        try:
+            (self.folder / LOCK).stat()
+            return time.time() - (self.folder / status_file.NAME).stat().st_mtime < 5.0
+        except OSError:
+            return False

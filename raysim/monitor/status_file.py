@@ -1,0 +1,251 @@
+"""``status.json`` of a run's folder: what goes on just now, who is still out, where clients run, what was lost.
+
+The tables say what every whole round gave; this file says the rest, for the live page (:mod:`raysim.ui`). It is small
+whatever the run's length and number of clients, is replaced whole, and nothing of the run ever reads it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Literal
+
+from raysim.engine.observer import Silent, Visited
+from raysim.errors import ResultsError
+from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
+
+NAME = "status.json"
+FAULTS = 100
+"""Newest faults that are kept; run.log has all."""
+OUT = 48
+"""Clients still out that are named."""
+LOST = 200
+"""Clients with lost visits that are named."""
+COUNTS = ("done", "failed", "requeued", "faults")
+PAUSE = 0.4
+"""Seconds between two writes."""
+
+_NUMBER = (int, float)
+_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(("state", "message", "plan"), str),
+    **dict.fromkeys(("started", "updated", "round", "rounds", "epochs", "out_count"), _NUMBER),
+    **dict.fromkeys(("counts", "lost"), dict),
+    **dict.fromkeys(("faults", "slots", "out"), list),
+    **dict.fromkeys(("preparing", "current"), (dict, type(None))),
+}
+
+State = Literal["preparing", "running", "finished", "stopped", "failed"]
+LIVE = ("preparing", "running")
+
+
+class Recorder(Silent):
+    """An observer that keeps ``status.json``; a context manager in the process that drives the run.
+
+    Args:
+        folder: the run's. What an earlier sitting wrote about faults is carried on.
+        intervals: local epochs of every round that is to be in the end.
+
+    A file that cannot be written is left as it is: it is no reason to lose a run.
+    """
+
+    def __init__(self, folder: Path, intervals: Sequence[int] = ()) -> None:
+        self._path = folder / NAME
+        before = read(folder)
+        counts, faults, lost = _carried_on(before)
+        self._status: dict[str, Any] = {
+            "state": "preparing",
+            "message": "",
+            "started": time.time(),
+            "round": 0,
+            "rounds": len(intervals),
+            "epochs": sum(intervals),
+            "counts": counts,
+            "faults": faults,
+            "plan": "",
+            "preparing": None,
+            "current": None,
+        }
+        self._lost = lost
+        self._slots: dict[int, dict[str, Any]] = {}
+        self._out: set[int] = set()
+        self._lock, self._changed, self._closed = threading.Lock(), threading.Event(), threading.Event()
+        self._writer = threading.Thread(target=self._keep_writing, name="status", daemon=True)
+        if before.get("state") in LIVE:  # it had no time to say how it ended
+            self._status["round"] = before.get("round", 0)
+            self.fault("the process that drove this run died; it goes on from the last checkpoint")
+
+    def __enter__(self) -> Recorder:
+        self._writer.start()
+        self._changed.set()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if kind is not None:
+            with self._lock:
+                self._status["state"] = "failed" if issubclass(kind, Exception) else "stopped"
+                self._status["message"] = str(error) if issubclass(kind, Exception) else ""
+        self._closed.set()
+        self._changed.set()
+        self._writer.join()
+
+    def begins(self) -> None:
+        """The data is there, and so are the places where clients will run."""
+        with self._lock:
+            self._status |= {"state": "running", "preparing": None}
+        self._changed.set()
+
+    def placed(self, plan: str) -> None:
+        with self._lock:
+            self._status["plan"] = plan
+        self._changed.set()
+
+    def ends(self, state: State) -> None:
+        with self._lock:
+            self._status |= {"state": state, "current": None}
+            self._out.clear()
+
+    def fault(self, text: str) -> None:
+        with self._lock:
+            entry = {"time": time.time(), "round": self._status["round"], "text": text}
+            self._status["faults"] = [*self._status["faults"], entry][-FAULTS:]
+            self._status["counts"]["faults"] += 1
+        self._changed.set()
+
+    def preparing(self, label: str, done: int, total: int) -> None:
+        with self._lock:
+            self._status["preparing"] = {"label": label, "done": done, "total": total} if done < total else None
+        self._changed.set()
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        with self._lock:
+            self._status["round"] = round
+            self._status["current"] = {
+                "local_epochs": local_epochs,
+                "participants": participants,
+                "done": 0,
+                "started": time.time(),
+            }
+        self._changed.set()
+
+    def visits_started(self, clients: Sequence[int]) -> None:
+        with self._lock:
+            self._out = set(clients)
+
+    def visited(self, visit: Visited) -> None:
+        with self._lock:
+            self._out.difference_update(visit.clients)
+            counts, failed = self._status["counts"], len(visit.failed)
+            counts["done"] += len(visit.clients) - failed
+            counts["failed"] += failed
+            counts["requeued"] += len(visit.clients) * (visit.sends - 1)
+            self._lost.update(visit.failed)
+            for client in visit.clients if visit.sends > 1 else ():
+                self._lost[client] += visit.sends - 1
+            if self._status["current"] is not None:
+                self._status["current"]["done"] += len(visit.clients)
+            seat = visit.seat
+            slot = self._slots.setdefault(seat.slot, {"visits": 0, "busy": 0.0, "lives": 0, "process": None})
+            slot["lives"] += slot["process"] != seat.process
+            slot["visits"] += len(visit.clients)
+            slot["busy"] += visit.seconds
+            slot |= {
+                "node": seat.node,
+                "process": seat.process,
+                "device": seat.device,
+                "gpu_bytes": seat.gpu_bytes,
+                "last": visit.clients[:4],
+                "seen": time.time(),
+            }
+        self._changed.set()
+
+    def _keep_writing(self) -> None:
+        """A thread of its own, so that what happened last is on the disk soon even if nothing happens after it."""
+        while not self._closed.is_set():
+            self._changed.wait()
+            self._changed.clear()
+            self._write()
+            self._closed.wait(PAUSE)
+        self._write()
+
+    def _write(self) -> None:
+        with self._lock:
+            out = sorted(self._out)
+            status = self._status | {
+                "updated": time.time(),
+                "out": out[:OUT],
+                "out_count": len(out),
+                "lost": dict(self._lost.most_common(LOST)),
+                "slots": [{"slot": place} | slot for place, slot in sorted(self._slots.items())],
+            }
+            text = json.dumps(status)
+        partial = self._path.with_name(NAME + ".partial")
+        try:
+            partial.write_text(text, encoding="utf-8")
+            partial.replace(self._path)
+        except OSError:
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+
+
+def _carried_on(before: dict[str, Any]) -> tuple[dict[str, int], list[dict[str, Any]], Counter[int]]:
+    """Counts, faults and lost visits of an earlier sitting; none if its file is damaged."""
+    try:
+        counts = {name: int(before["counts"][name]) for name in COUNTS}
+        faults = [
+            {"time": float(entry["time"]), "round": int(entry["round"]), "text": str(entry["text"])}
+            for entry in before["faults"]
+        ]
+        return counts, faults, Counter({int(client): int(times) for client, times in before["lost"].items()})
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
+        return dict.fromkeys(COUNTS, 0), [], Counter()
+
+
+def read(folder: Path) -> dict[str, Any]:
+    """The status of a run; empty if it has none or it cannot be read: no run depends on it."""
+    try:
+        return load(folder)
+    except ResultsError:
+        return {}
+
+
+def load(folder: Path) -> dict[str, Any]:
+    """The status of a run; empty if it has none.
+
+    Raises:
+        ResultsError: it cannot be read as one.
+    """
+    try:
+        found = read_json(folder / NAME)
+        check_types(found, _TYPES)
+        counts = {"counts": found.get("counts", {}), "lost": found.get("lost", {})}
+        for name, numbers in counts.items():
+            check_types(numbers, dict.fromkeys(numbers, int))
+            if name == "lost" and not all(client.isdecimal() and len(client) < 19 for client in numbers):
+                raise UnreadableFileError("lost names a client that is no number")
+        for name in ("faults", "slots"):
+            if not all(isinstance(entry, dict) for entry in found.get(name, [])):
+                raise UnreadableFileError(f"{name} holds something else than sections")
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnreadableFileError) as error:
+        raise ResultsError(f"Cannot read the run in {folder}: {NAME}: {error}") from error
+    return found
+
+
+def settle(folder: Path, state: str, message: str) -> None:
+    """Say how a run ended, where its driver had no time to, or never came to be."""
+    found = read(folder)
+    if (found.get("state"), found.get("message")) == (state, message):
+        return
+    now = time.time()
+    text = json.dumps({"started": now} | found | {"state": state, "message": message, "current": None, "updated": now})
+    with suppress(OSError):
+        (folder / NAME).write_text(text, encoding="utf-8")

@@ -1,0 +1,1 @@
+"""What is made of finished runs: pages, pictures, comparisons, tables of studies."""

@@ -1,0 +1,96 @@
+"""The figures that sum a run up, and how a page writes numbers: each in its unit."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from raysim import units
+from raysim.report.measures import COLUMNS
+from raysim.storage.run_folder import RunResult
+from raysim.units import Unit
+from workloads.naming import data_name
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of a run."""
+
+    name: str
+    unit: Unit
+    value: float
+
+
+def figures(result: RunResult) -> list[Figure]:
+    """The figures that matter, from the table of rounds; what is not known is left out."""
+    rounds = result.rounds
+
+    def last(column: str) -> float:
+        found = rounds[column].dropna().tolist() if column in rounds else []
+        return float(found[-1]) if found else math.nan
+
+    def total(column: str) -> float:
+        return float(rounds[column].sum()) if column in rounds else 0.0
+
+    found = [
+        Figure("accuracy", "percent", last("accuracy")),
+        Figure("best accuracy", "percent", float(rounds["accuracy"].max()) if "accuracy" in rounds else math.nan),
+        Figure("balanced accuracy", "percent", last("balanced_accuracy")),
+        Figure("loss", "plain", last("loss")),
+        Figure("mean of clients", "percent", last("client_accuracy_mean")),
+        Figure("std over clients", "percent", last("client_accuracy_std")),
+        Figure("worst 10 % of clients", "percent", last("client_accuracy_worst_decile")),
+        Figure("rounds", "count", float(len(rounds))),
+        Figure("local epochs", "count", last("epochs_total")),
+        Figure("sent and received", "bytes", total("bytes_down") + total("bytes_up") or math.nan),
+        Figure("time of rounds", "seconds", total("seconds_round") if "seconds_round" in rounds else math.nan),
+    ]
+    return [figure for figure in found if not math.isnan(figure.value)]
+
+
+def text_of(unit: Unit, value: float) -> str:
+    """One number with its unit."""
+    if math.isnan(value):
+        return "–"
+    if unit == "percent":
+        return units.percent(value, units.THIN)
+    if unit == "bytes":
+        return units.byte_count(value, units.THIN)
+    return f"{units.number(value)}{units.THIN}s" if unit == "seconds" else units.number(value)
+
+
+def cell(column: str, value: Any) -> str:
+    """A value of a table of rounds or clients as text."""
+    if value is None:
+        return "–"
+    if isinstance(value, (str, bool)):
+        return str(value)
+    known = COLUMNS.get(column)
+    unit: Unit = known.unit if known else "seconds" if column.startswith("seconds") else "plain"
+    return text_of(unit, float(value))
+
+
+def name_of(result: RunResult, part: str) -> str:
+    """The name of its method or workload."""
+    section = result.config.get(part) if isinstance(result.config, dict) else None
+    fallback = section.get("name", "?") if isinstance(section, dict) else section
+    return str(result.summary.get(part, fallback or "?"))
+
+
+def is_synthetic(result: RunResult) -> bool:
+    """As the summary says; before there is one, by the workload's name."""
+    return bool(result.summary.get("synthetic", "synthetic" in name_of(result, "workload")))
+
+
+def title_of(result: RunResult) -> str:
+    """Method and data; data that is made up is called so wherever the run is named."""
+    section = result.config.get("workload") if isinstance(result.config, dict) else None
+    data = name_of(result, "workload")
+    if isinstance(section, dict) and (named := data_name(section)) not in ("?", section.get("name")):
+        data = named
+    return f"{name_of(result, 'method')} on {data}{mark(is_synthetic(result))}"
+
+
+def mark(synthetic: bool, partly: bool = False) -> str:
+    return f" ({'partly ' if partly else ''}synthetic data)" if synthetic else ""

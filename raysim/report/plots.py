@@ -1,0 +1,188 @@
+"""Pictures of accuracy and loss against rounds, as PNG."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysim.storage.atomic_files import write_atomically
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+# Okabe and Ito's colours, told apart with every kind of colour vision; lighter where the ground is dark.
+LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#5b5b5b", "#7b3fa0")
+_DARK = ("#56b4e9", "#ff8c42", "#2bc79a", "#e6a3c8", "#f0c541", "#8ab6ff", "#b5b5b5", "#c39be6")
+_STYLES = ("-", "--", ":", "-.")
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One series: ``y`` (and its spread ``band``, if any) at the rounds ``x``; ``rank`` chooses colour and dashes."""
+
+    label: str
+    x: Any
+    y: Any
+    rank: int
+    band: Any = None
+
+
+def curve(rounds: DataFrame, path: Path, title: str) -> None:
+    """Writes accuracy (global, and over clients with its standard deviation and worst tenth) and loss of one run.
+
+    Args:
+        rounds: a run's table of rounds; columns that are absent or empty are left out.
+        path: the PNG to write.
+        title: shown above; the caller says there whether the data is synthetic.
+    """
+    write_atomically(path, run_picture(rounds, title))
+
+
+def run_picture(rounds: DataFrame, title: str, dark: bool = False) -> bytes:
+    """The picture that ``curve`` writes, as PNG bytes."""
+    accuracy = [
+        _line(rounds, "accuracy", "test accuracy", 0),
+        _line(rounds, "client_accuracy_mean", "mean of clients (± std)", 1, "client_accuracy_std"),
+        _line(rounds, "client_accuracy_worst_decile", "worst 10 % of clients", 2),
+    ]
+    if np.array_equal(accuracy[0].y, accuracy[1].y):  # a personal method has no other accuracy than its clients'
+        del accuracy[0]
+    loss = [_line(rounds, "loss", "test", 0), _line(rounds, "train_loss", "training", 1)]
+    return _draw(accuracy, loss, title, dark, epochs=rounds if "epochs_total" in rounds else None)
+
+
+def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, dark: bool = False) -> bytes:
+    """Accuracy and loss of several settings as PNG; clients' mean where there is no global accuracy.
+
+    Args:
+        runs: label of a setting, and the table of rounds of its run with each seed: their mean is drawn, in a band of
+            one standard deviation.
+        title: shown above.
+        dark: for a dark ground.
+    """
+    accuracy, loss = [], []
+    for rank, (label, tables) in enumerate(runs):
+        own = _mean_line([_line(rounds, "accuracy", label, rank) for rounds in tables])
+        personal = [_line(rounds, "client_accuracy_mean", label, rank) for rounds in tables]
+        accuracy.append(own if len(own.x) else _mean_line(personal))
+        loss.append(_mean_line([_line(rounds, "loss", label, rank) for rounds in tables]))
+    return _draw(accuracy, loss, title, dark, shared_legend=True)
+
+
+def _mean_line(lines: Sequence[_Line]) -> _Line:
+    """The mean of lines at every round that one of them has, with the standard deviation where two have it."""
+    if len(lines) == 1:
+        return lines[0]
+    values: dict[int, list[float]] = {}
+    for line in lines:
+        for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True):
+            values.setdefault(x, []).append(y)
+    x = sorted(values)
+    mean = np.array([np.mean(values[place]) for place in x])
+    band = np.array([np.std(values[place], ddof=1) if len(values[place]) > 1 else 0.0 for place in x])
+    return _Line(lines[0].label, np.array(x), mean, lines[0].rank, band)
+
+
+def _line(rounds: DataFrame, name: str, label: str, rank: int, spread: str = "") -> _Line:
+    if name not in rounds:
+        return _Line(label, np.zeros(0), np.zeros(0), rank)
+    y = rounds[name].to_numpy(dtype=float)
+    present = np.isfinite(y)  # rounds without evaluation
+    band = None
+    if name == "client_accuracy_mean" and spread in rounds:
+        band = np.nan_to_num(rounds[spread].to_numpy(dtype=float)[present])
+    return _Line(label, rounds["round"].to_numpy()[present], y[present], rank, band)
+
+
+def _draw(
+    accuracy: list[_Line],
+    loss: list[_Line],
+    title: str,
+    dark: bool,
+    *,
+    epochs: DataFrame | None = None,
+    shared_legend: bool = False,
+) -> bytes:
+    # Figure alone, without pyplot: no global state, no display, no choice of backend.
+    import matplotlib
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator, PercentFormatter
+
+    ink, ground = ("#e6e6e6", "#1b1e23") if dark else ("#222222", "#ffffff")
+    muted = "#6b7280"
+    settings: Any = {
+        "text.parse_math": False,  # a $ in a name is a $
+        "font.size": 11,
+        "axes.facecolor": ground,
+        "figure.facecolor": ground,
+        "axes.edgecolor": muted,
+        "axes.grid": True,
+        "grid.color": muted,
+        "grid.alpha": 0.25,
+        "axes.spines.right": False,
+        "legend.frameon": False,
+        "legend.fontsize": 9.5,
+        **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), ink),
+    }
+    with matplotlib.rc_context(settings):
+        figure = Figure(
+            figsize=(6.4, 6.4 + (0.22 * len(accuracy) if shared_legend else 0)), dpi=150, layout="constrained"
+        )
+        FigureCanvasAgg(figure)
+        # One above the other: side by side they would be too small on a phone.
+        upper, lower = figure.subplots(2, 1, sharex=True)
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+        for axes, name, lines, highest in ((upper, "accuracy", accuracy, 1.0), (lower, "loss", loss, np.inf)):
+            _plot(axes, [line for line in lines if len(line.x)], _DARK if dark else LIGHT, not shared_legend, highest)
+            axes.set_ylabel(name)
+        figure.align_ylabels()
+        if shared_legend:
+            shown = max((upper, lower), key=lambda axes: len(axes.get_lines()))
+            figure.legend(
+                shown.get_lines(), [line.get_label() for line in shown.get_lines()], loc="outside lower center"
+            )
+        upper.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        lower.set_xlabel("round")
+        lower.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
+        upper.spines["top"].set_visible(epochs is not None)
+        lower.spines["top"].set_visible(False)
+        if epochs is not None and len(epochs):
+            _label_epochs(upper, epochs)
+        buffer = io.BytesIO()
+        figure.savefig(buffer, format="png", metadata={"Software": None})
+        return buffer.getvalue()
+
+
+def _plot(axes: Any, lines: list[_Line], colours: tuple[str, ...], legend: bool, highest: float) -> None:
+    for line in lines:
+        colour = colours[line.rank % len(colours)]
+        style = _STYLES[line.rank // len(colours) % len(_STYLES)]
+        marker = "o" if len(line.x) <= 30 else None
+        # A thin space in front, since a label that begins with "_" would be dropped.
+        label = f"\u200a{line.label}"
+        axes.plot(line.x, line.y, style, color=colour, marker=marker, markersize=3.5, linewidth=1.7, label=label)
+        if line.band is not None:
+            # A band beyond what can be would say nothing: a share is at most 1, and neither it nor a loss below 0.
+            lower, upper = np.maximum(line.y - line.band, 0.0), np.minimum(line.y + line.band, highest)
+            axes.fill_between(line.x, lower, upper, color=colour, alpha=0.15, linewidth=0)
+    if not lines:
+        axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", alpha=0.6)
+    elif legend:
+        axes.legend(loc="best")
+
+
+def _label_epochs(axes: Any, rounds: DataFrame) -> None:
+    """A second scale above: local epochs done by then, at the ticks of the rounds."""
+    numbers, epochs = rounds["round"].to_numpy(), rounds["epochs_total"].to_numpy()
+    low, high = axes.get_xlim()
+    ticks = [tick for tick in axes.get_xticks() if low <= tick <= high and numbers[0] <= tick <= numbers[-1]]
+    above = axes.secondary_xaxis("top")
+    above.set_xticks(ticks, labels=[f"{np.interp(tick, numbers, epochs):.0f}" for tick in ticks])
+    above.set_xlabel("local epochs in total", fontsize=9.5)
+    above.tick_params(labelsize=9.5)

@@ -1,0 +1,113 @@
+"""Runs grouped by their settings: runs of one group differ in their seed alone."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from raysim.config.option_fields import options_of_class, show
+from raysim.config.run_config import SECTIONS, RunConfig
+from raysim.storage.run_folder import RunResult
+
+SEED = "seed"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a few runs have in common, and the runs, one for each seed."""
+
+    label: str
+    """The options in which it differs from the other settings, in a few words."""
+    differing: Mapping[str, str]
+    """Option → its value as text, empty where the setting has no such option; the same options for each setting."""
+    runs: tuple[RunResult, ...]
+    repeated: tuple[RunResult, ...]
+    """Runs with a seed that another of its runs has: they say nothing new."""
+
+    @property
+    def seeds(self) -> list[str]:
+        return [str(_options(run).get(SEED, "?")) for run in self.runs]
+
+
+def group(results: Sequence[RunResult]) -> list[Setting]:
+    """The settings of several runs, in the order of their first runs.
+
+    Placement (actors, output, pictures …) cannot change a result, so it separates nothing. Only the folders' own text
+    is read: none of the classes that a config names is imported.
+    """
+    ignored = _placement() | {SEED}
+    members: dict[str, list[RunResult]] = {}
+    options: dict[str, dict[str, Any]] = {}
+    for result in results:
+        own = {path: value for path, value in _options(result).items() if path not in ignored}
+        key = json.dumps(own, sort_keys=True, default=str)
+        members.setdefault(key, []).append(result)
+        options[key] = own
+    paths = _differing(list(options.values()))
+    labels = {key: _label(own, paths) for key, own in options.items()}
+    settings = []
+    for key, runs in members.items():
+        label, own = labels[key], options[key]
+        if not label or list(labels.values()).count(label) > 1:
+            label = ", ".join(filter(None, (label, runs[0].folder.resolve().name)))
+        kept, repeated = _one_a_seed(runs)
+        settings.append(
+            Setting(label, {path: show(own[path]) if path in own else "" for path in paths}, kept, repeated)
+        )
+    return settings
+
+
+def _one_a_seed(runs: Sequence[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunResult, ...]]:
+    """The longest run of each seed, in the order of seeds, and those that are left."""
+    longest: dict[str, RunResult] = {}
+    for run in runs:
+        seed = str(_options(run).get(SEED))
+        if seed not in longest or len(run.rounds) > len(longest[seed].rounds):
+            longest[seed] = run
+    kept = sorted(longest.values(), key=_seed)
+    return tuple(kept), tuple(run for run in runs if not any(run is other for other in kept))
+
+
+def _options(result: RunResult) -> dict[str, Any]:
+    """Path → value of a run's config, however it looks."""
+    flat: dict[str, Any] = {}
+    for section, value in result.config.items() if isinstance(result.config, dict) else ():
+        if isinstance(value, dict):
+            flat |= {f"{section}.{name}": entry for name, entry in value.items()}
+        else:
+            flat[str(section)] = value
+    return flat
+
+
+def _placement() -> set[str]:
+    """The options of the fixed sections that cannot change a result."""
+    paths = {f.name for f in dataclasses.fields(RunConfig) if f.metadata.get("placement")}
+    for section, cls in SECTIONS.items():
+        paths |= {path for path, option in options_of_class(section, cls).items() if option.placement}
+    return paths
+
+
+def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The options that differ between two settings which both have them: another method brings other options, and its
+    name says enough."""
+    found = []
+    for path in dict.fromkeys(path for own in options for path in own):
+        values = [own[path] for own in options if path in own]
+        if any(value != values[0] for value in values[1:]):
+            found.append(path)
+    return found
+
+
+def _label(own: Mapping[str, Any], paths: Sequence[str]) -> str:
+    named = (path for path in paths if path in own)
+    return ", ".join(
+        show(own[path]) if path.endswith(".name") else f"{path.rpartition('.')[2]} {show(own[path])}" for path in named
+    )
+
+
+def _seed(run: RunResult) -> tuple[bool, float]:
+    value = _options(run).get(SEED)
+    return (False, float(value)) if isinstance(value, (int, float)) else (True, 0.0)

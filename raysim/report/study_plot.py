@@ -1,0 +1,108 @@
+"""A study's numbers as a picture: one panel a measure, the study's columns along x, one line a row."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from raysim import units
+from raysim.errors import ConfigError
+from raysim.report.measures import Column, Measure, find
+from raysim.report.plots import LIGHT
+from raysim.storage.atomic_files import write_atomically
+
+Found = Mapping[tuple[str, str, str], Sequence[float]]
+"""(row, column, measure) -> the values of its finished seeds."""
+KEYS = ("path", "columns", "rows", "measures", "label")
+
+
+@dataclass(frozen=True)
+class Picture:
+    """What to draw: ``picture`` of a study file."""
+
+    path: Path
+    columns: Mapping[str, str]
+    """Column of the study -> what stands under it."""
+    rows: tuple[str, ...]
+    measures: Mapping[Measure, str]
+    """Measure -> title of its panel."""
+    label: str
+    """What the columns are, along x."""
+
+
+def read(data: object, study: Path, rows: Sequence[str], columns: Sequence[str], own: Mapping[str, Column]) -> Picture:
+    """A picture from a study file's entry; ConfigError for what the study does not have.
+
+    Args:
+        data: the entry.
+        study: the file, for errors.
+        rows: names of the study's rows.
+        columns: names of its columns.
+        own: columns of the rounds table that the study declares itself.
+    """
+    if not isinstance(data, Mapping) or set(data) != set(KEYS):
+        there = ", ".join(map(str, data)) if isinstance(data, Mapping) else repr(data)
+        raise ConfigError(f"{study}: a picture has exactly {', '.join(KEYS)}, and this one {there}.")
+    chosen, lines, measures = data["columns"], data["rows"], data["measures"]
+    texts = isinstance(chosen, dict) and isinstance(measures, dict) and isinstance(lines, list)
+    if not (texts and all(isinstance(text, str) for text in (*chosen.values(), *measures.values(), *lines))):
+        raise ConfigError(f"{study}: picture: columns and measures map names to texts, rows is a list of names.")
+    for kind, wanted, known in (("row", lines, rows), ("column", list(chosen), columns)):
+        for name in wanted:
+            if name not in known:
+                raise ConfigError(f"{study}: picture: no {kind} {name!r}. There are {', '.join(known)}.")
+    try:
+        panels = {find(str(name), own): text for name, text in measures.items()}
+    except ConfigError as error:
+        raise ConfigError(f"{study}: picture: {error}") from error
+    if not (panels and lines and chosen):
+        raise ConfigError(f"{study}: picture: columns, rows and measures have at least one entry each.")
+    return Picture((study.parent / str(data["path"])).resolve(), chosen, tuple(lines), panels, str(data["label"]))
+
+
+def draw(picture: Picture, found: Found, title: str) -> None:
+    """Write the picture: means over seeds, bars of one standard deviation; a column without a value has no point."""
+    import matplotlib
+
+    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
+        write_atomically(picture.path, _png(picture, found, title))
+
+
+def _png(picture: Picture, found: Found, title: str) -> bytes:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
+    panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
+    for panel, (measure, heading) in zip(panels, picture.measures.items(), strict=True):
+        scale = units.scale(
+            measure.unit, [v for (_, _, name), own in found.items() if name == measure.name for v in own]
+        )
+        for rank, row in enumerate(picture.rows):
+            values = [
+                scale.factor * np.array(found.get((row, column, measure.name), []), dtype=float)
+                for column in picture.columns
+            ]
+            known = [place for place, value in enumerate(values) if len(value)]
+            means = [values[place].mean() for place in known]
+            spread = [values[place].std(ddof=1) if len(values[place]) > 1 else 0.0 for place in known]
+            # Side by side, so that bars of neighbouring lines can be told apart.
+            shifted = [place + 0.05 * (rank - (len(picture.rows) - 1) / 2) for place in known]
+            style = {"color": LIGHT[rank % len(LIGHT)], "marker": "osD^v<>p"[rank % 8], "capsize": 3}
+            panel.errorbar(shifted, means, spread, label=row, linewidth=1.6, markersize=5, **style)
+        panel.set_title(scale.heading(heading), fontsize=11)
+        panel.set_xticks(range(len(picture.columns)), list(picture.columns.values()))
+        panel.set_xlim(-0.4, len(picture.columns) - 0.6)
+        panel.set_xlabel(picture.label)
+        panel.grid(alpha=0.3)
+        panel.spines[["top", "right"]].set_visible(False)
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
+    figure.suptitle(title, fontsize=12)
+    buffer = io.BytesIO()
+    FigureCanvasAgg(figure).print_png(buffer)  # type: ignore[no-untyped-call]
+    return buffer.getvalue()

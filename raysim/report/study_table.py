@@ -1,0 +1,91 @@
+"""A study's finished cells as a table: mean ± standard deviation over seeds, every measure in its unit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from raysim import units
+from raysim.errors import ConfigError
+from raysim.report import study_plot
+from raysim.report.measures import Measure
+from raysim.report.study_file import Study
+
+BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
+Found = dict[tuple[str, str, str], list[float]]
+"""(row, column, measure) → its values in the finished cells, in the order of seeds."""
+
+
+def finished(study: Study, measures: Iterable[Measure]) -> Found:
+    """What is there so far."""
+    import pandas as pd
+
+    wanted, found = list(measures), Found()
+    for cell in study.cells():
+        if cell.path.exists():
+            frame = pd.read_csv(cell.path)
+            for measure in wanted:
+                value = measure.of(frame)
+                if value is not None:
+                    found.setdefault((cell.row, cell.column, measure.name), []).append(value)
+    return found
+
+
+def table(study: Study, found: Found) -> str:
+    """The Markdown table. The unit stands in the corner if all measures share it, else in each heading."""
+    scales = {
+        measure: units.scale(
+            measure.unit, [v for (_, _, name), own in found.items() if name == measure.name for v in own]
+        )
+        for measure in study.measures
+    }
+    symbols = {scale.symbol for scale in scales.values()}
+    corner = symbols.pop() if len(symbols) == 1 else ""
+    heads = [
+        f"{column}, {text}" if corner else scales[measure].heading(f"{column}, {text}")
+        for column in study.columns
+        for measure, text in study.measures.items()
+    ]
+    lines = [f"| {corner} | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
+    for row in study.rows:
+        cells = []
+        for column in study.columns:
+            for measure, scale in scales.items():
+                values = found.get((row, column, measure.name), [])
+                cells.append(f"{scale.text(values)} ({len(values)})" if values else "")
+        lines.append(f"| {row} | " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def unmeasured(study: Study, found: Found) -> list[str]:
+    """Measures of which no finished cell has a value, if there is a finished cell."""
+    if not any(cell.path.exists() for cell in study.cells()):
+        return []
+    seen = {name for _, _, name in found}
+    return [measure.name for measure in study.measures if measure.name not in seen]
+
+
+def place_of_table(study: Study) -> tuple[str, str]:
+    """The text of the study's page before and after the table.
+
+    Raises:
+        ConfigError: the page has no markers for it.
+    """
+    text = study.table.read_text(encoding="utf-8") if study.table.exists() else f"# {study.title}\n\n{BEGIN}\n{END}\n"
+    named = BEGIN.replace("table:", f"table {study.name}:")
+    begin = named if named in text else BEGIN
+    if begin not in text or END not in text[text.index(begin) :]:
+        raise ConfigError(f"{study.table} has no place for the table: add the lines {named} and {END}")
+    start = text.index(begin) + len(begin)
+    return text[:start], text[text.index(END, start) :]
+
+
+def write_table(study: Study) -> None:
+    """Put the table between the markers of the study's page (a new page gets title and markers), and draw the picture.
+
+    A page with tables of several studies names the study in each first marker: ``<!-- table NAME: written …``.
+    """
+    before, after = place_of_table(study)
+    made = table(study, finished(study, study.measures))
+    study.table.write_text(f"{before}\n{made}\n{after}", encoding="utf-8")
+    if study.picture is not None:
+        study_plot.draw(study.picture, finished(study, study.picture.measures), study.title)

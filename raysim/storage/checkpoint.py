@@ -1,0 +1,279 @@
+"""Whole state of a run on disk: JSON for structure, safetensors for arrays, no pickle.
+
+A checkpoint is one directory, ``round-000012``. It is written under another name and renamed when every byte is on
+the disk, so a kill at any moment leaves the last good one. Its manifest holds the checksum of every file and of itself.
+It is read against a template, once these agree.
+States of clients that have not changed since the checkpoint before are hard links to its files (client_files.py).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import shutil
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raysim.errors import CheckpointError, DiskFullError
+from raysim.storage.atomic_files import FULL, sync_directory
+from raysim.storage.client_shards import ClientFiles, number_of, stem
+from raysim.storage.pytree import JSON, unpack
+from raysim.storage.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
+
+FORMAT = 3
+_NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
+_PARTIAL = ".partial"
+_MANIFEST = "manifest.json"
+_PASSED_OVER = ".unusable"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """A loaded checkpoint: ``round`` rounds are done, ``kept`` holds the state of each client that was saved."""
+
+    round: int
+    server: Any
+    kept: dict[int, Any]
+    facts: Mapping[str, JSON]
+    files: ClientFiles
+    """Where the clients' states are, for the next ``save``."""
+
+
+def save(
+    folder: Path,
+    round: int,
+    server: object,
+    changed: Collection[int],
+    kept: Callable[[int], object],
+    facts: Mapping[str, JSON],
+    keep: int,
+    files: ClientFiles,
+) -> Path:
+    """Writes the checkpoint of ``round`` into ``folder`` and removes those beyond the newest ``keep``.
+
+    Args:
+        folder: directory of all checkpoints of one run; made if absent. One process may write to it at a time.
+        round: number of the last finished round.
+        server: state tree of the server.
+        changed: clients whose state is new since the checkpoint that ``files`` describes.
+        kept: a client's state tree; asked lazily, so that only one shard of them is in memory.
+        facts: JSON the engine wants back, such as the digest of the config.
+        keep: how many checkpoints stay, at least 1.
+        files: where the states are that have not changed (nowhere: a new ``ClientFiles``); describes the new
+            checkpoint afterwards, and is as it was after an error.
+
+    Raises:
+        DiskFullError: there is no room. What was begun is removed, earlier checkpoints are untouched; so too after:
+        CheckpointError: nothing can be written for another reason, or a state holds what cannot be saved.
+    """
+    partial = folder / f"round-{round:06d}{_PARTIAL}"
+    with _disk(folder, round):
+        folder.mkdir(parents=True, exist_ok=True)
+        for stale in folder.glob(f"round-*{_PARTIAL}"):  # left by a kill
+            shutil.rmtree(stale, ignore_errors=True)
+        partial.mkdir()
+    try:
+        entries: dict[str, JSON] = {}
+
+        def write(name: str, data: bytes) -> None:
+            with _disk(folder, round):
+                _write(partial / name, data)
+            entries[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+
+        structure, arrays = packed(server, "server")
+        write_pair(write, "server", structure, arrays)
+        reused, clients = files.plan(changed)
+        with _disk(folder, round):
+            entries |= files.take_over(reused, partial)
+        new: dict[int, list[int]] = {}
+        for number, (nodes, arrays) in enumerate(shards((c, kept(c)) for c in clients), files.next_number):
+            write_pair(write, stem(number), nodes, arrays)
+            new[number] = [client for client, _ in nodes]
+        manifest: dict[str, JSON] = {"format": FORMAT, "round": round, "facts": dict(facts), "files": dict(entries)}
+        manifest["sha256"] = _checksum(manifest)
+        write(_MANIFEST, json.dumps(manifest, indent=1).encode())
+        with _disk(folder, round):
+            sync_directory(partial)
+            target = _free_name(folder, round)
+            partial.rename(target)
+            sync_directory(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)  # gone already after success
+    files.moved(target, reused)
+    for number, members in new.items():
+        files.add(number, members, {name: entries[name] for name in pair(stem(number))})
+    _prune(folder, target, round, keep)
+    return target
+
+
+def latest(folder: Path) -> Path | None:
+    """The newest complete checkpoint in ``folder``, or ``None``; unfinished ones are never taken for one."""
+    found = _checkpoints(folder)
+    return found[-1][2] if found else None
+
+
+def newest_first(folder: Path) -> list[Path]:
+    """All complete checkpoints in ``folder``."""
+    return [path for _, _, path in reversed(_checkpoints(folder))]
+
+
+def read_manifest(path: Path) -> dict[str, Any]:
+    """The manifest of a checkpoint: ``round``, ``facts``, ``files`` (name → sha256, bytes).
+
+    Raises:
+        DamagedError: it is not what was written, or lies in the directory of another round.
+        CheckpointError: another version of raysim wrote it.
+    """
+    try:
+        manifest = json.loads((path / _MANIFEST).read_bytes())
+        found = manifest["format"]
+        # Up to format 2 there was no checksum of the manifest.
+        if (found >= FORMAT or "sha256" in manifest) and manifest.pop("sha256") != _checksum(manifest):
+            raise ValueError("its content has changed since it was written (SHA-256)")
+        if found != FORMAT:
+            error = CheckpointError(
+                f"{path} has format {found}, this raysim reads {FORMAT}: go on with the version of raysim that wrote "
+                "it, or start the run again in a new folder"
+            )
+            error.resumable = False
+            raise error
+        files = {name: (str(entry["sha256"]), int(entry["bytes"])) for name, entry in manifest["files"].items()}
+        if any(Path(name).name != name for name in files):
+            raise ValueError("it names files outside the checkpoint")
+        match = _NAME.fullmatch(path.name)
+        if match and int(match[1]) != manifest["round"]:
+            raise ValueError(f"it is of round {manifest['round']}")
+        return {"round": int(manifest["round"]), "facts": dict(manifest["facts"]), "files": files}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        raise damaged(path / _MANIFEST, reason) from error
+
+
+def set_aside(path: Path) -> None:
+    """Take a checkpoint that cannot be gone on from out of the way of ``latest``; it goes when its round is saved."""
+    target = path.with_name(path.name + _PASSED_OVER)
+    shutil.rmtree(target, ignore_errors=True)
+    path.rename(target)
+
+
+def load(
+    path: Path,
+    server_template: object,
+    kept_template: Callable[[int], object],
+    hold: Callable[[Any], Any] = lambda state: state,
+    wanted: Collection[int] | None = None,
+) -> Checkpoint:
+    """Reads a checkpoint and gives it the types of the templates; ``pytree.unpack`` says what may be left open.
+
+    ``hold`` takes a client's state as soon as it is read and gives what stands for it in ``kept``: with one that stores
+    it elsewhere, no more than a file of them is in memory.
+    ``wanted`` are the clients whose states are asked for; None: all.
+
+    Raises:
+        DamagedError: a file is not what was written, or is missing.
+        CheckpointError: the state does not fit (the message names the leaf, what was expected and what was found).
+    """
+    manifest = read_manifest(path)
+    for name, (checksum, size) in manifest["files"].items():
+        _verify(path, name, checksum, size)
+    kept: dict[int, Any] = {}
+    files = ClientFiles()
+    files.moved(path, ())
+    numbers = [number_of(name) for name in manifest["files"] if re.fullmatch(r"clients-\d+\.json", name)]
+    try:
+        node, arrays = read_pair(path, "server")
+        server = unpack(node, arrays, server_template, "server")
+        for number in sorted(numbers, reverse=True):  # the newest state of a client is the one that counts
+            nodes, arrays = read_pair(path, stem(number))
+            found = dict(nodes)
+            entries: dict[str, JSON] = {}
+            for name in pair(stem(number)):
+                entries[name] = dict(zip(("sha256", "bytes"), manifest["files"][name], strict=True))
+            for client in files.add(number, found, entries):
+                if wanted is not None and client not in wanted:
+                    continue
+                kept[client] = hold(unpack(found[client], arrays, kept_template(client), client_name(client)))
+    except ValueError as error:
+        raise CheckpointError(
+            f"Checkpoint {path} does not fit this run: {error}. It was written with another method, model or version; "
+            "resume with the configuration it was written with, or start a new run."
+        ) from error
+    except OSError as error:
+        raise damaged(path, str(error)) from error
+    return Checkpoint(manifest["round"], server, dict(sorted(kept.items())), manifest["facts"], files)
+
+
+def _verify(path: Path, name: str, checksum: str, size: int) -> None:
+    try:
+        with (path / name).open("rb") as file:
+            found = os.fstat(file.fileno()).st_size
+            if found != size:
+                raise damaged(path / name, f"it has {found} bytes, {size} were written")
+            if hashlib.file_digest(file, "sha256").hexdigest() != checksum:
+                raise damaged(path / name, "its content has changed since it was written (SHA-256)")
+    except OSError as error:
+        raise damaged(path / name, error.strerror or str(error)) from error
+
+
+@contextmanager
+def _disk(folder: Path, round: int) -> Iterator[None]:
+    """Turns what the operating system says about writing into one message with the next step."""
+    try:
+        yield
+    except OSError as error:
+        existing = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
+        free = shutil.disk_usage(existing).free / (1 << 20)
+        kind = DiskFullError if error.errno in FULL else CheckpointError
+        raise kind(
+            f"Cannot save the checkpoint of round {round} in {folder}: {error.strerror or error}; {free:.1f} MiB are "
+            "free there. Earlier checkpoints are untouched: free some space (or lift the quota), then use --resume."
+        ) from error
+
+
+def _write(path: Path, data: bytes) -> None:
+    with path.open("wb") as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def _checksum(manifest: Mapping[str, JSON]) -> str:
+    """SHA-256 of what the manifest says, however it is written."""
+    return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
+
+
+def _checkpoints(folder: Path) -> list[tuple[int, int, Path]]:
+    """Round, attempt and path of each complete checkpoint, oldest first."""
+    found = [(_NAME.fullmatch(path.name), path) for path in folder.glob("round-*")]
+    return sorted((int(match[1]), int(match[2] or 1), path) for match, path in found if match)
+
+
+def _free_name(folder: Path, round: int) -> Path:
+    # A round saved again (a resumed run that stops where it began) gets a name of its own: a full directory cannot be
+    # replaced in one step, and with two steps a kill between them would lose the newest checkpoint.
+    target, attempt = folder / f"round-{round:06d}", 1
+    while target.exists():
+        attempt += 1
+        target = folder / f"round-{round:06d}-{attempt}"
+    return target
+
+
+def _prune(folder: Path, written: Path, round: int, keep: int) -> None:
+    found = [(number, path) for number, _, path in _checkpoints(folder) if path != written]
+    replaced = [path for number, path in found if number == round]
+    earlier = [path for number, path in found if number < round]
+    # Later rounds, of a run that was set back by hand, are left alone.
+    for path in replaced + earlier[: max(0, len(earlier) - max(keep, 1) + 1)]:
+        # Renamed first: a kill within the removal must not leave half a checkpoint under a good name. What cannot be
+        # removed now is tried again at the next save.
+        with suppress(OSError):
+            shutil.rmtree(path.rename(path.with_name(path.name + _PARTIAL)))
+    for path in folder.glob(f"round-*{_PASSED_OVER}"):
+        match = _NAME.fullmatch(path.name.removesuffix(_PASSED_OVER))
+        if match and int(match[1]) <= round:
+            shutil.rmtree(path, ignore_errors=True)

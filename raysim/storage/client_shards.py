@@ -1,0 +1,107 @@
+"""Which file of a checkpoint holds each client's newest state, so that the next checkpoint writes only what changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from raysim.storage.pytree import JSON
+
+STEM = "clients-"
+
+
+@dataclass
+class _File:
+    """One pair of files (``clients-00007.json`` and ``.safetensors``), which is never written again."""
+
+    clients: int
+    """How many states are in it."""
+    living: set[int]
+    """Clients whose newest state it holds; of the others a later file has one."""
+    entries: Mapping[str, JSON]
+    """Its two names → sha256 and bytes, as in the manifest."""
+
+
+class ClientFiles:
+    """The client files of one checkpoint, by number; a higher number is newer.
+
+    A new checkpoint takes over old files as hard links and adds files with what changed since. Its cost is then that of
+    the changed states (each of them written at most twice on average), not that of all clients that were ever sampled.
+    Every checkpoint stays a whole directory of its own: it can be copied, and removing another one takes nothing away.
+    (What damages a file on the disk does so in all checkpoints that share it; the checksums tell.)
+    """
+
+    def __init__(self) -> None:
+        self._folder = Path()
+        self._files: dict[int, _File] = {}
+        self._home: dict[int, int] = {}
+
+    @property
+    def next_number(self) -> int:
+        return max(self._files, default=-1) + 1
+
+    def plan(self, changed: Collection[int]) -> tuple[list[int], list[int]]:
+        """(files to take over, clients to write, ascending) of a checkpoint after the clients ``changed``.
+
+        A file of which less than half is still in use is left behind, and its other clients are written again: so a
+        checkpoint is at most twice as large as the states in it. (And so is one that somebody has removed.)
+        """
+        outdated = Counter(self._home[client] for client in changed if client in self._home)
+        reused: list[int] = []
+        written = set(changed)
+        for number, file in self._files.items():
+            if 2 * (len(file.living) - outdated[number]) >= file.clients and self._exists(file):
+                reused.append(number)
+            else:
+                written |= file.living
+        return reused, sorted(written)
+
+    def take_over(self, numbers: Iterable[int], target: Path) -> dict[str, JSON]:
+        """Link these files into ``target``; their entries for its manifest."""
+        taken: dict[str, JSON] = {}
+        for number in numbers:
+            for name, entry in self._files[number].entries.items():
+                _link(self._folder / name, target / name)
+                taken[name] = entry
+        return taken
+
+    def moved(self, folder: Path, reused: Collection[int]) -> None:
+        """From now on the files are those in ``folder``: of the old ones only ``reused``, to which some are added."""
+        self._folder = folder
+        self._files = {number: self._files[number] for number in sorted(reused)}
+
+    def add(self, number: int, clients: Collection[int], entries: Mapping[str, JSON]) -> list[int]:
+        """A file with states of ``clients``; those whose newest state is there (no later file has one)."""
+        newest = [client for client in clients if self._home.get(client, -1) < number]
+        for client in newest:
+            old = self._files.get(self._home.get(client, -1))
+            if old is not None:
+                old.living.discard(client)
+            self._home[client] = number
+        self._files[number] = _File(len(clients), set(newest), entries)
+        return newest
+
+    def _exists(self, file: _File) -> bool:
+        return all((self._folder / name).exists() for name in file.entries)
+
+
+def stem(number: int) -> str:
+    return f"{STEM}{number:05d}"
+
+
+def number_of(name: str) -> int:
+    """7 for ``clients-00007.json``."""
+    return int(Path(name).stem.removeprefix(STEM))
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links, or with too many of this file
+        shutil.copyfile(source, target)
+        with target.open("rb") as file:
+            os.fsync(file.fileno())

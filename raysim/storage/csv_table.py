@@ -1,0 +1,219 @@
+"""The tables of a run's folder while it goes on: CSV that a kill or a full disk cannot tear."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysim.errors import DamagedError, DiskFullError, ResultsError
+from raysim.storage.atomic_files import append_whole, write_atomically, writing
+from raysim.storage.table_marks import RowDigest, bare, cells, first_fault, number
+
+if TYPE_CHECKING:
+    from pandas import DataFrame, Series
+
+Row = Mapping[str, Any]
+TEXT_COLUMNS = ("name", "lane", "stage", "phase")
+"""All other columns hold numbers."""
+
+
+class Table:
+    """A CSV file in which every row is one line, so that a torn row is seen by its missing line end."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._columns: list[str] = []
+        self._digest: RowDigest | None = None
+        """Of the rows in the file; None, and no columns: it has not been read yet."""
+        self._held: list[Row] = []
+        """Rows for which there was no room yet."""
+
+    def append(self, rows: Sequence[Row]) -> None:
+        """Rows more; while the disk is full they are held here."""
+        self._held += rows
+        with suppress(DiskFullError):
+            self.flush()
+
+    def flush(self) -> None:
+        """Write what is held.
+
+        Raises:
+            DiskFullError: there is still no room; the file is as it was.
+        """
+        if not self._held:
+            return
+        digest = self._read()
+        new = [name for name in dict.fromkeys(name for row in self._held for name in row) if name not in self._columns]
+        with writing(self.path):
+            if new:
+                self._widen(new)
+            lines = [_line(row.get(name) for name in self._columns).encode() for row in self._held]
+            append_whole(self.path, b"".join(lines))
+        digest.add(lines)
+        self._held = []
+
+    def mark(self) -> dict[str, Any]:
+        """Put all rows on the disk for good; their mark, for a checkpoint (:mod:`raysim.storage.table_marks`).
+
+        Raises:
+            DiskFullError: there is no room.
+        """
+        self.flush()
+        digest = self._read()
+        if self._columns:
+            with writing(self.path), self.path.open("rb") as file:
+                os.fsync(file.fileno())
+        return digest.mark(self._columns)
+
+    def check(self, mark: Mapping[str, Any]) -> None:
+        """Compare the file with a mark. What comes after the marked rows may be anything: a kill leaves it.
+
+        Raises:
+            DamagedError: the rows are not those that were written.
+        """
+        columns, rows = mark["columns"], mark["rows"]
+        if not rows:
+            return
+        try:
+            with self.path.open("rb") as file:
+                header, *lines = islice(file, rows + 1)
+        except OSError as error:
+            raise DamagedError(f"damaged: {self.path}: {error.strerror or error}") from error
+        except ValueError as error:
+            raise DamagedError(f"damaged: {self.path}: it is empty") from error
+        found = cells(header) if header.endswith(b"\n") else []
+        if found[: len(columns)] != columns:
+            raise DamagedError(f"damaged: {self.path}: its first line does not name the columns that were written")
+        if lines and not lines[-1].endswith(b"\n"):
+            lines.pop()
+        if RowDigest(lines).mark(columns) != mark:
+            raise DamagedError(f"damaged: {self.path}: {first_fault(lines, found, rows)}")
+
+    def cut(self, mark: Mapping[str, Any]) -> None:
+        """Make the file, which agrees with a mark, what it was then."""
+        self._columns, self._digest, self._held = [], None, []
+        columns, rows = mark["columns"], mark["rows"]
+        if not rows:
+            self.path.unlink(missing_ok=True)
+            return
+        with self.path.open("rb") as file:
+            lines = [bare(line) for line in islice(file, 1, rows + 1)]
+        self._rewrite(columns, [line + b"," * (len(columns) - len(cells(line))) + b"\n" for line in lines])
+        self._columns, self._digest = columns, RowDigest(lines)
+
+    def truncate(self, last_round: int) -> None:
+        """Drop the rows after a round, and what cannot be read."""
+        self._columns, self._digest, self._held = [], None, []
+        columns = self._header()
+        if "round" not in columns or not last_round:
+            self.path.unlink(missing_ok=True)
+            return
+        position = columns.index("round")
+        self._rewrite(columns, [line for line in self._lines() if 0 <= number(line, position) <= last_round])
+
+    def whole_rows(self) -> int:
+        """Number of whole lines after the first, whatever they hold."""
+        return sum(1 for _ in self._lines()) if self.path.exists() else 0
+
+    def frame(self) -> DataFrame:
+        """The whole rows.
+
+        Raises:
+            ResultsError: it is no table of a run, or a cell of a column of numbers holds something else.
+        """
+        import pandas
+
+        if not self.path.exists():
+            return pandas.DataFrame()
+        if not self.path.is_file():
+            raise ResultsError(f"{self.path} is not a regular file, so it is no table of a run")
+        columns = self._header()
+        if not columns and self.path.stat().st_size == 0:
+            return pandas.DataFrame()
+        if "round" not in columns:
+            raise ResultsError(f"{self.path} is damaged: line 1 names no column round")
+        lines = list(self._lines())
+        for place, line in enumerate(lines, start=2):
+            found = len(cells(line)) if b'"' in line else line.count(b",") + 1
+            if found != len(columns):
+                raise ResultsError(f"{self.path} is damaged: line {place} has {found} cells, line 1 {len(columns)}")
+        try:
+            text = io.StringIO(b"".join(lines).decode())
+            frame = pandas.read_csv(text, header=None, names=columns, dtype=str, keep_default_na=False, index_col=False)
+        except ValueError as error:  # also pandas' own errors, and text that is not UTF-8
+            raise ResultsError(f"{self.path} is damaged: {' '.join(str(error).split())}") from error
+        return pandas.DataFrame({name: self._typed(name, frame[name]) for name in columns})
+
+    def _typed(self, name: str, cells: Series[str]) -> Any:
+        if name in TEXT_COLUMNS:
+            return cells
+        found = _typed(cells)
+        if isinstance(found, np.ndarray):
+            return found
+        for line, cell in enumerate(cells, start=2):
+            try:
+                float(cell or "nan")
+            except ValueError:
+                raise ResultsError(
+                    f"{self.path} is damaged: line {line}, column {name}: {cell[:40]!r} is no number"
+                ) from None
+        return found
+
+    def _read(self) -> RowDigest:
+        """The digest of the rows in the file; reads what is there the first time."""
+        if self._digest is None:
+            self._columns = self._header()
+            self._digest = RowDigest(self._lines() if self._columns else ())
+        return self._digest
+
+    def _header(self) -> list[str]:
+        if not self.path.exists():
+            return []
+        with self.path.open("rb") as file:
+            first = file.readline()
+        return cells(first) if first.endswith(b"\n") else []
+
+    def _lines(self) -> Iterator[bytes]:
+        """Whole lines after the header."""
+        with self.path.open("rb") as file:
+            yield from (line for line in islice(file, 1, None) if line.endswith(b"\n"))
+
+    def _widen(self, new: list[str]) -> None:
+        lines = [line[:-1] + b"," * len(new) + b"\n" for line in self._lines()] if self._columns else []
+        self._rewrite(self._columns + new, lines)
+        self._columns = self._columns + new
+
+    def _rewrite(self, columns: list[str], lines: Iterable[bytes]) -> None:
+        write_atomically(self.path, _line(columns).encode() + b"".join(lines))
+
+
+def _typed(cells: Series[str]) -> Any:
+    """Integers, else floats, else text. By numpy rather than ``read_csv``, whose floats may be off by the last bit."""
+    missing = cells == ""
+    filled = cells.mask(missing, "nan").to_numpy(dtype=str)
+    for kind in (np.int64, np.float64):
+        try:
+            return filled.astype(kind)
+        except (ValueError, OverflowError):
+            continue
+    return cells.mask(missing)
+
+
+def _line(values: Iterable[Any]) -> str:
+    buffer = io.StringIO()
+    csv.writer(buffer, lineterminator="\n").writerow([_cell(value) for value in values])
+    return buffer.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, str):
+        return " ".join(value.splitlines())
+    return value.item() if isinstance(value, np.generic) else value  # Python's own type, whose repr keeps every bit

@@ -1,0 +1,61 @@
+"""Where a run was made, as its folder records it."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+from datetime import UTC, datetime
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+from raysim.version import __version__
+
+_PACKAGES = ("ray", "torch", "torchvision", "torch-geometric", "numpy", "scipy", "pandas")
+_SOURCES = ("raysim", "actors", "aggregators", "workloads", "pyproject.toml")
+
+
+def environment() -> dict[str, Any]:
+    """Where a run was made: versions, processor, commit, date. No names of hosts or users, no paths."""
+    return {
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "platform": " ".join(filter(None, (platform.system(), platform.machine(), *platform.libc_ver()))),
+        "cpu": _processor(),
+        "cpu_count": os.cpu_count(),
+        "versions": {"raysim": __version__} | {name: _version(name) for name in _PACKAGES},
+        **_commit(Path(__file__).resolve().parent.parent),
+    }
+
+
+def _version(name: str) -> str | None:
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _processor() -> str | None:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # not Linux
+        return platform.processor() or None
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+def _commit(source: Path) -> dict[str, Any]:
+    """Commit and dirty flag of the source tree; both null where it is not itself the top of a git checkout (a package
+    installed inside somebody's own repository must not take that one's commit)."""
+    try:
+        if Path(_git(source, "rev-parse", "--show-toplevel")).resolve() == source:
+            changes = _git(source, "status", "--porcelain", "--", *_SOURCES)
+            return {"commit": _git(source, "rev-parse", "HEAD"), "dirty": bool(changes)}
+    except (OSError, subprocess.SubprocessError):
+        pass
+    return {"commit": None, "dirty": None}
+
+
+def _git(source: Path, *arguments: str) -> str:
+    command = ["git", "-C", str(source), *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()

@@ -1,0 +1,358 @@
+"""A run's folder: its config, tables of rounds and clients, log and summary.
+
+The tables grow as CSV, one line a row, so that a kill costs at most the line it was writing; Parquet comes at the end.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import io
+import json
+import math
+import os
+import re
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysim.errors import DiskFullError, ResultsError
+from raysim.storage.atomic_files import append_whole, sync_directory, write_atomically, writing
+from raysim.storage.csv_table import Row, Table
+from raysim.storage.environment import environment as environment  # part of what a run's folder records
+from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json, read_yaml
+
+if TYPE_CHECKING:
+    import torch
+    from pandas import DataFrame
+
+    from raysim.config.run_config import RunConfig
+
+TIMING_COLUMNS = ("clients_per_second", "slot_utilisation", "started")  # and whatever starts with "seconds_"
+_DERIVED = ("summary.json", "rounds.parquet", "clients.parquet", "model.safetensors")
+
+LOCK_SECONDS = 10.0
+_SECTIONS: Mapping[str, Any] = {
+    **dict.fromkeys(("method", "workload", "model"), (dict, str)),
+    **dict.fromkeys(("training", "schedule", "evaluation", "engine"), dict),
+    "seed": int,
+    "output": str,
+}
+_NUMBER = (int, float, type(None))
+_SUMMARY: Mapping[str, Any] = {
+    "method": str,
+    "workload": str,
+    "synthetic": bool,
+    **dict.fromkeys(("accuracy", "loss", "best_accuracy", "best_round", "seconds"), _NUMBER),
+    **dict.fromkeys(("seed", "clients", "rounds", "local_epochs", "bytes_down", "bytes_up"), _NUMBER),
+}
+
+
+@dataclass(frozen=True)
+class RunResult:
+    """What a run has left: pandas frames of rounds and clients, the config and the summary (empty until the end)."""
+
+    folder: Path
+    config: dict[str, Any]
+    rounds: DataFrame
+    clients: DataFrame
+    summary: dict[str, Any]
+    settings: RunConfig | None = field(default=None, repr=False, compare=False)
+    """The config that the run was given, where it was run in this process."""
+
+    @cached_property
+    def model(self) -> torch.nn.Module:
+        """The trained global model, on the CPU and in evaluation mode; read from the folder when first asked for.
+
+        Raises:
+            RaysimError: as :func:`raysim.load_model`, which gives the model of a client.
+        """
+        from raysim.trained import load_model, model_of
+
+        return load_model(self.folder) if self.settings is None else model_of(self.settings, self.folder)
+
+
+class RunFolder:
+    """Writes and reads one run's folder; made through ``create`` or ``open``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.checkpoints = path / "checkpoints"
+        self._rounds = Table(path / "rounds.csv")
+        self._clients = Table(path / "clients.csv")
+        self._profile = Table(path / "profile.csv")
+
+    @classmethod
+    def create(cls, path: Path, config_yaml: str, environment: Mapping[str, Any]) -> RunFolder:
+        """A new run in ``path``, which may exist but must be empty.
+
+        Raises:
+            ResultsError: there is a run already, or something else, or the folder cannot be written.
+        """
+        place = next((folder for folder in (path, *path.parents) if folder.exists()), path)
+        if place.exists() and not place.is_dir():
+            raise ResultsError(f"{place} is a file, and a run writes a folder. Choose another place for --output.")
+        with writing(path), _taken_back(path):
+            path.mkdir(parents=True, exist_ok=True)
+            found = sorted(entry.name for entry in path.iterdir())
+            if not found:
+                write_atomically(path / "environment.json", _json(environment))
+                # Last, because it is what makes the folder a run.
+                if _write_first(path / "config.yaml", config_yaml.encode()):
+                    sync_directory(path)
+                    return cls(path)
+                found = ["config.yaml"]
+        if "config.yaml" in found:
+            raise ResultsError(
+                f"{path} already holds a run. Go on with it through --resume {path}, or choose another folder."
+            )
+        # Not even beside foreign files: a run that fails at once takes its folder back, whole.
+        raise ResultsError(f"{path} is not empty (it holds {found[0]}). Choose a new or an empty folder for the run.")
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """The run in ``path``.
+
+        Raises:
+            ResultsError: it is none; the message says what is missing.
+        """
+        if not path.is_dir():
+            raise ResultsError(f"{path} is no run folder: there is no such directory.")
+        if not (path / "config.yaml").is_file():
+            raise ResultsError(f"{path} is no run folder: config.yaml is missing. Give the folder a run has written.")
+        return cls(path)
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """While this process is at work on the run no other one may be.
+
+        Raises:
+            ResultsError: another process is, and still was after a few seconds (one that was killed lets go by then).
+        """
+        with (self.path / ".lock").open("w") as file:
+            deadline = time.monotonic() + LOCK_SECONDS
+            while True:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system frees it when a process dies
+                    break
+                except BlockingIOError as error:
+                    if time.monotonic() > deadline:
+                        raise ResultsError(
+                            f"{self.path}: another process is at work on this run; wait for it or stop it first"
+                        ) from error
+                    time.sleep(0.1)
+            yield
+
+    def append_round(self, row: Row) -> None:
+        """One row more in rounds.csv; on its way to the disk when this returns, unless that is full."""
+        self._rounds.append([row])
+
+    def append_clients(self, rows: Iterable[Row]) -> None:
+        """Rows more in clients.csv. The first row fixes the columns; a later new one is added for all rows."""
+        self._clients.append(list(rows))
+
+    def append_profile(self, rows: Iterable[Row]) -> None:
+        """Rows more in profile.csv, which only a run with ``engine.profile`` has."""
+        self._profile.append(list(rows))
+
+    def flush(self) -> None:
+        """Writes the rows for which there was no room.
+
+        Raises:
+            DiskFullError: there still is none.
+        """
+        for table in (self._rounds, self._clients, self._profile):
+            table.flush()
+
+    def marks(self) -> dict[str, Any]:
+        """Put the rows of rounds.csv and clients.csv on the disk for good; what a checkpoint keeps of them.
+
+        Raises:
+            DiskFullError: there is no room.
+        """
+        self.flush()
+        marks = {table.path.name: table.mark() for table in (self._rounds, self._clients)}
+        with writing(self.path):
+            sync_directory(self.path)
+        return marks
+
+    def check(self, marks: Mapping[str, Any]) -> None:
+        """Compare the tables with a checkpoint's marks.
+
+        Raises:
+            DamagedError: a table is not what was written.
+        """
+        for table in (self._rounds, self._clients):
+            table.check(marks[table.path.name])
+
+    def go_back(self, last_round: int, marks: Mapping[str, Any]) -> None:
+        """Make the tables, which agree with these marks, what they were after ``last_round``.
+
+        The summary, the Parquet files and the model, which describe the run as it was, go.
+        """
+        for table in (self._rounds, self._clients):
+            table.cut(marks[table.path.name])
+        self._profile.truncate(last_round)
+        self._remove_derived()
+
+    def truncate(self, last_round: int) -> None:
+        """Drops rows after ``last_round``, half-written lines, and the summary, the Parquet files and the model."""
+        for table in (self._rounds, self._clients, self._profile):
+            table.truncate(last_round)
+        self._remove_derived()
+
+    def _remove_derived(self) -> None:
+        with writing(self.path):
+            for name in _DERIVED:
+                (self.path / name).unlink(missing_ok=True)
+
+    def finished(self) -> bool:
+        """Whether the run has a summary."""
+        return (self.path / "summary.json").exists()
+
+    def rounds_written(self) -> int:
+        """Number of whole rows in rounds.csv, whatever they hold."""
+        return self._rounds.whole_rows()
+
+    def rounds(self) -> DataFrame:
+        """One row a round."""
+        return self._rounds.frame()
+
+    def clients(self) -> DataFrame:
+        """One row for each client and round in which it took part."""
+        return self._clients.frame()
+
+    def finish(self, summary: Mapping[str, Any]) -> None:
+        """Writes rounds.parquet and clients.parquet, then summary.json, each at once or not at all."""
+        for name, frame in (("rounds", self.rounds()), ("clients", self.clients())):
+            buffer = io.BytesIO()
+            frame.to_parquet(buffer, index=False)
+            write_atomically(self.path / f"{name}.parquet", buffer.getvalue())
+        write_atomically(self.path / "summary.json", _json(summary))
+
+    def log(self, text: str) -> None:
+        """Appends to run.log, with the time (UTC). A log that has no room is no reason to lose a run."""
+        line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n"
+        with suppress(DiskFullError), writing(self.path):
+            append_whole(self.path / "run.log", line.encode())
+
+
+def new_run_path(root: Path, method: str, data: str, seed: int) -> Path:
+    """A path that is not yet taken, such as ``runs/fedrad-digits-seed0-20261120-221530`` (UTC); nothing is made."""
+    # Of a user's own, package.module:Class: a colon is no part of a file's name elsewhere, and separates paths here.
+    names = (re.sub(r"[^\w.+-]+", "-", name)[:60].strip("-.") for name in (method, data))
+    stem = f"{'-'.join(filter(None, names))}-seed{seed}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    path, attempt = root / stem, 1
+    while path.exists():
+        attempt += 1
+        path = root / f"{stem}-{attempt}"
+    return path
+
+
+def load_result(path: Path) -> RunResult:
+    """Reads a run folder, finished or not.
+
+    Raises:
+        ResultsError: it is none, or its config or summary cannot be read.
+    """
+    folder = RunFolder.open(path)
+    return RunResult(path, read_run_config(path), folder.rounds(), folder.clients(), read_summary(path))
+
+
+def read_run_config(folder: Path) -> dict[str, Any]:
+    """The sections of a run's ``config.yaml`` as plain data; nothing that it names is imported.
+
+    Raises:
+        ResultsError: there is none, or it cannot be read as one.
+    """
+    path = folder / "config.yaml"
+    try:
+        config = read_yaml(path)
+        if not isinstance(config, dict):
+            raise UnreadableFileError("it holds no sections such as 'training:'")
+        check_types(config, _SECTIONS)
+        for kind in ("method", "workload", "model"):
+            if isinstance(config.get(kind), dict):
+                check_types(config[kind], {"name": str})
+    except FileNotFoundError as error:
+        raise ResultsError(
+            f"{folder} is no run folder: config.yaml is missing. Give the folder a run has written."
+        ) from error
+    except (OSError, UnreadableFileError) as error:
+        raise ResultsError(f"Cannot read the run in {folder}: config.yaml: {error}") from error
+    return {str(section): content for section, content in config.items()}
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What a run's ``summary.json`` says; empty before the run's end.
+
+    Raises:
+        ResultsError: it cannot be read as one.
+    """
+    try:
+        summary = read_json(folder / "summary.json")
+        check_types(summary, _SUMMARY)
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnreadableFileError) as error:
+        raise ResultsError(f"Cannot read the run in {folder}: summary.json: {error}") from error
+    return summary
+
+
+def comparable(frame: DataFrame) -> DataFrame:
+    """The frame without the columns that hold times and rates: what two runs of one config must share bit for bit."""
+    timing = [name for name in frame.columns if name in TIMING_COLUMNS or name.startswith("seconds_")]
+    return frame.drop(columns=timing)
+
+
+@contextmanager
+def _taken_back(path: Path) -> Iterator[None]:
+    """Removes what a new run has written into its folder if the disk is full before it is a run."""
+    existed = path.is_dir()
+    try:
+        yield
+    except (OSError, ResultsError):
+        if not (path / "config.yaml").exists():
+            (path / "environment.json").unlink(missing_ok=True)
+            if not existed:
+                with suppress(OSError):
+                    path.rmdir()
+        raise
+
+
+def _write_first(path: Path, data: bytes) -> bool:
+    """Writes a whole new file; False if there is one already, as where two processes take a folder at once."""
+    try:
+        file = path.open("xb")
+    except FileExistsError:
+        return False
+    try:
+        with file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        path.unlink()
+        raise
+    return True
+
+
+def _json(content: Mapping[str, Any]) -> bytes:
+    return (json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+
+
+def _plain(value: Any) -> Any:
+    """As JSON every reader takes: numpy's numbers as Python's, NaN and infinity as null."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(child) for key, child in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(child) for child in value]
+    if isinstance(value, np.generic):
+        value = value.item()
+    return None if isinstance(value, float) and not math.isfinite(value) else value

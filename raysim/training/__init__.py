@@ -1,0 +1,1 @@
+"""Local training of one client: the loop, the optimizers, the number format."""

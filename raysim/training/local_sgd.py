@@ -1,0 +1,165 @@
+"""The only local training loop: mini-batch optimisation of one client's model."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from raysim import seeds
+from raysim.cohort import UNKNOWN, Cohort
+from raysim.training import optimizers
+from raysim.training.precision import autocast
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from raysim.config.run_config import Training
+    from raysim.flat_model import FlatModel
+    from workloads.federated_data import Batch, Samples
+
+Loss = Callable[[torch.nn.Module, "Batch"], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What one visit of a client is given besides data and message; the same values give the same bits."""
+
+    seed: int
+    round: int
+    """Counted from 1."""
+    client: int
+    local_epochs: int
+    learning_rate: float
+    """For this round: the decay over rounds is already in it."""
+    training: Training
+    classes: int = 0
+    evaluation_batch: int = 500
+    cohort: Cohort = UNKNOWN
+    """Numbers of clients and samples of this round."""
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """The random stream of this visit for one purpose."""
+        return seeds.torch_generator(self.seed, purpose, self.round, self.client)
+
+
+@dataclass(frozen=True)
+class Trained:
+    """What a local training did."""
+
+    steps: int
+    loss: float
+    """Mean mini-batch loss over the last local epoch, weighted by batch size; nan without a step."""
+
+    def metrics(self) -> dict[str, float]:
+        return {"steps": float(self.steps), "train_loss": self.loss}
+
+
+def cross_entropy(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    """Mean cross-entropy of a mini-batch: the loss of FedAvg."""
+    return torch.nn.functional.cross_entropy(module(batch.x), batch.y)
+
+
+def train_epochs(
+    model: FlatModel,
+    samples: Samples,
+    visit: Visit,
+    loss: Loss = cross_entropy,
+    *,
+    add_gradient: Callable[[FlatModel], None] | None = None,
+    trains: Callable[[str], bool] = lambda name: True,
+    epochs: int | None = None,
+    learning_rate: float | None = None,
+    stream: str = "shuffle",
+    before_epoch: Callable[[], None] | None = None,
+) -> Trained:
+    """Train ``model`` in place for the visit's local epochs.
+
+    Args:
+        samples: the client's training samples.
+        loss: scalar loss of a mini-batch.
+        add_gradient: called after every backward pass; adds the gradient of a penalty on the flat parameters
+            (``model.gradient``), which costs one vector operation instead of a graph over every tensor.
+        trains: which parameters are optimised, by name; the others stay as they are (their gradient is ignored).
+        epochs: instead of ``visit.local_epochs``.
+        learning_rate: instead of ``visit.learning_rate``.
+        stream: name of the random stream; a method that trains in phases gives each its own. With
+            ``training.optimizer_state kept`` the optimizer goes on from its state after the last training of the same
+            parameters under this name, in this visit or an earlier one.
+        before_epoch: called at the start of every local epoch.
+
+    Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
+    """
+    module = model.module
+    training_mode(module, visit.training)
+    rate = visit.learning_rate if learning_rate is None else learning_rate
+    generator = visit.generator(stream)
+    descends = add_gradient is None and optimizers.is_descent(visit.training)
+    steps = 0
+    epoch_loss = float("nan")
+    with model.loose_gradients(trains) if descends else nullcontext(model.select(trains)) as parameters:
+        made = functools.partial(optimizers.make, parameters, visit.training, rate)
+        chosen = optimizers.Descent(parameters, rate) if descends else made()
+        memory = "fresh" if descends else visit.training.optimizer_state  # plain descent has no state
+        phase = _phase(stream, parameters) if memory == "kept" else ""
+        if memory == "kept":
+            chosen.load(model.optimizer_states.get(phase, {}))
+        for _ in range(visit.local_epochs if epochs is None else epochs):
+            total: Any = 0.0
+            seen = 0
+            if before_epoch is not None:
+                before_epoch()
+            for batch in epoch_batches(samples, visit, generator):
+                if memory == "batch":
+                    chosen = made()
+                chosen.clear()
+                with autocast(visit.training.precision, model.device):
+                    value = loss(module, batch)
+                value.backward()  # type: ignore[no-untyped-call]
+                if add_gradient is not None:
+                    add_gradient(model)
+                chosen.step()
+                size = len(batch)
+                # Summed on a GPU, which reading the loss back in every step would stall.
+                total += (value.item() if model.device == "cpu" else value.detach().double()) * size
+                seen += size
+                steps += 1
+            epoch_loss = float(total) / seen
+        if memory == "kept":
+            model.optimizer_states[phase] = chosen.state()
+    return Trained(steps, epoch_loss)
+
+
+def training_mode(module: torch.nn.Module, training: Training) -> None:
+    """Training mode for all of the module but, with ``training.freeze_batchnorm``, its BatchNorm layers."""
+    module.train()
+    if training.freeze_batchnorm:
+        for part in module.modules():
+            if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):
+                part.eval()
+
+
+def _phase(stream: str, parameters: Sequence[torch.nn.Parameter]) -> str:
+    """The name of an optimizer's state: the random stream, and where the trained parameters lie in the flat vector."""
+    places = (f"{each.storage_offset()}:{each.storage_offset() + each.numel()}" for each in parameters)
+    return f"{stream} {','.join(places)}"
+
+
+def epoch_batches(samples: Samples, visit: Visit, generator: torch.Generator) -> Iterable[Batch]:
+    """One local epoch: a full shuffled pass, or ``training.steps_per_epoch`` mini-batches over as many passes."""
+    size = visit.training.batch_size
+    limit = visit.training.steps_per_epoch
+    if limit == 0:
+        yield from samples.batches(size, generator)
+        return
+    given = 0
+    while True:
+        for batch in samples.batches(size, generator):
+            yield batch
+            given += 1
+            if given == limit:
+                return

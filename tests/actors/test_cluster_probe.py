@@ -1,0 +1,232 @@
+"""Joining a cluster that runs already, with token authentication: from a node of it, from outside, and in vain."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from actors import cluster_probe, code_shipping
+from actors.start_retry import patiently
+from raysim.config.run_config import build, default_config
+from raysim.errors import PlacementError
+from tests.fingerprint import fingerprint
+
+ROOT = Path(__file__).parents[2]
+TOKEN = "0123456789abcdef" * 4
+SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--workload.limit=200", "--rounds=1")
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Its three addresses, and where Ray keeps its files."""
+
+    head: str
+    client: str
+    dashboard: str
+    folder: Path
+
+    def client_server_logs(self) -> str:
+        """What the processes wrote that serve those who join from outside."""
+        logs = sorted((self.folder / "session_latest" / "logs").glob("ray_client_server*"))
+        return "\n".join(f"{log.name}:\n{log.read_text(errors='replace')[-3000:]}" for log in logs)
+
+
+def free_ports(count: int) -> list[int]:
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
+    ports = [int(found.getsockname()[1]) for found in sockets]
+    for found in sockets:
+        found.close()
+    return ports
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[Cluster]:
+    """A head that a user has started, with two CPUs."""
+    folder = tempfile.mkdtemp(prefix="rs")  # Ray's sockets need a short path
+    port, client, page = free_ports(3)
+    process = patiently(lambda: start_head(folder, port, client, page))
+    yield Cluster(f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}", f"http://127.0.0.1:{page}", Path(folder))
+    process.send_signal(signal.SIGTERM)
+    process.wait(60)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def start_head(folder: str, port: int, client: int, page: int) -> subprocess.Popen[bytes]:
+    command = [
+        str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2",
+        f"--ray-client-server-port={client}", f"--temp-dir={folder}", f"--dashboard-port={page}",
+        "--node-ip-address=127.0.0.1", "--object-store-memory=100000000",
+    ]  # fmt: skip
+    settings = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "GRPC_ENABLE_FORK_SUPPORT": "0"}
+    with Path(folder, "log").open("w") as log:
+        process = subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
+    deadline = time.monotonic() + 60
+    while "runtime started" not in Path(folder, "log").read_text():
+        assert process.poll() is None and time.monotonic() < deadline, Path(folder, "log").read_text()
+        time.sleep(0.1)
+    return process
+
+
+@pytest.fixture(autouse=True)
+def _only_this_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAY_AUTH_TOKEN", TOKEN)
+    monkeypatch.setenv("RAY_AUTH_TOKEN_PATH", str(tmp_path / "none"))
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+
+
+def test_both_ports_answer(cluster: Cluster) -> None:
+    deadline = time.monotonic() + 30
+    while True:  # the client server comes a moment after the head
+        try:
+            cluster_probe.check(cluster.client)
+            break
+        except PlacementError:
+            assert time.monotonic() < deadline
+            time.sleep(0.2)
+    cluster_probe.check(cluster.head)
+
+
+@pytest.mark.parametrize("port", ["head", "client"])
+def test_a_token_that_is_wrong_missing_or_not_shown(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, port: str
+) -> None:
+    address, before = getattr(cluster, port), time.monotonic()
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "wrong")
+    with pytest.raises(PlacementError, match=r"refuses the token that it was shown\. Next: .*RAY_AUTH_TOKEN"):
+        cluster_probe.check(address)
+    monkeypatch.delenv("RAY_AUTH_TOKEN")
+    with pytest.raises(PlacementError, match="refuses a call without a token"):
+        cluster_probe.check(address)
+    (tmp_path / "none").write_text(TOKEN + "\n")  # from where RAY_AUTH_TOKEN_PATH says
+    cluster_probe.check(address)
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    with pytest.raises(PlacementError, match="refuses a call without a token"):
+        cluster_probe.check(address)
+    assert time.monotonic() - before < 20  # Ray itself takes half a minute for each
+
+
+def test_the_wrong_kind_of_port(cluster: Cluster) -> None:
+    with pytest.raises(PlacementError, match=r"is a head's own port\. Next: write --engine.address HOST:PORT"):
+        cluster_probe.check(f"ray://{cluster.head}")
+    with pytest.raises(PlacementError, match=r"is a Ray client server\. Next: write --engine.address ray://"):
+        cluster_probe.check(cluster.client.removeprefix("ray://"))
+
+
+def run(cluster: Cluster, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "RAY_ADDRESS": cluster.head, "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "raysim.launch", *SMALL, f"--output={folder}/run", *arguments]
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=250)
+
+
+def test_auto_finds_the_cluster(cluster: Cluster, tmp_path: Path) -> None:
+    done = run(cluster, tmp_path, "--address=auto")
+    assert done.returncode == 0, done.stderr
+    assert "2 client actors" in done.stderr and json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+def test_from_outside_with_a_method_of_ones_own(cluster: Cluster, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", tmp_path / "mine.py")
+    done = run(cluster, tmp_path, f"--address={cluster.client}", "--method=mine:Slow")
+    assert done.returncode == 0, done.stderr + cluster.client_server_logs()
+    assert "2 client actors" in done.stderr and json.loads((tmp_path / "run" / "summary.json").read_text())
+
+
+def job(cluster: Cluster, *words: str, code: int = 0) -> str:
+    """What ``ray job`` says; AssertionError with all of it if it ends otherwise than it must."""
+    environment = {**os.environ, "RAY_API_SERVER_ADDRESS": cluster.dashboard, "RAY_AUTH_MODE": "token"}
+    command = [str(Path(sys.executable).parent / "ray"), "job", *words]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout
+
+
+@pytest.mark.timeout(900)
+def test_a_run_in_the_background_is_a_job(cluster: Cluster, tmp_path: Path) -> None:
+    """As docs/cluster.md shows it: sent, stopped, gone on with, followed to its end."""
+    shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", tmp_path / "mine.py")
+    settings = json.dumps({"env_vars": {"PYTHONPATH": f"{ROOT}:{tmp_path}", "RAY_JOB_STOP_WAIT_TIME_S": "60"}})
+    submit = ("submit", "--no-wait", f"--runtime-env-json={settings}")
+    launch = ("--", sys.executable, "-m", "raysim.launch", "--address=auto")
+    gate, folder = tmp_path / "go", tmp_path / "run"
+    run = (*SMALL, "--rounds=4", "--engine.checkpoint_every=1", "--method=mine:Waiting", f"--method.gate={gate}")
+    job(cluster, *submit, "--submission-id=first", *launch, *run, f"--output={folder}")
+    deadline = time.monotonic() + 240
+    while "\n2," not in (folder / "rounds.csv").read_text() if (folder / "rounds.csv").exists() else True:
+        assert time.monotonic() < deadline, job(cluster, "logs", "first")
+        time.sleep(0.1)
+    job(cluster, "stop", "first")
+    assert "round 2/4" in job(cluster, "logs", "first")
+    gate.touch()
+    job(cluster, *submit, "--submission-id=second", *launch, f"--resume={folder}")
+    said = job(cluster, "logs", "--follow", "second")
+    assert "goes on after round 2" in said and "after 4 rounds" in said
+    done = subprocess.run(
+        [sys.executable, "-m", "raysim.launch", *run, "--engine.backend=inline", f"--output={tmp_path}/undisturbed"],
+        env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    assert fingerprint(folder) == fingerprint(tmp_path / "undisturbed")
+
+
+def test_the_code_that_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", tmp_path / "travels.py")
+    monkeypatch.syspath_prepend(tmp_path)
+    own = {str(ROOT / name) for name in ("raysim", "actors", "aggregators", "workloads")}
+    assert set(code_shipping.modules(default_config("fedavg"))) == own
+    assert set(code_shipping.modules(build([{"method.name": "travels:Slow"}]))) == {*own, str(tmp_path / "travels.py")}
+
+
+@pytest.mark.parametrize(("mode", "asks"), [("token", True), ("TOKEN", True), ("disabled", False), (None, False)])
+def test_the_dashboard_asks_for_a_token_where_ray_does(
+    monkeypatch: pytest.MonkeyPatch, mode: str | None, asks: bool
+) -> None:
+    monkeypatch.delenv("RAY_AUTH_MODE", raising=False)
+    if mode is not None:
+        monkeypatch.setenv("RAY_AUTH_MODE", mode)
+    assert cluster_probe.asks_for_token() is asks
+
+
+def test_auto_with_a_cluster_that_is_gone_or_frozen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Told within seconds, though Ray's file still names the cluster."""
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setenv("RAY_TMPDIR", str(tmp_path))
+    assert cluster_probe.of_environment() == ""
+    monkeypatch.setattr(cluster_probe, "SECONDS", 1.0)
+    (tmp_path / "ray").mkdir()
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # takes connections, and never answers
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        (tmp_path / "ray" / "ray_current_cluster").write_text(address)
+        assert cluster_probe.of_environment() == address
+        before = time.monotonic()
+        with pytest.raises(PlacementError, match=r"something listens at .*, but it is no Ray"):
+            cluster_probe.check(address)
+    with pytest.raises(PlacementError, match="no Ray cluster answers at"):
+        cluster_probe.check(address)
+    assert time.monotonic() - before < 20
+
+
+def test_a_machine_without_any_network_interface(tmp_path: Path) -> None:
+    trial = subprocess.run(["unshare", "-n", "true"], capture_output=True)
+    if trial.returncode:
+        pytest.skip("network namespaces are not allowed here")
+    command = [sys.executable, "-m", "raysim.launch", *SMALL, f"--output={tmp_path}/run"]
+    done = subprocess.run(
+        ["unshare", "-n", *command], env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert done.returncode == 1 and "this machine has no network interface that is up" in done.stderr, done.stderr
+    assert not (tmp_path / "run").exists()

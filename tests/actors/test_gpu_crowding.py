@@ -1,0 +1,158 @@
+"""Too many visits on a GPU: fewer at a time, and not a bit of difference. No GPU is needed: the visits say so."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from ray import cloudpickle
+
+from actors.capacity import Placement
+from actors.gpu_crowding import less_crowded
+from actors.pool import RayPool
+from raysim.config.run_config import RunConfig, build
+from raysim.engine.backend import Job
+from raysim.engine.device import run_task
+from raysim.engine.observer import Silent
+from raysim.errors import GpuMemoryError, RaysimError
+from raysim.methods.local import Local
+from raysim.monitor.status_file import read
+from raysim.simulation import execute, prepare
+from tests.fingerprint import fingerprint
+
+# Actors cannot import this file.
+cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+
+TORCHS_WORDS = "CUDA out of memory. Tried to allocate 2.00 GiB. If reserved but unallocated memory is large try"
+
+
+def take_part(folder: str, most: int) -> None:
+    """Be at work in one of at most so many processes; torch's error if there are more. The first wait for that."""
+    sign, seen = Path(folder) / str(os.getpid()), Path(folder) / "too-many"
+    sign.touch()
+    first = not seen.exists()
+    deadline = time.monotonic() + (60 if first else 0.05)
+    while time.monotonic() < deadline and not (first and seen.exists()):
+        # Who was killed at work has left its sign.
+        if sum(Path("/proc", path.name).exists() for path in Path(folder).iterdir()) > most:
+            seen.touch()
+            raise torch.OutOfMemoryError(TORCHS_WORDS)
+        time.sleep(0.01)
+    sign.unlink()
+
+
+@dataclass(frozen=True)
+class Crowded(Local):
+    """Local training, of which a GPU can take so many at a time (0: any number); its visits leave signs in a folder.
+
+    No options: neither fields nor type hints survive being sent by value.
+    """
+
+    folder = ""
+    most = 0
+
+    def train(self, model: Any, data: Any, message: Any, kept: Any, visit: Any) -> Any:
+        if self.most and visit.round > 1:
+            take_part(self.folder, self.most)
+        return super().train(model, data, message, kept, visit)
+
+
+@dataclass(frozen=True)
+class TooLarge:
+    """A task that no GPU has memory for."""
+
+    def run(self, worker: Any, inputs: Any) -> tuple[Any, list[Any]]:
+        raise torch.OutOfMemoryError(TORCHS_WORDS)
+
+
+class Told(Silent):
+    def __init__(self) -> None:
+        self.faults: list[str] = []
+        self.plans: list[str] = []
+
+    def fault(self, text: str) -> None:
+        self.faults.append(text)
+
+    def placed(self, plan: str) -> None:
+        self.plans.append(plan)
+
+
+def config(**engine: Any) -> RunConfig:
+    return build([{"model.name": "logistic"} | {f"engine.{name}": value for name, value in engine.items()}])
+
+
+@pytest.mark.parametrize(
+    ("engine", "actors", "expected"),
+    [
+        ({"gpus_per_client": 0.25}, 8, (0.5, 0)),
+        ({"gpus_per_client": 0.25, "actors": 6}, 6, (0.5, 3)),
+        ({"gpus_per_client": 0.333}, 3, (1.0, 0)),
+        ({"gpus_per_client": 0.2}, 5, (0.5, 0)),
+        ({"gpus_per_client": 0.5, "actors": 1}, 1, (1.0, 1)),  # twice the memory, though nobody has to go
+        ({"gpus_per_client": 1}, 4, None),
+        ({}, 5, (0.0, 2)),
+        ({}, 1, None),
+    ],
+)
+def test_half_as_many_to_a_gpu(engine: dict[str, Any], actors: int, expected: tuple[float, int] | None) -> None:
+    found = less_crowded(config(**engine), actors)
+    assert (found and (found.engine.gpus_per_client, found.engine.actors)) == expected
+
+
+def test_torchs_error_is_told_apart_from_a_clients() -> None:
+    with pytest.raises(GpuMemoryError) as found:
+        run_task(TooLarge(), None, ())  # type: ignore[arg-type]
+    assert str(found.value) == "CUDA out of memory. Tried to allocate 2.00 GiB."
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_what_does_not_fit_by_itself_is_an_error() -> None:
+    pool = RayPool(config(), SimpleNamespace(clients=8), Placement(2, 1.0, 0.0))
+    notes: list[str] = []
+    jobs = [Job(TooLarge(), (), label=f"job {number}") for number in range(4)]
+    try:
+        with pytest.raises(RaysimError, match=r"job \d: the GPU's memory is not enough, .* --training.batch_size"):
+            list(pool.run(jobs, notes.append))
+    finally:
+        pool.close()
+    (note,) = notes  # of the time when there were two
+    assert "from here on 1 client actors" in note
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_fewer_visits_at_a_time_and_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(name: str, **options: Any) -> Told:
+        given = {
+            "method.name": f"{__name__}:Crowded",
+            "model.name": "logistic",
+            "workload.clients": 8,
+            "workload.limit": 300,
+            "schedule.rounds": 3,
+            "engine.cpus_per_client": 0.5,
+            "output": str(tmp_path / name),
+        }
+        made = build([given | {key.replace("__", "."): value for key, value in options.items()}])
+        told = Told()
+        outcome = execute(made, prepare(made), told)
+        assert outcome.status == "finished", outcome.message
+        return told
+
+    signs = tmp_path / "signs"
+    signs.mkdir()
+    monkeypatch.setattr(Crowded, "folder", str(signs))
+    monkeypatch.setattr(Crowded, "most", 2)
+    told = run("crowded", engine__actors=4)
+    assert len(told.faults) == 1 and "round 2" in told.faults[0] and "CUDA out of memory" in told.faults[0]
+    assert "from here on 2 client actors" in told.faults[0] and "2 client actors" in told.plans[-1]
+    counts = read(tmp_path / "crowded")["counts"]
+    assert counts["requeued"] > 0 and counts["failed"] == 0 and counts["done"] == 24
+    monkeypatch.setattr(Crowded, "most", 0)
+    assert run("undisturbed", engine__backend="inline").faults == []
+    assert fingerprint(tmp_path / "crowded") == fingerprint(tmp_path / "undisturbed")

@@ -1,0 +1,52 @@
+"""A start of Ray's that fails in passing: what it leaves behind ends before the next try, and nothing else does."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import ray
+
+from actors import start_retry
+from actors.start_retry import TRIES, patiently
+
+SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
+OF_RAY = [*SLEEP, f"{Path(ray.__file__).parent}/core/src/ray/gcs/gcs_server"]
+
+
+def test_what_a_failed_start_leaves_behind_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_retry, "PAUSE", 0.0)
+    left: list[subprocess.Popen[bytes]] = []
+
+    def start() -> str:
+        if len(left) == 2:
+            return "started"
+        left.append(subprocess.Popen(OF_RAY))
+        raise RuntimeError("The current node timed out during startup")
+
+    other, earlier = subprocess.Popen(SLEEP), subprocess.Popen(OF_RAY)
+    try:
+        assert patiently(start) == "started"
+        for process in left:
+            assert process.wait(30) != 0
+        assert other.poll() is None and earlier.poll() is None
+    finally:
+        for process in (other, earlier, *left):
+            process.kill()
+            process.wait()
+
+
+@pytest.mark.parametrize(("message", "calls"), [("timed out during startup", TRIES), ("no such option", 1)])
+def test_the_last_error_is_raised(monkeypatch: pytest.MonkeyPatch, message: str, calls: int) -> None:
+    monkeypatch.setattr(start_retry, "PAUSE", 0.0)
+    called = []
+
+    def start() -> None:
+        called.append(len(called))
+        raise RuntimeError(f"{message}, call {len(called)}")
+
+    with pytest.raises(RuntimeError, match=f"{message}, call {calls}"):
+        patiently(start)
+    assert len(called) == calls

@@ -1,0 +1,233 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import yaml
+
+from raysim.config.command_line import parse
+from raysim.config.run_config import default_config, from_dict, to_dict, to_yaml
+from raysim.errors import ConfigError
+
+
+def refused(*argv: str) -> str:
+    with pytest.raises(ConfigError) as caught:
+        parse(argv)
+    return str(caught.value)
+
+
+def write(path: Path, text: str) -> str:
+    path.write_text(text, encoding="utf-8")
+    return str(path)
+
+
+def test_no_argument_is_the_default_run() -> None:
+    invocation = parse([])
+    assert invocation.config == default_config()
+    assert (invocation.action, invocation.overrides, invocation.resume, invocation.verbose) == ("run", (), None, False)
+
+
+def test_names_full_paths_bare_fields_and_hyphens() -> None:
+    line = (
+        "--method fedprox --workload.name=cifar10 --model mobilenet --workload.clients 20 --mu 0.1 --rounds=50 --seed 7"
+        " --training.learning-rate 1e-3 --sampling-rate .5 --dashboard false --joins 3,2 --join_every 20"
+        " --output 2024 --verbose"
+    )
+    invocation = parse(line.split())
+    config, data = invocation.config, to_dict(invocation.config)
+    assert [data[kind]["name"] for kind in ("method", "workload", "model")] == ["fedprox", "cifar10", "mobilenet"]
+    assert (config.workload.clients, config.method.mu, config.schedule.rounds, config.seed) == (20, 0.1, 50, 7)
+    assert (config.training.learning_rate, config.schedule.sampling_rate) == (1e-3, 0.5)
+    assert (config.engine.dashboard, config.schedule.joins, config.output) == (False, (3, 2), "2024")
+    assert invocation.verbose
+    assert invocation.overrides[:5] == (
+        "method.name",
+        "workload.name",
+        "model.name",
+        "workload.clients",
+        "method.mu",
+    )
+    assert {"training.learning_rate", "seed", "output"} <= set(invocation.overrides)
+
+
+def test_lists_in_brackets_negative_numbers_and_the_last_of_two() -> None:
+    assert parse(["--joins", "[3, 2]", "--join_every", "4"]).config.schedule.joins == (3, 2)
+    assert parse(["--model", "mlp", "--hidden", "64,32"]).config.model.hidden == (64, 32)
+    assert parse(["--model", "mlp", "--hidden", "64"]).config.model.hidden == 64
+    assert "seed: -1 is not allowed" in refused("--seed", "-1")  # a value, not an option
+    assert parse(["--seed", "1", "--seed", "2"]).config.seed == 2
+
+
+def test_files_lie_under_the_command_line_and_later_files_win(tmp_path: Path) -> None:
+    first = write(tmp_path / "a.yaml", "method: fedprox\ntraining:\n  learning_rate: 1e-2\n  momentum: 0.1\nseed: 1\n")
+    second = write(tmp_path / "b.yaml", "training: {momentum: 0.2}\nschedule:\nseed: 2\n")
+    invocation = parse(["--seed", "3", "--config", first, f"--config={second}", "--mu", "0.5"])
+    config = invocation.config
+    assert (config.training.learning_rate, config.training.momentum, config.seed) == (1e-2, 0.2, 3)
+    assert config.method.mu == 0.5  # the bare name belongs to the method that the file named
+    assert set(invocation.overrides) == {
+        "method.name",
+        "training.learning_rate",
+        "training.momentum",
+        "seed",
+        "method.mu",
+    }
+
+
+def test_an_empty_file_changes_nothing(tmp_path: Path) -> None:
+    assert parse(["--config", write(tmp_path / "empty.yaml", "# nothing\n")]).config == default_config()
+
+
+def test_a_finished_runs_config_repeats_it_also_with_another_method(tmp_path: Path) -> None:
+    run = parse(["--method", "fedprox", "--mu", "0.5", "--clients", "7", "--joins", "3,2", "--join_every", "9"]).config
+    path = write(tmp_path / "config.yaml", to_yaml(run))
+    assert parse(["--config", path]).config == run
+    other = parse(["--config", path, "--method", "fedavg"]).config
+    assert to_dict(other) == {**to_dict(run), "method": {"name": "fedavg"}}
+
+
+def test_resume_starts_from_the_folders_config(tmp_path: Path) -> None:
+    run = default_config("fedprox", model="mlp")
+    write(tmp_path / "config.yaml", to_yaml(run))
+    invocation = parse(["--resume", str(tmp_path), "--mu", "0.5", "--actors", "3"])
+    assert (invocation.resume, invocation.action) == (tmp_path, "run")
+    assert invocation.overrides == ("method.mu", "engine.actors")
+    expected = to_dict(run)
+    expected["method"]["mu"], expected["engine"]["actors"] = 0.5, 3
+    assert to_dict(invocation.config) == expected
+
+
+@pytest.mark.parametrize("line", ["--profile", "--profile --seed 1", "--engine.profile --rounds 3", "--profile=true"])
+def test_an_option_that_is_true_or_false_needs_no_value(line: str) -> None:
+    assert parse(line.split()).config.engine.profile is True
+
+
+def test_print_config_is_a_config_file(tmp_path: Path) -> None:
+    invocation = parse(["--method", "fedprox", "--print-config", "--mu", "0.3"])
+    assert invocation.action == "print-config"
+    assert from_dict(yaml.safe_load(invocation.text)) == invocation.config
+    assert parse(["--print_config"]).action == "print-config"
+
+
+@pytest.mark.parametrize(
+    ("line", "wanted"),
+    [
+        ("--training.learnin_rate 1", "Unknown option --training.learnin_rate. Did you mean --training.learning_rate?"),
+        ("--lr 1", "Unknown option --lr. Did you mean --training.learning_rate?"),
+        ("--schedule.batch_size 1", "Did you mean --training.batch_size or --evaluation.batch_size?"),
+        ("--conifg x", "Did you mean --config?"),
+        ("--metod fedavg", "Did you mean --method?"),
+        ("--xyzzy 1", "Unknown option --xyzzy. Sections: method"),
+        ("--method fedavg --mu 1", "Unknown option --mu. --mu belongs to methods apple, fedprox: choose one of them"),
+        ("--method fedavg --method.margin_weight 1", "--method.margin_weight belongs to fedld: choose --method fedld"),
+        ("--workload digits --setting SM", "--setting belongs to tudataset: choose --workload tudataset or leave it"),
+        ("--workload tudataset --augment none", "belongs to workloads digits, cifar10, mnist"),
+        ("--method fedprxo", "Unknown method 'fedprxo'. Did you mean fedprox?"),
+        ("--workload cifar", "Unknown workload 'cifar'. Did you mean cifar10?"),
+        ("--model.name resnet", "Did you mean resnet18 or resnet50?"),
+        ("--method fedprxo --help", "Unknown method 'fedprxo'"),
+        ("--batch_size 8", "--batch_size is ambiguous: write --training.batch_size or --evaluation.batch_size."),
+        ("--rounds", "--rounds needs a value"),
+        ("--method --seed 1", "--method needs a value"),
+        ("--seed --dashboard", "--seed needs a value"),
+        ("--config --seed 1", "--config needs a value"),
+        ("--rounds many", "schedule.rounds: 'many' is not allowed. Allowed: a whole number ≥ 1; default 20."),
+        ("--rounds 0", "schedule.rounds: 0 is not allowed."),
+        ("--rounds 1.5", "schedule.rounds: '1.5' is not allowed."),
+        ("--learning_rate nan", "training.learning_rate: 'nan' is not allowed."),
+        ("--dashboard 1", "engine.dashboard: '1' is not allowed. Allowed: true or false"),
+        ("--joins 3,x", "schedule.joins: '3,x' is not allowed."),
+        ("--optimizer adamm", "Did you mean adam"),
+        ("--gpus-per-client 0.3", "Nearest: 1/4 = 0.25 and 1/3"),
+        ("fedavg", "Unexpected argument 'fedavg'"),
+        ("-v", "Unexpected argument '-v'"),
+        ("--", "Unexpected argument '--'"),
+        ("--help=all", "--help takes no value"),
+        ("--config no_such.yaml", "--config no_such.yaml: there is no such file"),
+        (
+            "--resume no_such_folder",
+            "--resume no_such_folder: no config.yaml in it, so this is not the folder of a run",
+        ),
+    ],
+)
+def test_each_wrong_line_gets_one_message(line: str, wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    message = refused(*line.split())
+    assert wanted in message
+    assert "\n" not in message and "usage" not in message
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (
+            "training:\n  learnin_rate: 1\n",
+            "Unknown option training.learnin_rate. Did you mean training.learning_rate?",
+        ),
+        ("rounds: 3\n", "Unknown option rounds. Did you mean schedule.rounds?"),
+        ("training: [1\n", "not valid YAML"),
+        ("- 1\n- 2\n", "expected sections"),
+        ("training: 3\n", "training must be a section"),
+        ("engine: {actors: few}\n", "engine.actors: 'few' is not allowed"),
+        ("seed: !!python/object/apply:os.getcwd []\n", "not valid YAML"),
+        ("method: {name: nope}\n", "Unknown method 'nope'"),
+    ],
+)
+def test_each_wrong_file_gets_a_message(tmp_path: Path, text: str, wanted: str) -> None:
+    assert wanted in refused("--config", write(tmp_path / "c.yaml", text))
+
+
+def test_a_file_that_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "c.yaml").write_bytes(b"\xff\xfe\x00\x80")
+    assert "cannot be read" in refused("--config", str(tmp_path / "c.yaml"))
+    assert "cannot be read" in refused("--config", str(tmp_path))
+
+
+def test_help_shows_every_option_with_default_range_and_source_in_100_columns() -> None:
+    invocation = parse(["--help", "--method", "fedprox", "--model", "alexnet"])
+    assert invocation.action == "help"
+    data = to_dict(default_config("fedprox", model="alexnet"))
+    for section, values in data.items():
+        for name in values if isinstance(values, dict) else ():
+            assert name == "name" or f"--{section}.{name} " in invocation.text
+    assert "--seed " in invocation.text and "--resume FOLDER" in invocation.text
+    assert "[default 0.5 · a finite number ≥ 0, < 1 · Krizhevsky et al. 2012]" in " ".join(invocation.text.split())
+    assert "method fedprox: FedProx" in invocation.text
+    assert max(map(len, invocation.text.splitlines())) <= 100
+    assert "neunet" not in invocation.text  # another method's
+
+
+def test_help_of_a_model_without_options_still_names_it() -> None:
+    assert "model cnn: " in parse(["-h"]).text
+
+
+def test_help_follows_the_names_of_a_file(tmp_path: Path) -> None:
+    path = write(tmp_path / "c.yaml", "method: {name: fedprox, mu: 0.7}\n")
+    text = parse(["--config", path, "--help"]).text
+    assert "--method.mu" in text and "0.7" not in text  # the default is shown, not the file's value
+
+
+def test_list_shows_all_names_with_their_meaning() -> None:
+    invocation = parse(["--list"])
+    assert invocation.action == "list"
+    for name in ("fedavg", "fedrad", "digits", "synthetic", "cnn", "resnet50"):
+        assert f"\n  {name} " in invocation.text
+    assert "FedProx: FedAvg whose local loss" in invocation.text
+    assert max(map(len, invocation.text.splitlines())) <= 100
+
+
+@pytest.mark.parametrize("argv", [["--rounds", "3"], ["--help"], ["--list"], ["--workload", "cifar10"]])
+def test_parsing_is_light(argv: list[str]) -> None:
+    program = (
+        "import sys; from time import process_time; start = process_time()\n"
+        f"from raysim.config.command_line import parse; parse({argv!r}); seconds = process_time() - start\n"
+        "heavy = [name for name in ('torch', 'ray', 'sklearn', 'pandas', 'matplotlib') if name in sys.modules]\n"
+        "print(heavy, seconds)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    heavy, _, seconds = done.stdout.rpartition(" ")
+    assert heavy == "[]"
+    # Processor time, because wall time measures the neighbours; 0.3 s here, so that only a heavy import fails.
+    assert float(seconds) < 2.0

@@ -1,0 +1,381 @@
+from __future__ import annotations
+
+import dataclasses
+import sys
+import types
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Literal
+
+import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raysim.config import registry
+from raysim.config import run_config as configs
+from raysim.config.run_config import (
+    Engine,
+    Evaluation,
+    RunConfig,
+    Schedule,
+    Training,
+    default_config,
+    differences,
+    from_dict,
+)
+from raysim.errors import ConfigError
+from workloads.errors import WorkloadError
+
+
+@dataclass(frozen=True)
+class ToyMethod:
+    """A method with one option and wishes for others."""
+
+    defaults: ClassVar[Mapping[str, object]] = {"training.learning_rate": 0.3, "training.batch_size": 7}
+
+    mu: float = field(default=0.01, metadata={"help": "pull", "low": 0.0, "source": "Li et al. 2020"})
+
+
+@dataclass(frozen=True)
+class ToyWorkload:
+    """A workload with every kind of type."""
+
+    defaults: ClassVar[Mapping[str, object]] = {
+        "training.learning_rate": 0.2,
+        "training.momentum": 0.5,
+        "model.name": "toy_options:ToyModel",
+        "model.widths": (4, 4),
+    }
+
+    clients: int = field(default=10, metadata={"help": "clients", "low": 1, "high": 50})
+    share: float = field(default=0.5, metadata={"help": "share", "low": 0.0, "low_open": True, "high": 1.0})
+    split: Literal["iid", "skewed"] = field(default="iid", metadata={"help": "split"})
+    limit: int | None = field(default=None, metadata={"help": "limit", "low": 1})
+    shuffled: bool = field(default=True, metadata={"help": "shuffled"})
+    folder: str = field(default="", metadata={"help": "folder", "placement": True})
+    test_clients: int = field(default=1, metadata={"help": "judged"})
+
+    def __post_init__(self) -> None:
+        if self.test_clients > self.clients:
+            raise WorkloadError("test_clients must not exceed clients")
+
+
+@dataclass(frozen=True)
+class ToyModel:
+    """A model."""
+
+    widths: tuple[int, ...] = field(default=(8,), metadata={"help": "widths", "low": 1})
+    stem: int | tuple[int, ...] = field(default=3, metadata={"help": "stem"})
+
+
+@dataclass(frozen=True)
+class NoDefault:
+    needed: int = field(metadata={"help": "needed"})
+
+
+@pytest.fixture(autouse=True)
+def toys(monkeypatch: pytest.MonkeyPatch) -> None:
+    module = types.ModuleType("toy_options")
+    for cls in (ToyMethod, ToyWorkload, ToyModel, NoDefault):
+        setattr(module, cls.__name__, cls)
+        monkeypatch.setattr(cls, "__module__", "toy_options")
+    module.__dict__.update({"ClassVar": ClassVar, "Mapping": Mapping, "Literal": Literal})
+    monkeypatch.setitem(sys.modules, "toy_options", module)
+
+
+NAMES = {"method": "toy_options:ToyMethod", "workload": "toy_options:ToyWorkload", "model": "toy_options:ToyModel"}
+
+
+def toy(**sections: Any) -> RunConfig:
+    """A config over the plain classes, built in Python, not from text."""
+    parts: dict[str, Any] = {"method": ToyMethod(), "workload": ToyWorkload(), "model": ToyModel()}
+    return RunConfig(**{**parts, **sections})
+
+
+def refused(**sections: Any) -> str:
+    with pytest.raises(ConfigError) as caught:
+        toy(**sections)
+    return str(caught.value)
+
+
+def test_the_first_run_needs_no_option() -> None:
+    config = default_config()
+    assert configs.to_dict(config)["method"]["name"] == "fedrad"
+    assert configs.to_dict(config)["workload"]["name"] == "digits"
+    assert configs.to_dict(config)["model"]["name"] == "cnn"
+    assert (config.schedule.rounds, config.schedule.local_epochs, config.seed, config.output) == (20, 2, 0, "")
+
+
+def test_every_option_of_every_named_class_has_help_and_a_valid_default() -> None:
+    for kind in registry.KINDS:
+        for name in registry.known(kind):
+            config = default_config(**{kind: name})
+            for path, option in configs.options_of(configs.classes_of(config)).items():
+                assert option.metadata.get("help"), path
+
+
+def test_a_value_out_of_range_names_option_value_range_default_and_source() -> None:
+    message = refused(method=ToyMethod(mu=-1.0))
+    assert message == "method.mu: -1.0 is not allowed. Allowed: a finite number ≥ 0; default 0.01 (Li et al. 2020)."
+
+
+@pytest.mark.parametrize(
+    ("section", "cls", "values", "wanted"),
+    [
+        ("training", Training, {"learning_rate": 0.0}, "training.learning_rate: 0.0 .* > 0"),
+        ("training", Training, {"learning_rate": float("nan")}, "training.learning_rate: nan"),
+        ("training", Training, {"learning_rate": "0.1"}, "training.learning_rate: '0.1'"),
+        ("training", Training, {"momentum": 1.0}, "training.momentum: 1.0 .* < 1"),
+        ("training", Training, {"batch_size": 0}, "training.batch_size: 0"),
+        ("training", Training, {"batch_size": True}, "training.batch_size: True"),
+        ("training", Training, {"batch_size": 2.0}, "training.batch_size: 2.0"),
+        ("training", Training, {"learning_rate_decay": 1.1}, "training.learning_rate_decay: 1.1"),
+        ("training", Training, {"steps_per_epoch": -1}, "training.steps_per_epoch: -1"),
+        ("training", Training, {"optimizer": "adamm"}, r"Did you mean adam.?\? Allowed: sgd \| adam \| adamw"),
+        ("training", Training, {"optimizer": "adam", "momentum": 0.9}, "momentum: 0.9 has no effect .* adam\\."),
+        ("training", Training, {"optimizer_state": "kept"}, "optimizer_state: kept has no effect .*momentum above 0"),
+        (
+            "training",
+            Training,
+            {"optimizer_state": "batch"},
+            "optimizer_state: batch has no effect .* adam or adamw\\.",
+        ),
+        (
+            "training",
+            Training,
+            {"optimizer_state": "batch", "momentum": 0.9},
+            "momentum: 0.9 has no effect with training.optimizer_state batch",
+        ),
+        ("training", Training, {"optimizer": "adamw", "momentum": 0.9}, "training.momentum: 0.9 has no effect"),
+        ("schedule", Schedule, {"rounds": 0}, "schedule.rounds: 0"),
+        ("schedule", Schedule, {"intervals": "Random"}, "schedule.intervals: 'Random'"),
+        ("schedule", Schedule, {"sampling_rate": 0.0}, "schedule.sampling_rate: 0.0"),
+        ("schedule", Schedule, {"joins": [3, 2]}, "schedule.joins"),
+        ("schedule", Schedule, {"joins": (3, 0), "join_every": 2}, r"schedule.joins: \[3, 0\]"),
+        ("schedule", Schedule, {"joins": (3, 2)}, "schedule.join_every: 0 with schedule.joins"),
+        ("schedule", Schedule, {"join_every": 5}, "schedule.join_every: 5 has no effect"),
+        ("evaluation", Evaluation, {"client_limit": 0}, "evaluation.client_limit: 0"),
+        ("engine", Engine, {"dashboard": 1}, "engine.dashboard: 1 .* true or false; default true"),
+        ("engine", Engine, {"on_client_error": None}, "engine.on_client_error: None"),
+        ("engine", Engine, {"address": "somewhere"}, "engine.address: 'somewhere'"),
+        ("engine", Engine, {"gpus_per_client": 0.3}, r"Nearest: 1/4 = 0.25 and 1/3 = 0.333333\."),
+        ("engine", Engine, {"gpus_per_client": 0.9}, r"Nearest: 1/2 = 0.5 and 1\."),
+        ("engine", Engine, {"gpus_per_client": 1.6}, r"Nearest: 1 and 2\."),
+    ],
+)
+def test_each_bad_value_is_refused(section: str, cls: type[Any], values: dict[str, Any], wanted: str) -> None:
+    with pytest.raises(ConfigError, match=wanted):
+        toy(**{section: cls(**values)})
+
+
+def test_kept_moments_of_sampled_clients_are_refused() -> None:
+    training = Training(optimizer="adam", optimizer_state="kept")
+    with pytest.raises(ConfigError, match=r"optimizer_state: kept with schedule\.sampling_rate 0\.5: .*Set schedule"):
+        toy(training=training, schedule=Schedule(sampling_rate=0.5))
+
+
+def test_good_values_at_the_edges() -> None:
+    toy(training=Training(optimizer="adamw", optimizer_state="batch"), schedule=Schedule(sampling_rate=0.5))
+    toy(training=Training(momentum=0.9, optimizer_state="kept"))
+    toy(training=Training(learning_rate=1, momentum=0.99, optimizer="sgd", learning_rate_decay=1.0))
+    toy(schedule=Schedule(joins=(3, 2, 3, 2), join_every=200, sampling_rate=1.0))
+    toy(schedule=Schedule(joins=(3,)))
+    for gpus in (0.0, 0.25, 0.2, 0.333, 1 / 3, 0.1667, 0.142857, 1.0, 2.0):
+        toy(engine=Engine(gpus_per_client=gpus))
+    for address in ("auto", "local", "ray://head:10001", "10.0.0.1:6379"):
+        toy(engine=Engine(address=address))
+
+
+def test_the_wrong_kind_of_section_is_refused() -> None:
+    assert "training: expected raysim.config.run_config.Training" in refused(training={"momentum": 0.1})
+    assert "method: expected an instance" in refused(method=ToyMethod)
+    assert "model: expected an instance" in refused(model="cnn")
+    assert "seed: -1" in refused(seed=-1)
+
+
+def test_an_option_without_default_is_the_authors_error() -> None:
+    with pytest.raises(ConfigError, match=r"method\.needed: toy_options\.NoDefault declares this option without"):
+        toy(method=NoDefault(needed=3))
+
+
+def test_defaults_of_workload_and_method_apply_under_given_values() -> None:
+    given_names = from_dict({kind: NAMES[kind] for kind in ("method", "workload")})
+    assert given_names.training.learning_rate == 0.3  # both ask: the method wins
+    assert given_names.training.momentum == 0.5  # only the workload asks
+    assert given_names.training.batch_size == 7
+    assert given_names.model == ToyModel(widths=(4, 4))  # and brings its model
+    override = from_dict({**NAMES, "training": {"learning_rate": 0.9}, "model": {"name": NAMES["model"], "stem": 1}})
+    assert override.training.learning_rate == 0.9
+    assert override.model == ToyModel(widths=(4, 4), stem=1)
+    # A default for the model that the workload names must not reach a model that someone else names.
+    assert configs.to_dict(from_dict({"workload": NAMES["workload"], "model": "cnn"}))["model"]["name"] == "cnn"
+
+
+def test_values_of_a_named_section_leave_with_its_name() -> None:
+    base = {"method.name": "toy_options:ToyMethod", "method.mu": 0.7}
+    assert configs.build([base, {"method.name": "toy_options:ToyMethod"}]).method.mu == 0.7
+    configs.build([base, {"method.name": "fedavg"}])  # mu was ToyMethod's
+    with pytest.raises(ConfigError, match=r"Unknown option method\.mu"):
+        configs.build([{"method.mu": 0.7}, {"method.name": "fedavg"}])  # mu was nobody's
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        ({"training": {"learning_rat": 1}}, r"option training\.learning_rat\. Did you mean training\.learning_rate\?"),
+        ({"training": {"lr": 1}}, r"Did you mean training\.learning_rate\?.*optimizer, learning_rate"),
+        ({"trainin": {"momentum": 0}}, r"Did you mean training\.momentum\?"),
+        ({"trainin": {}}, "Unknown option trainin"),
+        ({"sed": 1}, r"Unknown option sed\. Did you mean seed\?"),
+        ({"method": {"name": "fedavg", "mu": 1}}, r"Unknown option method\.mu"),
+        ({"method": "fedavgg"}, "Unknown method 'fedavgg'"),
+        ({"method": {"name": 3}}, "method.name: 3 is not allowed"),
+        ({"method": 3}, "method must be a section"),
+        ({"training": [1]}, "training must be a section"),
+        ({"training": {"learning_rate": "fast"}}, "training.learning_rate: 'fast' is not allowed"),
+        ({"training": {"learning_rate": None}}, "training.learning_rate: None is not allowed"),
+        ({"engine": {"address": 12}}, "engine.address: 12 is not allowed. Allowed: text"),
+        ({"schedule": {"joins": "3,x"}}, "schedule.joins: '3,x' is not allowed. Allowed: list of whole numbers"),
+        ({"seed": {"a": 1}}, r"Unknown option seed\.a"),
+        ({"workload": {"name": "toy_options:ToyWorkload", "clients": 51}}, "workload.clients: 51 .* ≤ 50"),
+        (
+            {"workload": {"name": "toy_options:ToyWorkload", "clients": 2, "test_clients": 3}},
+            "workload: test_clients must not exceed clients",
+        ),
+        ([1, 2], "expected sections"),
+    ],
+)
+def test_from_dict_is_strict(data: Any, wanted: str) -> None:
+    with pytest.raises(ConfigError, match=wanted):
+        from_dict(data)
+
+
+def test_text_becomes_the_type_of_its_option() -> None:
+    config = from_dict(
+        {
+            **NAMES,
+            "workload": {"name": NAMES["workload"], "limit": "null", "shuffled": "false", "folder": "2024"},
+            "training": {"learning_rate": "1e-3"},
+            "schedule": {"joins": "3,2", "join_every": "20"},
+            "model": {"name": NAMES["model"], "widths": "", "stem": "5,6"},
+            "engine": None,
+        }
+    )
+    assert config.training.learning_rate == 1e-3
+    assert (config.schedule.joins, config.schedule.join_every) == ((3, 2), 20)
+    assert config.workload == ToyWorkload(limit=None, shuffled=False, folder="2024")
+    assert config.model == ToyModel(widths=(), stem=(5, 6))
+
+
+def test_yaml_is_complete_and_has_lists_on_one_line() -> None:
+    config = toy(schedule=Schedule(joins=(3, 2), join_every=4), training=Training(learning_rate=1e-5))
+    text = configs.to_yaml(config)
+    assert "joins: [3, 2]" in text
+    data = yaml.safe_load(text)
+    assert data == configs.to_dict(config)
+    sections = ["method", "workload", "model", "training", "schedule", "evaluation", "engine"]
+    assert [*data] == [*sections, "seed", "output", "pictures"]
+    for section, cls in configs.SECTIONS.items():
+        assert {*data[section]} == {entry.name for entry in dataclasses.fields(cls)}
+    assert from_dict(data) == config
+
+
+@settings(deadline=None, max_examples=30)
+@given(
+    rate=st.floats(1e-12, 1e12),
+    rounds=st.integers(1, 10**9),
+    joins=st.lists(st.integers(1, 99), min_size=2, max_size=5),
+    output=st.text(st.characters(codec="utf-8", exclude_categories=("Cc", "Cs", "Zl", "Zp")), max_size=12),
+    seed=st.integers(0, 2**63),
+)
+def test_a_config_comes_back_from_its_yaml(rate: float, rounds: int, joins: list[int], output: str, seed: int) -> None:
+    config = toy(
+        training=Training(learning_rate=rate),
+        schedule=Schedule(rounds=rounds, joins=tuple(joins), join_every=1),
+        seed=seed,
+        output=output,
+    )
+    assert from_dict(yaml.safe_load(configs.to_yaml(config))) == config
+
+
+def test_differences_leave_out_what_cannot_change_results() -> None:
+    before = toy(training=Training(learning_rate=0.05))
+    after = toy(
+        training=Training(learning_rate=0.1),
+        engine=Engine(backend="inline", actors=3, threads=2),
+        schedule=Schedule(joins=(3, 2), join_every=4),
+        workload=ToyWorkload(folder="there"),
+        output="elsewhere",
+    )
+    assert differences(before, before) == []
+    assert differences(before, after) == [
+        "training.learning_rate: 0.05 → 0.1",
+        "schedule.joins: [] → [3, 2]",
+        "schedule.join_every: 0 → 4",
+        "engine.threads: 1 → 2",
+    ]
+    everything = differences(before, after, placement=True)
+    assert "engine.backend: ray → inline" in everything
+    assert "workload.folder:  → there" in everything
+
+
+def test_another_method_is_one_difference() -> None:
+    other = default_config("fedavg", NAMES["workload"], NAMES["model"])
+    mine = from_dict({**configs.to_dict(other), "method": {"name": NAMES["method"], "mu": 0.5}})
+    assert differences(other, mine) == ["method.name: fedavg → toy_options:ToyMethod"]
+
+
+def test_a_wrong_default_of_a_method_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ToyMethod, "defaults", {"training.learning_rates": 1})
+    with pytest.raises(ConfigError, match=r"Unknown option training\.learning_rates"):
+        from_dict(NAMES)
+
+
+# -- classes that are known by value alone ----------------------------------------------------------------------------
+
+
+def by_value() -> RunConfig:
+    """A run's config as Ray hands it to another process, with a method of ``__main__``, which is another one there."""
+    from ray import cloudpickle
+
+    source = (
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass, field\n"
+        "from typing import Literal\n"
+        "@dataclass(frozen=True)\n"
+        "class Mine:\n"
+        "    kind: Literal['one', 'two'] = 'two'\n"
+        "    factor: float = field(default=0.5, metadata={'help': 'a factor'})\n"
+    )
+    main = sys.modules["__main__"]
+    sys.modules["__main__"] = module = types.ModuleType("__main__")
+    try:
+        exec(source, module.__dict__)
+        config = dataclasses.replace(default_config("fedavg"), method=module.Mine())
+        data = cloudpickle.dumps(config)
+    finally:
+        sys.modules["__main__"] = main
+    found: RunConfig = cloudpickle.loads(data)
+    return found
+
+
+def test_a_method_that_came_by_value_still_says_its_options() -> None:
+    config = by_value()
+    assert configs.to_dict(config)["method"] == {"name": "__main__:Mine", "kind": "two", "factor": 0.5}
+    changed = configs.with_sections(config, training=Training(learning_rate=0.25))
+    assert changed.training.learning_rate == 0.25 and changed.method is config.method
+    assert config.training.learning_rate != 0.25
+    with pytest.raises(ConfigError, match=r"training\.momentum"):
+        configs.with_sections(config, training=Training(optimizer="adamw", momentum=0.5))
+
+
+def test_a_default_is_found_in_a_class_that_came_by_value() -> None:
+    from raysim.config.option_fields import options_of_class
+
+    kind = type(by_value().method)
+    kind.__annotations__.update(kind=Literal["one", "two"], factor=float)
+    assert {path: option.default for path, option in options_of_class("method", kind).items()} == {
+        "method.kind": "two",
+        "method.factor": 0.5,
+    }

@@ -1,0 +1,84 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from raysim.config.command_line import parse
+from raysim.config.stored_config import sealed
+from raysim.config.trust import check_names, naming_words
+from raysim.errors import ConfigError
+from raysim.simulation import prepare
+from raysim.storage.run_folder import RunFolder
+
+EVIL = """
+from pathlib import Path
+Path({marker!r}).touch()
+from raysim.methods.fedavg import FedAvg as Method
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A run folder whose config names a module that lies beside it, in the working directory."""
+    (tmp_path / "evil_method.py").write_text(EVIL.format(marker=str(tmp_path / "ran")))
+    run = tmp_path / "run"
+    RunFolder.create(run, sealed("method: {name: 'evil_method:Method'}\nengine: {backend: inline}\n"), {})
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "evil_method", raising=False)
+    return run
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--resume", "run"],
+        ["--print-config", "--resume", "run"],
+        ["--help", "--config", "run/config.yaml"],
+        ["--config", "run/config.yaml", "--method", "other:Method"],
+        ["--config", "run/config.yaml", "--trust", "elsewhere"],
+    ],
+)
+def test_a_file_alone_runs_no_code(folder: Path, words: list[str]) -> None:
+    with pytest.raises(ConfigError, match=r"method 'evil_method:Method'.*--method evil_method:Method, or --trust"):
+        parse(words)
+    assert not (folder.parent / "ran").exists()
+
+
+@pytest.mark.parametrize("words", [["--method", "evil_method:Method"], ["--trust", "run"], ["--trust", "."]])
+def test_named_or_trusted_code_is_imported(folder: Path, words: list[str]) -> None:
+    config = parse(["--print-config", "--resume", "run", *words]).config
+    assert type(config.method).__name__ == "FedAvg"
+    assert (folder.parent / "ran").exists()
+
+
+def test_a_trusted_folder_is_no_word_for_others(folder: Path) -> None:
+    other = folder.parent / "other.yaml"
+    other.write_text("method: {name: 'evil_method:Method'}")
+    with pytest.raises(ConfigError, match=r"other\.yaml"):
+        parse(["--config", "other.yaml", "--trust", "run"])
+
+
+def test_a_link_in_a_trusted_folder_counts_by_its_target(folder: Path) -> None:
+    trusted = folder.parent / "trusted"
+    trusted.mkdir()
+    (trusted / "config.yaml").symlink_to(folder / "config.yaml")
+    with pytest.raises(ConfigError, match="evil_method"):
+        parse(["--config", "trusted/config.yaml", "--trust", "trusted"])
+
+
+def test_a_folder_to_resume_from_python_runs_no_code(folder: Path) -> None:
+    with pytest.raises(ConfigError, match="evil_method"):
+        prepare(parse(["--method", "fedavg"]).config, folder)
+    assert not (folder.parent / "ran").exists()
+
+
+def test_names_of_raysim_need_no_trust() -> None:
+    check_names({"method.name": "fedavg", "model.name": "cnn"}, Path("x.yaml"), {})
+
+
+def test_the_words_that_name_own_code_again() -> None:
+    assert naming_words({"method.name": "mine:Method", "model.name": "cnn"}) == " --method mine:Method"
+    assert naming_words({"method.name": "fedavg"}) == ""

@@ -1,0 +1,361 @@
+"""Clients that take a single step, merged: the sums and losses of single visits, and whom it is never done to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+import raysim
+from raysim import seeds
+from raysim.config.run_config import RunConfig, build
+from raysim.engine import fedsgd
+from raysim.engine.client_task import TrainBlock, TrainedBlock
+from raysim.engine.failure import Failure
+from raysim.engine.fedsgd import group_size, possible, take_one_step, worth_it
+from raysim.engine.observer import Silent
+from raysim.engine.payload import Packed, PackedMessage
+from raysim.engine.worker import Worker
+from raysim.errors import RaysimError
+from raysim.flat_model import FlatModel
+from raysim.method import Message, Update
+from raysim.methods.fedavg import FedAvg
+from raysim.simulation import execute, prepare
+from raysim.storage.run_folder import comparable
+from raysim.training.local_sgd import Visit, train_epochs
+from tests.fingerprint import fingerprint
+from workloads.models.mlp_cnn import multilayer_perceptron
+
+MakeConfig = Callable[..., RunConfig]
+
+
+@pytest.fixture
+def make_config(tmp_path: Path) -> MakeConfig:
+    def make(name: str = "run", **options: Any) -> RunConfig:
+        base: dict[str, Any] = {
+            "method.name": "fedavg",
+            "workload.clients": 66,
+            "workload.min_samples": 2,
+            "workload.sigma": 0.5,
+            "workload.partition": "lognormal",
+            "model.name": "mlp",
+            "schedule.rounds": 2,
+            "schedule.local_epochs": 1,
+            "training.batch_size": 50,
+            "engine.backend": "inline",
+            "output": str(tmp_path / name),
+        }
+        return build([base | {key.replace("__", "."): value for key, value in options.items()}])
+
+    return make
+
+
+def worker_of(config: RunConfig) -> Worker:
+    return Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose)))
+
+
+def block(worker: Worker, clients: range, merged: int, start: Any = None) -> TrainedBlock:
+    """One block of visits from a model that is not the initial one."""
+    config = worker.config
+    visit = Visit(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
+    packed = Packed(tuple(PackedMessage(0) for _ in clients), tuple(None for _ in clients), ())
+    samples = tuple(worker.federation.samples(client) for client in clients)
+    task = TrainBlock(clients[0], visit, tuple(clients), packed, samples, False, True, False, False, merged=merged)
+    start = worker.model(0).take_shared() * np.float32(1.1) if start is None else start
+    result, _ = task.run(worker, (start,))
+    return result
+
+
+def added(sums: Any) -> Any:
+    return np.sum([vector for vector, _ in sums if vector is not None], axis=0)
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many clients each merged step was of, from now on."""
+    seen: list[int] = []
+    original = fedsgd._sum_and_losses
+
+    def count(model: Any, batches: Any, *rest: Any) -> Any:
+        seen.append(len(batches))
+        return original(model, batches, *rest)
+
+    monkeypatch.setattr(fedsgd, "_sum_and_losses", count)
+    return seen
+
+
+@dataclass(frozen=True)
+class SharesHead(FedAvg):
+    def shared_names(self, module: nn.Module) -> Collection[str]:
+        return {"head.weight", "head.bias"}
+
+
+CASES: dict[str, dict[str, Any]] = {
+    "mlp": {},
+    "decay and momentum": {"training__weight_decay": 0.3, "training__momentum": 0.9},
+    "cnn": {"model__name": "cnn", "training__batch_size": 60},
+    "the first batch of more": {"training__steps_per_epoch": 1, "training__batch_size": 4},
+    "several steps": {"training__steps_per_epoch": 3},
+    "bfloat16": {"training__precision": "bf16"},
+    "part of the model": {"method__name": f"{__name__}:SharesHead"},
+}
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_a_group_gives_the_sum_and_the_losses_of_single_visits(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, case: str
+) -> None:
+    worker = worker_of(make_config(**CASES[case]))
+    clients = range(8, 21)
+    samples = [worker.federation.samples(client) for client in clients]
+    assert len(set(samples)) > 5
+    alone = block(worker, clients, 1)
+    seen = counted(monkeypatch)
+    found = block(worker, clients, 4)
+    assert seen == ([] if case == "several steps" else [4, 4, 4])  # and one that is alone
+    assert [positions for _, positions in found.sums] == [positions for _, positions in alone.sums] == [8, 4, 1]
+    one, other = added(found.sums), added(alone.sums)
+    tolerance = 0.03 if case == "bfloat16" else 1e-5
+    assert np.abs(one - other).max() <= tolerance * np.abs(other).max() > 0
+    for update, expected in zip(found.updates, alone.updates, strict=True):
+        assert isinstance(update, Update) and isinstance(expected, Update)
+        assert update.metrics == pytest.approx(expected.metrics, rel=tolerance)
+    assert len(found.seconds) == len(clients) and min(found.seconds) > 0
+
+
+def test_by_hand() -> None:
+    """θ = 0, two classes of three: the gradient of a sample of class c is (softmax − e_c) x, with softmax (1/3, …)."""
+    model = FlatModel(multilayer_perceptron((2,), (), 3), {"head.weight", "head.bias"})
+    model.buffer.zero_()
+    from workloads.federated_data import Batch
+
+    batches = [
+        Batch(torch.tensor([[3.0, 0.0]]), torch.tensor([0])),
+        Batch(torch.tensor([[0.0, 6.0], [0.0, 3.0]]), torch.tensor([2, 2])),
+    ]
+    visit = Visit(0, 1, 0, 1, 0.5, build([{"method.name": "fedavg"}]).training)
+    total, losses = fedsgd._sum_and_losses(model, batches, visit, [1, 4])  # the second is two of four samples
+    assert losses == pytest.approx([np.log(3)] * 2)
+    weight = np.array([[2.0, -6.0], [-1.0, -6.0], [-1.0, 12.0]])  # (−2, 1, 1)·(1, 0) and 4 · mean of (1, 1, −2)·x/3
+    bias = np.array([2 / 3 - 4 / 3, -1 / 3 - 4 / 3, -1 / 3 + 8 / 3])
+    np.testing.assert_allclose(total, 0.5 * np.concatenate([weight.ravel(), bias]), rtol=1e-6)
+
+
+def test_a_client_that_takes_more_steps_makes_its_group_visit_one_by_one(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    worker = worker_of(make_config(training__batch_size=25))
+    clients = range(8, 24)
+    many = [start for start in range(8, 24, 4) if max(map(worker.federation.samples, range(start, start + 4))) > 26]
+    assert 0 < len(many) < 4
+    seen = counted(monkeypatch)
+    found, alone = block(worker, clients, 4), block(worker, clients, 1)
+    assert len(seen) == 4 - len(many)
+    steps = [update.metrics["steps"] for update in found.updates if isinstance(update, Update)]
+    assert steps == [update.metrics["steps"] for update in alone.updates if isinstance(update, Update)]
+    assert max(steps) > 1
+    np.testing.assert_allclose(added(found.sums), added(alone.sums), rtol=0, atol=1e-4)
+
+
+def test_any_calls_give_the_same(make_config: MakeConfig, tmp_path: Path) -> None:
+    found = [raysim.run(make_config(f"size-{size}", engine__block_size=size)) for size in (0, 4, 64)]
+    for result in found[1:]:
+        assert comparable(result.rounds).to_csv() == comparable(found[0].rounds).to_csv()
+        assert comparable(result.clients).to_csv() == comparable(found[0].clients).to_csv()
+    apart = raysim.run(make_config("apart", engine__merge_single_steps=False))
+    columns = ["loss", "train_loss"]
+    assert not np.array_equal(apart.rounds[columns], found[0].rounds[columns])  # another program
+    np.testing.assert_allclose(apart.rounds[columns], found[0].rounds[columns], rtol=1e-5)
+
+
+def test_a_call_that_is_done_again_gives_the_same_bits(make_config: MakeConfig) -> None:
+    """Whatever the worker did in between, as after the death of another actor."""
+    worker = worker_of(make_config())
+    first = block(worker, range(8, 21), 4)
+    block(worker, range(40, 50), 1)
+    again = block(worker, range(8, 21), 4)
+    for (one, _), (other, _) in zip(first.sums, again.sums, strict=True):
+        assert one is not None and other is not None and one.tobytes() == other.tobytes()
+    assert first.updates == again.updates
+
+
+def test_stopped_and_resumed_gives_the_same_bits(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = fingerprint(raysim.run(make_config("undisturbed", schedule__rounds=3)).folder)
+    seen = counted(monkeypatch)
+    config = make_config("stopped", schedule__rounds=3)
+    folder, observer = prepare(config), _Rounds()
+    assert execute(config, folder, observer, stopping=lambda: observer.started == 2).status == "stopped"
+    assert fingerprint(raysim.run(config, resume=folder).folder) == expected
+    assert 3 * 16 <= len(seen) < 4 * 17
+
+
+class _Rounds(Silent):
+    started = 0
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        self.started = round
+
+
+@pytest.mark.parametrize("error", ["fail", "skip"])
+def test_a_client_that_fails_is_found_among_its_group(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, error: str
+) -> None:
+    original = Worker.data
+
+    def data(self: Worker, client: int) -> Any:
+        found = original(self, client)
+        if client == 5:
+            floats = found.train.batches(500)
+            return replace(found, train=_Infinite(next(floats)))
+        return found
+
+    monkeypatch.setattr(Worker, "data", data)
+    config = make_config(error, engine__on_client_error=error, schedule__rounds=1, evaluation__every=1)
+    if error == "fail":
+        with pytest.raises(RaysimError, match="client 5, round 1, stage update"):
+            raysim.run(config)
+        return
+    result = raysim.run(config)
+    assert int(result.rounds["participants"].iloc[-1]) == 65
+    assert 5 not in result.clients["client"].tolist() and 4 in result.clients["client"].tolist()
+    columns = ["loss", "train_loss"]
+    cut = raysim.run(replace(config, engine=replace(config.engine, block_size=4), output=f"{config.output}-cut"))
+    assert cut.rounds[columns].equals(result.rounds[columns])
+    alone = replace(config, engine=replace(config.engine, merge_single_steps=False), output=f"{config.output}-alone")
+    np.testing.assert_allclose(raysim.run(alone).rounds[columns], result.rounds[columns], rtol=1e-5)
+
+
+def test_what_raises_only_once_does_not_pass_unseen(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
+    worker = worker_of(make_config())
+    original, raised = Worker.data, []
+
+    def data(self: Worker, client: int) -> Any:
+        if client == 10 and not raised:
+            raised.append(client)
+            raise OSError("for once")
+        return original(self, client)
+
+    monkeypatch.setattr(Worker, "data", data)
+    found = block(worker, range(8, 16), 4)
+    (failure,) = (update for update in found.updates if isinstance(update, Failure))
+    assert (failure.client, failure.stage) == (10, "data")
+    assert (
+        failure.reason.startswith("OSError: for once; not so by itself")
+        and "merge_single_steps false" in failure.reason
+    )
+    assert len(found.updates) == 8 and [positions for _, positions in found.sums] == [8]
+
+
+def test_a_start_that_does_not_fit_is_a_failure_of_every_visit(make_config: MakeConfig) -> None:
+    worker = worker_of(make_config())
+    found = block(worker, range(8, 12), 4, start=np.zeros(3, np.float32))
+    failures = [update for update in found.updates if isinstance(update, Failure)]
+    assert [(failure.client, failure.stage) for failure in failures] == [(client, "train") for client in range(8, 12)]
+
+
+class _Infinite:
+    """Samples of which one has a pixel that is infinite."""
+
+    def __init__(self, batch: Any) -> None:
+        batch.x = batch.x.clone()
+        batch.x[0] = float("inf")
+        self._batch = batch
+
+    def __len__(self) -> int:
+        return len(self._batch)
+
+    def batches(self, batch_size: int, generator: Any = None) -> Any:
+        yield self._batch
+
+
+def test_how_many_are_merged() -> None:
+    training = build([{"method.name": "fedavg", "training.batch_size": 50}]).training
+    assert [group_size(training, 1, participants) for participants in (10, 31, 32, 64, 200, 10_000)] == [
+        1,
+        1,
+        2,
+        4,
+        8,
+        8,
+    ]
+    assert group_size(training, 2, 10_000) == 1
+    assert group_size(replace(training, steps_per_epoch=2), 1, 10_000) == 1
+    # Batches of up to 65 and of up to 3: what is left over joins the batch before it.
+    assert group_size(replace(training, batch_size=64), 1, 10_000) == 4
+    assert group_size(replace(training, batch_size=1), 1, 10_000) == 128
+    assert group_size(replace(training, batch_size=600), 1, 10_000) == 1
+
+
+def test_who_takes_one_step() -> None:
+    training = build([{"method.name": "fedavg", "training.batch_size": 5}]).training
+    assert [take_one_step(training, [count]) for count in (0, 1, 5, 6, 7)] == [False, True, True, True, False]
+    assert not take_one_step(training, [5, 7])
+    one, several = (replace(training, steps_per_epoch=steps) for steps in (1, 2))
+    assert [take_one_step(one, [count]) for count in (0, 1, 100)] == [False, True, True]
+    assert not take_one_step(several, [1])
+    # Calls hold whole groups only if at least half of these are merged, with three quarters of the samples.
+    assert worth_it(training, [5, 5, 9, 1, 5, 5, 5, 5], 2) and worth_it(training, [6, 6, 6, 6, 7, 1], 2)
+    assert not worth_it(training, [5, 5, 9, 5], 2) and not worth_it(training, [6, 6, 6, 6, 8, 1], 2)
+    assert not worth_it(training, [6, 1, 7, 1, 7, 1], 2)
+
+
+@dataclass(frozen=True)
+class OwnMessages(FedAvg):
+    """Every client gets an array of its own."""
+
+    def message(self, server: Any, client: int) -> Message:
+        return Message(server.copy())
+
+
+@dataclass(frozen=True)
+class Copied(FedAvg):
+    """FedAvg's visit written down once more: it could as well do something else."""
+
+    def train(self, model: Any, data: Any, message: Message, kept: Any, visit: Visit) -> tuple[Update, None]:
+        model.load_shared(message.parameters)
+        trained = train_epochs(model, data.train, visit)
+        return Update(model.change_from(message.parameters), trained.metrics()), None
+
+
+@pytest.mark.parametrize(
+    ("options", "allowed"),
+    [
+        ({}, True),
+        ({"training__momentum": 0.9}, True),
+        ({"model__name": "cnn", "training__batch_size": 10}, True),
+        ({"model__name": "cnn"}, False),  # visits are too long
+        ({"workload__clients": 31}, False),
+        ({"training__steps_per_epoch": 2}, False),
+        ({"method__name": f"{__name__}:SharesHead"}, True),
+        ({"method__name": f"{__name__}:OwnMessages"}, False),
+        ({"method__name": f"{__name__}:Copied"}, False),
+        ({"method__name": "fedprox"}, False),
+        ({"method__name": "fedrad"}, False),
+        ({"method__name": "fedbn"}, False),
+        ({"training__optimizer": "adamw"}, False),
+        ({"engine__merge_single_steps": False}, False),
+        ({"model__name": "mobilenet", "model__width": 0.1}, False),
+        ({"workload__name": "toy-graphs", "model__name": "gin"}, False),
+    ],
+)
+def test_whether_it_is_possible(make_config: MakeConfig, options: dict[str, Any], allowed: bool) -> None:
+    if options.get("workload__name") == "toy-graphs":  # has none of the others' options
+        config = build([{"method.name": "fedavg"} | {key.replace("__", "."): value for key, value in options.items()}])
+    else:
+        config = make_config(**options)
+    worker = worker_of(config)
+    model = worker.model(0)
+    assert possible(config, worker.federation, model, keeps=False) is allowed
+    assert not possible(config, worker.federation, worker.model(0), keeps=True)
+
+
+def test_marks_name_what_is_loaded_and_trained(make_config: MakeConfig) -> None:
+    worker = worker_of(make_config(engine__profile=True))
+    found = block(worker, range(8, 12), 4)
+    expected = [*(("load", client) for client in range(8, 12)), ("train", None)]
+    assert [(mark.phase, mark.client) for mark in found.marks] == expected

@@ -1,0 +1,146 @@
+"""The round loop: who takes part for how many epochs, with every method; the rule for BatchNorm; what is counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysim.config import registry
+from raysim.config.run_config import RunConfig, build
+from raysim.engine import schedule
+from raysim.errors import RaysimError
+from raysim.method import Update, Updates
+from raysim.methods.fedavg import FedAvg
+from raysim.simulation import run
+
+
+def config(tmp_path: Path, method: str, **options: Any) -> RunConfig:
+    base: dict[str, Any] = {
+        "method.name": method,
+        "model.name": "mlp",
+        "workload.clients": 5,
+        "workload.limit": 300,
+        "schedule.rounds": 4,
+        "schedule.local_epochs": 2,
+        "engine.backend": "inline",
+        "output": str(tmp_path / "run"),
+    }
+    chosen = base | {key.replace("__", "."): value for key, value in options.items()}
+    return build([{path: value for path, value in chosen.items() if value is not None}])
+
+
+@pytest.mark.parametrize("method", [name for name in registry.known("method") if name != "centralized"])
+def test_sampling_and_late_joiners_work_with_every_method(tmp_path: Path, method: str) -> None:
+    options: dict[str, object] = {
+        "schedule__joins": (2, 2, 1),
+        "schedule__join_every": 2,
+        "schedule__intervals": "fixed",
+    }
+    own = getattr(registry.method_class(method), "defaults", {})
+    if own.get("workload.name") == "toy-graphs":  # a method for graphs, on a network of its own
+        options |= {"workload__name": "toy-graphs", "model__name": own["model.name"], "model__hidden": 8}
+        options |= {"workload__limit": None, "workload__graphs_per_client": 20}
+    result = run(config(tmp_path, method, **options))
+    # 2 epochs a round: a group joins at each of rounds 2 and 3.
+    assert result.rounds["participants"].tolist() == [2, 4, 5, 5]
+    first = result.clients.groupby("client")["round"].min()
+    assert first.to_dict() == {0: 1, 1: 1, 2: 2, 3: 2, 4: 3}
+    assert np.isfinite(result.rounds["loss"]).all()
+
+
+def test_a_sample_of_the_joined_takes_part(tmp_path: Path) -> None:
+    result = run(config(tmp_path, "fedavg", schedule__sampling_rate=0.4, schedule__rounds=8))
+    assert result.rounds["participants"].tolist() == [2] * 8
+    assert result.clients["client"].nunique() > 2
+
+
+def test_centralized_is_one_client_with_everything(tmp_path: Path) -> None:
+    central = run(config(tmp_path / "a", "centralized", schedule__joins=(2, 3), schedule__join_every=2))
+    apart = run(config(tmp_path / "b", "fedavg"))
+    assert central.rounds["participants"].tolist() == [1] * 4
+    assert central.clients["samples"].iloc[0] == apart.clients.query("round == 1")["samples"].sum()
+
+
+@pytest.mark.parametrize(("method", "intervals"), [("fedavg", "random"), ("fedrad", "method")])
+def test_local_epochs_are_those_of_the_plan(tmp_path: Path, method: str, intervals: str) -> None:
+    wanted = config(tmp_path, method, schedule__intervals=intervals, schedule__rounds=8)
+    plan = schedule.planned_intervals(wanted)
+    result = run(wanted)
+    assert result.rounds["local_epochs"].tolist() == plan
+    assert result.rounds["epochs_total"].tolist() == np.cumsum(plan).tolist()
+    assert len(set(plan)) > 1
+    # A full pass over m samples in batches of 32, no batch of one: what a client did is what the plan said.
+    row = result.clients.iloc[0]
+    assert row["steps"] == row["local_epochs"] * -(-(row["samples"] - 1) // 32)
+
+
+def test_batch_norm_statistics_are_averaged_like_parameters() -> None:
+    # Shared vectors are [parameters | running means | running variances]; one weight, one mean, one variance here.
+    # Samples 1 and 3: the mean of means -4 and 4 is 2, of variances 1 and 5 is 4, whatever the parameters do.
+    each = (Update(np.array([8, -4, 1], np.float32)), Update(np.array([0, 4, 5], np.float32)))
+    updates = Updates((0, 1), np.array([1, 3]), each)
+    assert FedAvg().aggregate(np.zeros(3, np.float32), updates, None).tolist() == [2, 2, 4]  # type: ignore[arg-type]
+
+
+def test_batch_norm_statistics_travel(tmp_path: Path) -> None:
+    result = run(config(tmp_path, "fedavg", model__name="mobilenet", workload__clients=2, schedule__rounds=1))
+    from raysim.storage import checkpoint
+
+    latest = checkpoint.latest(result.folder / "checkpoints")
+    assert latest is not None
+    server = checkpoint.load(latest, np.zeros(0, np.float32), lambda client: None).server
+    # 2,236,106 parameters (one input channel) and 2 · 17,056 running statistics, all in 4 bytes each way a client.
+    assert result.rounds["bytes_up"].iloc[0] == 2 * server.nbytes
+    assert server.size == result.summary["model_values"] == 2_236_106 + 2 * 17_056
+    variances = server[-17_056:]
+    assert (variances != 1).any()
+    assert np.isfinite(server).all()
+
+
+def test_a_mean_by_samples_shows_its_weights(tmp_path: Path) -> None:
+    last = run(config(tmp_path, "fedprox")).clients.query("round == 4")
+    assert last["weight"].to_numpy() == pytest.approx((last["samples"] / last["samples"].sum()).to_numpy())
+    assert last["name"].tolist() == [f"client {client}" for client in range(5)]
+
+
+def test_tables_agree_with_each_other(tmp_path: Path) -> None:
+    result = run(config(tmp_path, "fedrad"))
+    last = result.clients.query("round == 4")
+    assert last["weight"].sum() == pytest.approx(1)
+    assert result.rounds["client_accuracy_mean"].iloc[-1] == pytest.approx(last["accuracy"].mean())
+    assert result.rounds["client_accuracy_std"].iloc[-1] == pytest.approx(last["accuracy"].std(ddof=0))
+    assert result.rounds["client_accuracy_worst_decile"].iloc[-1] == pytest.approx(last["accuracy"].min())
+    weighted = np.average(last["train_loss"], weights=last["samples"])
+    assert result.rounds["train_loss"].iloc[-1] == pytest.approx(weighted)
+    parquet = pd.read_parquet(result.folder / "clients.parquet")
+    pd.testing.assert_frame_equal(parquet, result.clients, check_dtype=False)
+
+
+@pytest.mark.parametrize("method", ["fedavg", "local"])
+def test_auc_beside_accuracy(tmp_path: Path, method: str) -> None:
+    result = run(config(tmp_path / "a", method, evaluation__auc=True))
+    plain = run(config(tmp_path / "b", method))
+    assert result.rounds["auc"].between(0.5, 1).all()
+    last = result.clients.query("round == 4")
+    assert {"auc", "balanced_accuracy"} <= set(last)
+    if method == "local":
+        assert result.rounds["auc"].iloc[-1] == pytest.approx(last["auc"].mean())
+    assert result.rounds["accuracy"].tolist() == plain.rounds["accuracy"].tolist()
+
+
+def test_frozen_batchnorm_needs_a_model_with_batchnorm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delattr("workloads.models.image_specs.Mlp.batch_norm")  # as a model of a user's own may have none
+    with pytest.raises(RaysimError, match=r"training\.freeze_batchnorm: true has no effect.*resnet18"):
+        run(config(tmp_path, "fedavg", training__freeze_batchnorm=True))
+
+
+def test_with_a_common_local_test_set_all_models_are_judged_on_it(tmp_path: Path) -> None:
+    result = run(config(tmp_path, "local", workload__local_test="global", schedule__rounds=1))
+    assert result.rounds["accuracy"].iloc[0] == pytest.approx(result.clients["accuracy"].mean(), abs=1e-12)
+    # Of the 359 common test images a whole number is right; a client's own test set would have 12.
+    right = result.clients["accuracy"].to_numpy() * 359
+    assert right == pytest.approx(np.round(right), abs=1e-9)

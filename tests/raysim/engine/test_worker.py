@@ -1,0 +1,219 @@
+"""Clients whose models differ: what agrees is shared, the rest stays with each client, and no method need know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from raysim import seeds
+from raysim.config.run_config import RunConfig, build
+from raysim.engine import worker as worker_module
+from raysim.engine.observer import Silent
+from raysim.engine.worker import Worker
+from raysim.errors import RaysimError
+from raysim.flat_model import FlatModel
+from raysim.method import Message, Vector
+from raysim.methods.fedavg import FedAvg
+from raysim.simulation import execute, load_federation, prepare, run
+from raysim.storage.run_folder import comparable
+from raysim.training.local_sgd import Visit
+from tests.fingerprint import fingerprint
+from workloads.federated_data import distinct_tasks
+from workloads.parallel_map import sequential
+
+MakeConfig = Callable[..., RunConfig]
+
+
+@pytest.fixture
+def make_config(tmp_path: Path) -> MakeConfig:
+    """A run of graphs of three clients with different node features and classes; flat paths with __ for a dot."""
+
+    def make(name: str, **options: Any) -> RunConfig:
+        base: dict[str, Any] = {
+            "method.name": "fedavg",
+            "workload.name": "toy-graphs",
+            "workload.clients": 3,
+            "workload.graphs_per_client": 20,
+            "model.name": "gin",
+            "model.hidden": 8,
+            "model.layers": 2,
+            "training.batch_size": 8,
+            "schedule.rounds": 2,
+            "engine.backend": "inline",
+            "output": str(tmp_path / name),
+        }
+        return build([base | {key.replace("__", "."): value for key, value in options.items()}])
+
+    return make
+
+
+def worker_of(config: RunConfig) -> Worker:
+    return Worker(config, load_federation(config, sequential))
+
+
+class Watch(Silent):
+    round = 0
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        self.round = round
+
+
+def stopped(config: RunConfig, rounds: int) -> Path:
+    """The folder of a run that was stopped after some rounds."""
+    folder, watch = prepare(config), Watch()
+    assert execute(config, folder, watch, stopping=lambda: watch.round > rounds).status == "stopped"
+    return folder
+
+
+def visit(config: RunConfig, client: int, classes: int) -> Visit:
+    return Visit(0, 1, client, 1, 0.05, config.training, classes)
+
+
+def test_what_agrees_on_all_clients_is_shared_and_nothing_else(make_config: MakeConfig) -> None:
+    worker = worker_of(make_config("shared"))
+    assert len(distinct_tasks(worker.federation)) > 1
+    shared = [{e.name: e.shape for e in worker.model(client).entries if e.shared} for client in range(3)]
+    assert shared[0] == shared[1] == shared[2]
+    assert any(name.startswith("body.convolutions.") for name in shared[0])
+    assert "head.weight" not in shared[0] and "body.pre.weight" not in shared[0]
+    # The same number of values travels, in the same order, whatever the client's own layers are.
+    assert len({worker.model(client).shared.numel() for client in range(3)}) == 1
+
+
+def test_the_rest_is_kept_from_visit_to_visit_and_deployed(make_config: MakeConfig) -> None:
+    config = make_config("kept")
+    worker = worker_of(config)
+    first = worker.first_state(0)
+    assert worker.method.init_client(worker.model(0)) is None and first is not None
+    message = Message(worker.model(0).take_shared())
+    classes = worker.federation.task(0).classes
+    _, second = worker.train(visit(config, 0, classes), message, first)
+    assert second is not None and first.method is None and second.method is None
+    assert second.private.shape == first.private.shape and np.abs(second.private - first.private).max() > 0
+    np.testing.assert_array_equal(worker.deployed(0, message, second).take_kept(), second.private)
+    np.testing.assert_array_equal(worker.deployed(0, message, None).take_kept(), first.private)
+    # A client with other widths has a rest of another size.
+    others = [worker.first_state(client) for client in range(3)]
+    assert len({state.private.shape for state in others if state is not None}) > 1
+
+
+@dataclass(frozen=True)
+class Counts(FedAvg):
+    """FedAvg whose clients keep a number, and which reports the entries that stay, before and after a visit."""
+
+    def init_client(self, model: FlatModel) -> Vector:
+        return np.zeros(1, np.float32)
+
+    def train(self, model: FlatModel, data: Any, message: Message, kept: Vector, visit: Visit) -> Any:
+        before = float(model.take_kept().sum(dtype=np.float64))
+        update, _ = super().train(model, data, message, None, visit)
+        after = float(model.take_kept().sum(dtype=np.float64))
+        metrics = {**update.metrics, "before": before, "after": after, "visits": float(kept[0]) + 1}
+        return replace(update, metrics=metrics), kept + 1
+
+
+def test_beside_a_state_of_the_method_the_rest_is_kept_too(make_config: MakeConfig) -> None:
+    options = {"method__name": f"{__name__}:Counts", "schedule__rounds": 4, "workload__clients": 2}
+    whole = run(make_config("whole", **options))
+    config = make_config("parts", **options)
+    resumed = run(config, resume=stopped(config, rounds=2))
+    for result in (whole, resumed):
+        for _, rows in result.clients.groupby("client"):
+            assert rows["visits"].tolist() == [1, 2, 3, 4]
+            assert rows["before"].tolist()[1:] == rows["after"].tolist()[:-1]
+            assert len(set(rows["after"])) == 4
+    assert fingerprint(resumed.folder) == fingerprint(whole.folder)
+
+
+def test_beside_a_state_of_the_method_a_client_is_judged_with_the_rest(make_config: MakeConfig) -> None:
+    config = make_config("judged", method__name=f"{__name__}:Counts")
+    worker = worker_of(config)
+    message = Message(worker.model(0).take_shared())
+    _, state = worker.train(visit(config, 0, worker.federation.task(0).classes), message, worker.first_state(0))
+    assert state is not None and state.method == [1]
+    np.testing.assert_array_equal(worker.deployed(0, message, state).take_kept(), state.private)
+    assert not np.array_equal(worker.deployed(0, message, None).take_kept(), state.private)
+
+
+def test_clients_that_are_alike_keep_nothing(make_config: MakeConfig) -> None:
+    config = build([{"workload.clients": 3, "model.name": "mlp", "engine.backend": "inline"}])
+    worker = Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(0, purpose)))
+    assert distinct_tasks(worker.federation) == (worker.federation.task(0),)
+    assert worker.first_state(0) is None
+
+
+@pytest.mark.parametrize(
+    "method", ["local", "fedavg", "fedprox", "fedrad", "fedld", "fedgh", "fedbn", "gcfl", "fgssl", "apple"]
+)
+def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeConfig, method: str) -> None:
+    result = run(make_config(method, method__name=method))
+    last = result.rounds.iloc[-1]
+    assert 0 <= last["accuracy"] <= 1 and last["accuracy"] == last["client_accuracy_mean"]
+    assert 0 <= last["validation_accuracy"] <= 1
+    assert (last["bytes_up"] > 0) == (method != "local")
+
+
+def test_fedpac_says_that_it_needs_clients_that_are_alike(make_config: MakeConfig) -> None:
+    with pytest.raises(RaysimError, match="all clients must have the same inputs and classes"):
+        run(make_config("fedpac", method__name="fedpac"))
+
+
+def test_a_resumed_run_has_each_clients_rest(make_config: MakeConfig) -> None:
+    whole = run(make_config("whole", schedule__rounds=3))
+    config = make_config("parts", schedule__rounds=3)
+    resumed = run(config, resume=stopped(config, rounds=2))
+    assert comparable(resumed.rounds).to_csv() == comparable(whole.rounds).to_csv()
+
+
+def test_decomposition_of_clients_with_different_data_is_refused(make_config: MakeConfig) -> None:
+    with pytest.raises(RaysimError, match="different inputs or classes"):
+        run(make_config("decompose", evaluation__decompose_every=1))
+
+
+def test_validation_picks_a_round_for_the_summary(make_config: MakeConfig) -> None:
+    import json
+
+    result = run(make_config("summary", schedule__rounds=3))
+    summary = json.loads((result.folder / "summary.json").read_text())
+    best = int(result.rounds["validation_accuracy"].to_numpy().argmax())
+    assert summary["validated_round"] == best + 1
+    assert summary["validated_accuracy"] == pytest.approx(result.rounds["accuracy"][best])
+
+
+@pytest.mark.parametrize(("model", "last"), [("cnn", True), ("mlp", False)])
+def test_images_are_laid_out_as_the_model_reads_them(tmp_path: Path, model: str, last: bool) -> None:
+    options = {"method.name": "fedavg", "workload.name": "synthetic", "workload.train_size": 40, "workload.clients": 2}
+    worker = worker_of(build([options | {"model.name": model, "engine.backend": "inline", "output": str(tmp_path)}]))
+    (batch,) = worker.data(0).train.batches(50)
+    assert batch.x.shape[1] == 3
+    assert batch.x.is_contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
+
+
+def test_data_stay_cached_while_their_clients_are_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"method.name": "fedavg", "workload.name": "synthetic", "workload.train_size": 40, "workload.clients": 4}
+    worker = worker_of(build([options | {"engine.backend": "inline", "output": str(tmp_path)}]))
+    size = 4 * worker.federation.samples(0) * 3 * 32 * 32
+    monkeypatch.setattr(worker_module, "CACHED_BYTES", 2 * size)
+
+    def kept(number: int, *clients: int) -> dict[int, int]:
+        """Which data are cached after these visits of a round, by their identity."""
+        worker.in_round(number)
+        for client in clients:
+            worker.data(client)
+        return {client: id(cached.data) for client, cached in worker._data.items()}
+
+    first = kept(1, 0, 1, 2)
+    assert list(first) == [0, 1, 2]  # more than there is room for, but all of this round
+    assert kept(2, 2, 1) == {0: first[0], 2: first[2], 1: first[1]}
+    third = kept(3, 3)
+    assert sorted(third) == [1, 2, 3] and third[1] == first[1]  # 0 was last asked for two rounds ago
+    assert sorted(kept(4, 0)) == [0, 3]
+    monkeypatch.setattr(worker_module, "MOST_CACHED_BYTES", 2 * size)
+    assert sorted(kept(4, 1, 2)) == [1, 2]
+    assert worker._cached_bytes == 2 * size

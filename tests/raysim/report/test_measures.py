@@ -1,0 +1,65 @@
+"""Columns of the rounds table as measures."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import raysim
+from raysim.config.run_config import build
+from raysim.errors import ConfigError
+from raysim.report import measures
+from raysim.storage.run_folder import comparable
+
+
+def value(frame: pd.DataFrame, name: str) -> float | None:
+    return measures.find(name).of(frame)
+
+
+def test_the_best_loss_is_the_smallest_and_the_best_accuracy_the_largest() -> None:
+    frame = pd.DataFrame(
+        {"accuracy": [0.9, None, 0.7], "loss": [1.5, 0.4, 0.8], "client_accuracy_std": [0.1, 0.2, 0.3]}
+    )
+    assert value(frame, "best_loss") == 0.4 and value(frame, "loss") == 0.8
+    assert value(frame, "best_accuracy") == 0.9 and value(frame, "accuracy") == 0.7
+    assert value(frame, "best_client_accuracy_std") == 0.1
+
+
+def test_the_round_with_the_best_validation_accuracy_is_judged() -> None:
+    frame = pd.DataFrame({"accuracy": [0.9, None, 0.6, 0.7], "validation_accuracy": [0.5, None, 0.8, 0.8]})
+    assert value(frame, "validated_accuracy") == 0.6
+    assert value(frame, "best_validation_accuracy") == 0.8
+
+
+@pytest.mark.parametrize("name", ["auc", "best_auc", "validated_accuracy"])
+@pytest.mark.parametrize("columns", [["auc", "validation_accuracy"], []])
+def test_what_was_not_measured_has_no_value(name: str, columns: list[str]) -> None:
+    assert value(pd.DataFrame({"accuracy": [0.5], **{key: [float("nan")] for key in columns}}), name) is None
+
+
+def test_an_unknown_measure_is_refused_with_the_nearest_and_those_allowed() -> None:
+    with pytest.raises(
+        ConfigError, match=r"no measure 'best_los'\. Did you mean best_loss\?.*Measures: accuracy, loss"
+    ):
+        measures.find("best_los")
+    own = {"gain": measures.Column("plain", "largest")}
+    assert measures.find("best_gain", own).of(pd.DataFrame({"gain": [1.0, 3.0, 2.0]})) == 3.0
+
+
+def test_every_column_of_a_run_is_a_measure(tmp_path: Path) -> None:
+    """A column that the engine adds needs a unit."""
+    options = {
+        "method.name": "fedavg",
+        "workload.name": "toy-graphs",
+        "workload.validation_share": 0.2,
+        "model.name": "gin",
+        "schedule.rounds": 1,
+        "evaluation.auc": True,
+        "engine.backend": "inline",
+        "output": str(tmp_path / "run"),
+        "pictures": False,
+    }
+    rounds = raysim.run(build([options])).rounds
+    assert set(comparable(rounds).columns) <= set(measures.COLUMNS)

@@ -1,0 +1,368 @@
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raysim.errors import CheckpointError, DamagedError
+from raysim.storage import checkpoint, pytree, state_files
+from raysim.storage.client_shards import ClientFiles
+
+
+@dataclass(frozen=True)
+class Server:
+    weights: Any
+    clusters: Any = None
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Kept:
+    control: Any
+
+
+SERVER = Server(np.arange(6, dtype=np.float32).reshape(2, 3), {"members": [1, 2], 3: np.array([True])}, 7)
+KEPT = {0: Kept(np.array([0.5, np.nan])), 4: Kept(np.zeros(2)), 9: Kept(np.full(2, -0.0))}
+SERVER_TEMPLATE = Server(np.zeros((2, 3), np.float32))
+FACTS = {"config": "abc", "epochs": 12}
+
+
+def save(folder: Path, round: int = 3, keep: int = 2, server: Any = SERVER) -> Path:
+    return checkpoint.save(folder, round, server, KEPT, KEPT.__getitem__, FACTS, keep, ClientFiles())
+
+
+def load(path: Path) -> checkpoint.Checkpoint:
+    return checkpoint.load(path, SERVER_TEMPLATE, lambda client: Kept(np.zeros(2)))
+
+
+def assert_whole(path: Path, round: int) -> None:
+    loaded = load(path)
+    assert loaded.round == round
+    assert loaded.facts == FACTS
+    assert pytree.equal(loaded.server, SERVER)
+    assert pytree.equal(loaded.kept, KEPT)
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    path = save(tmp_path / "deep" / "checkpoints", 12)
+    assert path.name == "round-000012"
+    assert checkpoint.latest(path.parent) == path
+    assert checkpoint.read_manifest(path)["round"] == 12
+    assert {file.suffix for file in path.iterdir()} == {".json", ".safetensors"}
+    assert_whole(path, 12)
+    assert load(path).server.weights.flags.writeable
+
+
+leaves = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.floats(),
+    st.text(),
+    st.builds(
+        lambda dtype, shape, seed: np.random.default_rng(seed).integers(0, 99, shape).astype(dtype),
+        st.sampled_from(["float32", "float64", "int64", "uint8", "bool", "complex64", "float16"]),
+        st.lists(st.integers(0, 3), max_size=3),
+        st.integers(0, 9),
+    ),
+    st.just(np.arange(6.0).reshape(2, 3).T),  # not contiguous
+    st.just(np.float32(np.nan)),
+)
+trees = st.recursive(
+    leaves,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=3),
+        st.lists(inner, max_size=3).map(tuple),
+        st.dictionaries(st.one_of(st.text(), st.integers(), st.just("__metadata__")), inner, max_size=3),
+        st.builds(Server, inner, inner),
+    ),
+    max_leaves=8,
+)
+
+
+@given(trees, st.lists(trees, max_size=3))
+@settings(deadline=None, max_examples=40)
+def test_any_tree_comes_back_bit_for_bit(
+    tmp_path_factory: pytest.TempPathFactory, server: Any, kept: list[Any]
+) -> None:
+    path = checkpoint.save(
+        tmp_path_factory.mktemp("c"), 1, server, range(len(kept)), kept.__getitem__, {}, 1, ClientFiles()
+    )
+    loaded = checkpoint.load(path, server, lambda client: kept[client])
+    assert pytree.equal(loaded.server, server)
+    assert pytree.equal(loaded.kept, dict(enumerate(kept)))
+
+
+def test_clients_are_read_lazily_and_written_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_files, "SHARD_BYTES", 3000)
+    written_before: list[int] = []
+
+    def state(client: int) -> object:
+        written_before.append(len(list(tmp_path.glob("*/clients-*.safetensors"))))
+        return Kept(np.full(125, client, np.float64))  # 1000 bytes: three in a shard
+
+    path = checkpoint.save(tmp_path, 1, SERVER, range(10), state, {}, 1, ClientFiles())
+    assert written_before == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert len(list(path.glob("clients-*.json"))) == 4
+    kept = checkpoint.load(path, SERVER_TEMPLATE, lambda client: Kept(np.zeros(125))).kept
+    assert [int(kept[client].control[0]) for client in kept] == list(range(10))
+
+
+def test_only_the_newest_stay(tmp_path: Path) -> None:
+    for round in (1, 2, 3, 10):
+        save(tmp_path, round, keep=2)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["round-000003", "round-000010"]
+
+
+def test_a_round_saved_again_replaces_the_first(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    save(tmp_path, 2)
+    again = save(tmp_path, 2)
+    assert checkpoint.latest(tmp_path) == again
+    assert len(list(tmp_path.iterdir())) == 2
+    assert_whole(again, 2)
+    save(tmp_path, 3)
+    assert [path.name for path in sorted(tmp_path.iterdir())] == [again.name, "round-000003"]
+
+
+def test_a_save_never_removes_itself_or_a_later_round(tmp_path: Path) -> None:
+    save(tmp_path, 9, keep=1)
+    path = save(tmp_path, 5, keep=1)
+    assert path.exists() and (tmp_path / "round-000009").exists()
+
+
+def test_no_checkpoint_yet(tmp_path: Path) -> None:
+    assert checkpoint.latest(tmp_path / "absent") is None
+    (tmp_path / "round-000001.partial").mkdir()
+    assert checkpoint.latest(tmp_path) is None
+
+
+def kill_points() -> list[tuple[int, float]]:
+    return [(file, part) for file in range(5) for part in (0.0, 0.5, 1.0)]
+
+
+@pytest.mark.parametrize(("file", "part"), kill_points())
+def test_a_kill_at_any_byte_leaves_the_last_good_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, file: int, part: float
+) -> None:
+    """os._exit in a child, after ``file`` whole files and a part of the next: no clean-up can run."""
+    save(tmp_path, 1)
+    child = os.fork()
+    if child == 0:
+        count = 0
+        whole = checkpoint._write
+
+        def torn(path: Path, data: bytes) -> None:
+            nonlocal count
+            if count == file:
+                path.write_bytes(data[: int(len(data) * part)])
+                os._exit(9)
+            count += 1
+            whole(path, data)
+
+        checkpoint._write = torn  # type: ignore[assignment]
+        save(tmp_path, 2)
+        os._exit(0)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
+    assert (tmp_path / "round-000002.partial").exists()
+    last = checkpoint.latest(tmp_path)
+    assert last is not None
+    assert_whole(last, 1)
+    assert_whole(save(tmp_path, 2), 2)
+    assert not list(tmp_path.glob("*.partial"))
+
+
+def test_a_failing_client_state_leaves_nothing_behind(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+
+    def state(client: int) -> object:
+        if client:
+            raise ConnectionError("actor lost")
+        return Kept(np.zeros(2))
+
+    with pytest.raises(ConnectionError, match="actor lost"):  # not mistaken for a full disk, although an OSError
+        checkpoint.save(tmp_path, 2, SERVER, range(2), state, FACTS, 1, ClientFiles())
+    assert [path.name for path in tmp_path.iterdir()] == ["round-000001"]
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=40)
+def test_one_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = save(tmp_path_factory.mktemp("c"))
+    file = data.draw(st.sampled_from(sorted(file for file in path.iterdir() if file.name != "manifest.json")))
+    content = bytearray(file.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    file.write_bytes(content)
+    with pytest.raises(CheckpointError, match=f"^damaged: .*{file.name}: its content has changed"):
+        load(path)
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=40)
+def test_one_changed_byte_of_the_manifest_is_found_or_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+) -> None:
+    path = save(tmp_path_factory.mktemp("c"))
+    file = path / "manifest.json"
+    content = bytearray(file.read_bytes())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    before = checkpoint.read_manifest(path)
+    file.write_bytes(content)
+    try:
+        assert checkpoint.read_manifest(path) == before  # a blank that became another blank
+    except DamagedError as error:
+        assert str(error).startswith(f"damaged: {file}: ")
+
+
+def test_a_manifest_in_the_directory_of_another_round_is_refused(tmp_path: Path) -> None:
+    path = save(tmp_path, 3)
+    with pytest.raises(DamagedError, match="it is of round 3"):
+        load(path.rename(tmp_path / "round-000007"))
+
+
+def test_a_checkpoint_that_is_set_aside_goes_when_its_round_is_saved_again(tmp_path: Path) -> None:
+    save(tmp_path, 2)
+    checkpoint.set_aside(save(tmp_path, 6))
+    assert checkpoint.latest(tmp_path) == tmp_path / "round-000002"
+    save(tmp_path, 4)
+    assert (tmp_path / "round-000006.unusable").exists()
+    save(tmp_path, 6)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["round-000004", "round-000006"]
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "server.json", "server.safetensors", "clients-00000.safetensors"])
+@pytest.mark.parametrize("part", [None, 0.0, 0.5])
+def test_truncated_and_missing_files_are_named(tmp_path: Path, name: str, part: float | None) -> None:
+    path = save(tmp_path)
+    content = (path / name).read_bytes()
+    if part is None:
+        (path / name).unlink()
+    else:
+        (path / name).write_bytes(content[: int(len(content) * part)])
+    with pytest.raises(CheckpointError, match=f"^damaged: .*{name}"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    [[], {"format": 3}, {"format": 3, "round": 1, "facts": {}, "files": {"../x": {"sha256": "", "bytes": 0}}}],
+)
+def test_a_foreign_manifest_is_refused(tmp_path: Path, manifest: Any) -> None:
+    path = save(tmp_path)
+    if isinstance(manifest, dict):
+        manifest["sha256"] = checkpoint._checksum(manifest)
+    (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match=r"^damaged: .*manifest\.json"):
+        load(path)
+
+
+def test_another_format_is_named(tmp_path: Path) -> None:
+    path = save(tmp_path)
+    (path / "manifest.json").write_text(json.dumps({"format": 2}))
+    with pytest.raises(CheckpointError, match="has format 2, this raysim reads 3"):
+        load(path)
+
+
+@pytest.mark.parametrize(
+    ("server", "kept", "message"),
+    [
+        (
+            Server(np.zeros((2, 4), np.float32)),
+            Kept(np.zeros(2)),
+            r"server\.weights: expected float32 array of shape \(2, 4\)",
+        ),
+        (Server(np.zeros((2, 3))), Kept(np.zeros(2)), r"expected float64 .* found float32 array of shape \(2, 3\)"),
+        (
+            Kept(np.zeros(2)),
+            Kept(np.zeros(2)),
+            r"server\.control: expected float64 array of shape \(2\), found nothing",
+        ),
+        (SERVER_TEMPLATE, Kept(np.zeros(3)), r"clients\[0\]\.control: expected .* \(3\), found .* \(2\)"),
+        (SERVER_TEMPLATE, None, r"clients\[0\]: found a dataclass"),
+    ],
+)
+def test_a_wrong_template_names_the_leaf(tmp_path: Path, server: Any, kept: Any, message: str) -> None:
+    path = save(tmp_path)
+    with pytest.raises(CheckpointError, match=f"does not fit this run: .*{message}"):
+        checkpoint.load(path, server, lambda client: kept)
+
+
+@pytest.mark.parametrize("value", [np.zeros(2, np.complex128), np.array(["text"]), np.zeros(2, ">f4"), object()])
+def test_what_cannot_be_saved_is_named(tmp_path: Path, value: Any) -> None:
+    with pytest.raises(CheckpointError, match=r"cannot be saved: server\.weights"):
+        save(tmp_path, server=Server(value))
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("call", ["fsync", "rename", "mkdir"])
+def test_a_full_disk_leaves_the_last_good_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, call: str) -> None:
+    save(tmp_path, 1)
+
+    def full(*arguments: Any, **named: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os if call == "fsync" else Path, call, full)
+        with pytest.raises(
+            CheckpointError, match=r"round 2 in .*No space left on device; .*MiB are free there.*--resume"
+        ):
+            save(tmp_path, 2)
+    assert [path.name for path in tmp_path.iterdir()] == ["round-000001"]
+    assert_whole(tmp_path / "round-000001", 1)
+
+
+def test_a_real_limit_on_file_size(tmp_path: Path) -> None:
+    """The operating system itself cuts the write short, in the middle of a file."""
+    save(tmp_path, 1)
+    script = (
+        "import resource, sys, numpy, pathlib\n"
+        "from raysim import checkpoint, client_files, errors\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
+        "try:\n"
+        "    files = client_files.ClientFiles()\n"
+        "    checkpoint.save(pathlib.Path(sys.argv[1]), 2, numpy.zeros(9000), [], dict, {}, 1, files)\n"
+        "except errors.CheckpointError as error:\n"
+        "    sys.exit(f'refused: {error}')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(tmp_path)], capture_output=True, text=True, check=False)
+    assert done.returncode == 1, done.stderr
+    assert done.stderr.startswith(f"refused: Cannot save the checkpoint of round 2 in {tmp_path}: File too large")
+    assert [path.name for path in tmp_path.iterdir()] == ["round-000001"]
+    assert_whole(tmp_path / "round-000001", 1)
+
+
+class Trap:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Path.touch, (self.target,)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "server.json", "server.safetensors", "clients-00000.json"])
+def test_pickle_is_never_loaded(tmp_path: Path, name: str) -> None:
+    """Even with the right checksum, a pickle in the place of a file is an error and runs nothing."""
+    path = save(tmp_path)
+    trap = pickle.dumps(Trap(tmp_path / "sprung"))
+    (path / name).write_bytes(trap)
+    if name != "manifest.json":
+        manifest = json.loads((path / "manifest.json").read_text())
+        manifest["files"][name] = {"sha256": hashlib.sha256(trap).hexdigest(), "bytes": len(trap)}
+        manifest["sha256"] = checkpoint._checksum({key: manifest[key] for key in manifest if key != "sha256"})
+        (path / "manifest.json").write_text(json.dumps(manifest))
+    with pytest.raises(CheckpointError, match=r"^damaged: "):
+        load(path)
+    assert not (tmp_path / "sprung").exists()
+    for module in (checkpoint, state_files, pytree):
+        assert "import pickle" not in Path(str(module.__file__)).read_text()

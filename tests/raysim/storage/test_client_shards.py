@@ -1,0 +1,161 @@
+"""Checkpoints that take over what has not changed."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raysim.errors import CheckpointError
+from raysim.storage import checkpoint, pytree, state_files
+from raysim.storage.client_shards import ClientFiles
+
+
+class Run:
+    """States of clients, and checkpoints of them; ``fetched`` are the clients that a save has asked for."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.files, self.round = folder, ClientFiles(), 0
+        self.states: dict[int, Any] = {}
+        self.changed: set[int] = set()
+        self.fetched: list[int] = []
+
+    def visit(self, *clients: int) -> None:
+        for client in clients:
+            before = self.states.get(client, np.full(3, float(client)))
+            self.states[client] = before + 0.5
+            self.changed.add(client)
+
+    def save(self) -> Path:
+        def fetch(client: int) -> object:
+            self.fetched.append(client)
+            return self.states[client]
+
+        self.round += 1
+        self.fetched.clear()
+        path = checkpoint.save(self.folder, self.round, None, self.changed, fetch, {}, 1, self.files)
+        self.changed.clear()
+        return path
+
+    def resume(self) -> None:
+        path = checkpoint.latest(self.folder)
+        assert path is not None
+        found = checkpoint.load(path, None, lambda client: np.zeros(3))
+        assert pytree.equal(found.kept, self.states)
+        self.files = found.files
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    steps=st.lists(
+        st.one_of(st.frozensets(st.integers(0, 9), min_size=1, max_size=5), st.sampled_from(["save", "resume"])),
+        max_size=25,
+    )
+)
+def test_whatever_came_before_the_newest_states_come_back(
+    tmp_path_factory: pytest.TempPathFactory, steps: list[Any]
+) -> None:
+    run = Run(tmp_path_factory.mktemp("run"))
+    for step in steps:
+        if step == "save":
+            path = run.save()
+            run.resume()
+            written = sum(len(state_files.read_pair(path, file.stem)[0]) for file in path.glob("clients-*.json"))
+            assert written <= 2 * len(run.states)
+        elif step == "resume" and run.round and not run.changed:
+            run.resume()
+        elif step != "resume":
+            run.visit(*step)
+    run.save()
+    run.resume()
+
+
+def test_a_checkpoint_writes_what_has_changed_and_links_the_rest(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.visit(*range(10))
+    first = run.save()
+    old = (first / "clients-00000.safetensors").stat().st_ino
+    run.visit(2, 30)
+    second = run.save()
+    assert run.fetched == [2, 30]
+    assert not first.exists()  # keep = 1
+    assert (second / "clients-00000.safetensors").stat().st_ino == old
+    run.resume()
+    run.visit(5)
+    run.save()
+    assert run.fetched == [5]
+    run.resume()
+
+
+def test_a_file_of_which_less_than_half_is_in_use_is_written_again(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.visit(*range(5))
+    run.save()
+    run.visit(0, 1)
+    assert [file.name for file in sorted(run.save().glob("clients-*.json"))] == [
+        "clients-00000.json",
+        "clients-00001.json",
+    ]
+    run.visit(2)
+    third = run.save()
+    assert run.fetched == [2, 3, 4]
+    assert [file.name for file in sorted(third.glob("clients-*.json"))] == ["clients-00001.json", "clients-00002.json"]
+    run.resume()
+
+
+def test_where_nothing_can_be_linked_files_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*arguments: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    run = Run(tmp_path)
+    run.visit(0, 1, 2)
+    run.save()
+    run.visit(1)
+    run.save()
+    assert run.fetched == [1]
+    run.resume()
+
+
+def test_a_checkpoint_that_somebody_removed_is_not_missed(tmp_path: Path) -> None:
+    run = Run(tmp_path)
+    run.visit(0, 1, 2)
+    shutil.rmtree(run.save())
+    run.visit(1)
+    run.save()
+    assert run.fetched == [0, 1, 2]
+    run.resume()
+
+
+def test_a_save_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = Run(tmp_path)
+    run.visit(0, 1, 2)
+    first = run.save()
+    run.visit(1, 2)
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        with pytest.raises(CheckpointError, match="No space left"):
+            run.save()
+    assert list(tmp_path.iterdir()) == [first]
+    run.save()
+    assert run.fetched == [0, 1, 2]
+    run.resume()
+
+
+def test_states_are_handed_over_one_file_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(state_files, "SHARD_BYTES", 50)  # two states
+    run = Run(tmp_path)
+    run.visit(*range(6))
+    path = run.save()
+    events: list[str] = []
+    read = checkpoint.read_pair
+    monkeypatch.setattr(checkpoint, "read_pair", lambda path, stem: (events.append(stem), read(path, stem))[1])
+    found = checkpoint.load(path, None, lambda client: np.zeros(3), hold=lambda state: events.append("held"))
+    assert events == ["server", *(e for n in (2, 1, 0) for e in (f"clients-0000{n}", "held", "held"))]
+    assert found.kept == dict.fromkeys(range(6))

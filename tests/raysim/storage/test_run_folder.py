@@ -1,0 +1,337 @@
+from __future__ import annotations
+
+import getpass
+import json
+import math
+import os
+import platform
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raysim.errors import DiskFullError, ResultsError
+from raysim.storage import environment as environment_module
+from raysim.storage import run_folder
+from raysim.storage.run_folder import RunFolder
+
+
+def round_row(number: int, **more: Any) -> dict[str, Any]:
+    return {"round": number, "accuracy": 0.1 * number, "loss": np.float32(1) / 3, "seconds_train": 0.5} | more
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> RunFolder:
+    return RunFolder.create(tmp_path / "runs" / "first", "method: {name: fedavg}\n", {"python": "3"})
+
+
+def test_create_and_open(folder: RunFolder) -> None:
+    assert (folder.path / "config.yaml").read_text() == "method: {name: fedavg}\n"
+    assert json.loads((folder.path / "environment.json").read_text()) == {"python": "3"}
+    opened = RunFolder.open(folder.path)
+    assert opened.checkpoints == folder.path / "checkpoints"
+    assert opened.rounds().empty and opened.clients().empty
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("config.yaml", "already holds a run.*--resume"),
+        ("rounds.csv", "not empty"),
+        ("notes.txt", "it holds notes.txt"),
+    ],
+)
+def test_a_folder_with_something_in_it_is_not_taken(tmp_path: Path, name: str, message: str) -> None:
+    (tmp_path / name).write_text("x")
+    with pytest.raises(ResultsError, match=message):
+        RunFolder.create(tmp_path, "new", {})
+    assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "x"
+
+
+def test_an_empty_folder_is_taken_once(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path, "new", {})
+    with pytest.raises(ResultsError, match="already holds a run"):
+        RunFolder.create(tmp_path, "other", {})
+    assert (tmp_path / "config.yaml").read_text() == "new"
+
+
+def test_what_is_no_run_says_what_is_missing(tmp_path: Path) -> None:
+    with pytest.raises(ResultsError, match=r"config\.yaml is missing"):
+        RunFolder.open(tmp_path)
+    with pytest.raises(ResultsError, match="no such directory"):
+        RunFolder.open(tmp_path / "absent")
+
+
+def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(ResultsError, match=r"Cannot write .*Not a directory"):
+        RunFolder.create(tmp_path / "file" / "run", "", {})
+
+
+def test_rows_are_on_file_at_once_and_keep_every_bit(folder: RunFolder) -> None:
+    folder.append_round(round_row(1, participants=3))
+    assert (folder.path / "rounds.csv").read_text().count("\n") == 2
+    folder.append_round(round_row(2, participants=4) | {"accuracy": math.nan})
+    frame = folder.rounds()
+    assert list(frame.columns) == ["round", "accuracy", "loss", "seconds_train", "participants"]
+    assert frame["round"].dtype == np.int64 and frame["participants"].tolist() == [3, 4]
+    assert frame["loss"][0] == float(np.float32(1) / np.float32(3))
+    assert math.isnan(frame["accuracy"][1])
+
+
+@given(st.lists(st.floats(), min_size=1, max_size=5))
+@settings(deadline=None, max_examples=50)
+def test_any_float_comes_back(tmp_path_factory: pytest.TempPathFactory, values: list[float]) -> None:
+    folder = RunFolder.create(tmp_path_factory.mktemp("r"), "", {})
+    for number, value in enumerate(values):
+        folder.append_round({"round": number, "value": value})
+    np.testing.assert_array_equal(folder.rounds()["value"].to_numpy(np.float64), np.array(values))
+
+
+def test_names_stay_text(folder: RunFolder) -> None:
+    names = ["007", "NA", 'a,"b"', "two\nlines", "Zürich", "nan"]
+    folder.append_clients({"round": 1, "client": client, "name": name} for client, name in enumerate(names))
+    assert folder.clients()["name"].tolist() == ["007", "NA", 'a,"b"', "two lines", "Zürich", "nan"]
+    folder.truncate(1)
+    assert len(folder.clients()) == 6
+
+
+def test_missing_values_are_empty_and_new_columns_widen_the_table(folder: RunFolder) -> None:
+    folder.append_round(round_row(1))
+    folder.append_round({"round": 2})
+    folder.append_round(round_row(3, balanced_accuracy=0.25))
+    RunFolder.open(folder.path).append_round(round_row(4, weight=2))  # the columns are known again after a restart
+    text = (folder.path / "rounds.csv").read_text().splitlines()
+    assert text[0] == "round,accuracy,loss,seconds_train,balanced_accuracy,weight"
+    assert text[2] == "2,,,,,"
+    frame = folder.rounds()
+    assert frame["balanced_accuracy"].tolist()[2] == 0.25 and frame["balanced_accuracy"].isna().tolist() == [1, 1, 0, 1]
+    assert len(frame) == 4
+
+
+def test_truncate_drops_later_rounds_and_the_torn_line(folder: RunFolder) -> None:
+    for number in (1, 2, 3):
+        folder.append_round(round_row(number))
+        folder.append_clients([{"client": client, "round": number, "name": "a,b"} for client in (0, 1)])
+    folder.finish({"accuracy": 1.0})
+    with (folder.path / "rounds.csv").open("a") as file:
+        file.write("4,0.")
+    assert folder.rounds()["round"].tolist() == [1, 2, 3]  # a reader is not disturbed either
+    folder.truncate(2)
+    assert folder.rounds()["round"].tolist() == [1, 2]
+    assert folder.clients()["round"].tolist() == [1, 1, 2, 2]
+    assert not list(folder.path.glob("*.parquet")) and not (folder.path / "summary.json").exists()
+    folder.append_round(round_row(3))
+    assert folder.rounds()["round"].tolist() == [1, 2, 3]
+
+
+@given(st.integers(0, 400))
+@settings(deadline=None, max_examples=40)
+def test_a_table_cut_at_any_byte_can_be_continued(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
+    whole, torn = (RunFolder.create(tmp_path_factory.mktemp(name), "", {}) for name in "ab")
+    rows = [round_row(number, name='q"uo,te') for number in range(1, 7)]
+    for row in rows:
+        whole.append_round(row)
+    content = (whole.path / "rounds.csv").read_bytes()
+    (torn.path / "rounds.csv").write_bytes(content[:cut])
+    torn.truncate(3)
+    done = len(torn.rounds())
+    assert done == min(3, max(0, content[:cut].count(b"\n") - 1))
+    for row in rows[done:]:
+        torn.append_round(row)
+    assert (torn.path / "rounds.csv").read_bytes() == content
+
+
+def test_resumed_and_whole_tables_are_the_same(folder: RunFolder, tmp_path: Path) -> None:
+    other = RunFolder.create(tmp_path / "other", "", {})
+    for number in (1, 2, 3):
+        folder.append_round(round_row(number))
+    for number in (1, 2):
+        other.append_round(round_row(number, seconds_train=9.0))
+    other = RunFolder.open(other.path)
+    other.truncate(1)
+    for number in (2, 3):
+        other.append_round(round_row(number, seconds_train=9.0))
+    pandas.testing.assert_frame_equal(run_folder.comparable(folder.rounds()), run_folder.comparable(other.rounds()))
+    assert not folder.rounds().equals(other.rounds())
+
+
+def test_finish_and_load(folder: RunFolder) -> None:
+    folder.append_round(round_row(1))
+    folder.append_clients([{"round": 1, "client": 0, "name": "1"}])
+    folder.finish({"accuracy": np.float64(0.5), "loss": math.nan, "clients": np.int64(3), "list": (1, np.bool_(True))})
+    result = run_folder.load_result(folder.path)
+    assert result.summary == {"accuracy": 0.5, "loss": None, "clients": 3, "list": [1, True]}
+    assert result.config == {"method": {"name": "fedavg"}}
+    pandas.testing.assert_frame_equal(pandas.read_parquet(folder.path / "rounds.parquet"), result.rounds)
+    assert pandas.read_parquet(folder.path / "clients.parquet")["name"].tolist() == ["1"]
+    assert not list(folder.path.glob("*.partial"))
+
+
+def test_an_unfinished_run_loads_and_a_broken_one_says_so(folder: RunFolder) -> None:
+    folder.append_round(round_row(1))
+    assert run_folder.load_result(folder.path).summary == {}
+    (folder.path / "summary.json").write_text("{")
+    with pytest.raises(ResultsError, match="Cannot read the run"):
+        run_folder.load_result(folder.path)
+
+
+def test_a_full_disk_is_one_clear_message(folder: RunFolder) -> None:
+    script = (
+        "import resource, sys, pathlib\n"
+        "from raysim import errors, results\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
+        "folder = results.RunFolder.open(pathlib.Path(sys.argv[1]))\n"
+        "try:\n"
+        "    for number in range(1, 999): folder.append_round({'round': number, 'loss': 0.1})\n"
+        "except errors.ResultsError as error:\n"
+        "    sys.exit(f'refused: {error}')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", script, str(folder.path)], capture_output=True, text=True, check=False)
+    assert re.match("refused: Cannot write .*File too large.*--resume", done.stderr), done.stderr
+    assert folder.rounds()["round"].tolist() == list(range(1, len(folder.rounds()) + 1))
+
+
+def test_a_failed_rewrite_leaves_the_old_file(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.append_round(round_row(1))
+    before = (folder.path / "rounds.csv").read_bytes()
+
+    def full(descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        folder.append_round(round_row(2, another=1))  # a new column: the whole file is to be written again
+        with pytest.raises(DiskFullError, match="No space left"):
+            folder.flush()
+        assert (folder.path / "rounds.csv").read_bytes() == before
+        assert not list(folder.path.glob("*.partial"))
+    # What was held back comes with the next row.
+    folder.append_round(round_row(3, another=2))
+    assert folder.rounds()["round"].tolist() == [1, 2, 3]
+
+
+def test_a_row_that_a_full_disk_cuts_short_leaves_no_trace(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder.append_round(round_row(1))
+    before = (folder.path / "rounds.csv").read_bytes()
+    opened = Path.open
+
+    class Full:
+        """Takes four bytes and then no more, like a disk with four bytes left."""
+
+        def __init__(self, file: Any) -> None:
+            self.file, self.room = file, 4
+
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self.file, name)
+
+        def __enter__(self) -> Full:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            self.file.close()
+
+        def write(self, data: Any) -> int:
+            if not self.room:
+                raise OSError(28, "No space left on device")
+            taken, self.room = self.room, 0
+            return int(self.file.write(data[:taken]))
+
+    def open_full(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
+        file = opened(path, mode, *arguments, **options)
+        return Full(file) if mode == "ab" else file
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "open", open_full)
+        folder.append_round(round_row(2))
+        folder.log("is lost, and no error")
+        assert (folder.path / "rounds.csv").read_bytes() == before
+        with pytest.raises(DiskFullError, match="No space left"):
+            folder.flush()
+    folder.flush()
+    assert folder.rounds()["round"].tolist() == [1, 2]
+
+
+def test_log_lines_carry_the_time(folder: RunFolder) -> None:
+    folder.log("first")
+    folder.log("second")
+    lines = (folder.path / "run.log").read_text().splitlines()
+    assert [line.split(" ", 1)[1] for line in lines] == ["first", "second"]
+    assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 ", line) for line in lines)
+
+
+def test_timing_columns() -> None:
+    frame = pandas.DataFrame(
+        {"round": [1], "seconds_x": [1.0], "clients_per_second": [2.0], "started": [3], "loss": [4]}
+    )
+    assert list(run_folder.comparable(frame).columns) == ["round", "loss"]
+
+
+def test_new_run_paths_are_unique(tmp_path: Path) -> None:
+    names = []
+    for _ in range(3):
+        path = run_folder.new_run_path(tmp_path, "fedrad", "digits", 0)
+        path.mkdir()
+        names.append(path.name)
+    assert len(set(names)) == 3
+    assert re.fullmatch(r"fedrad-digits-seed0-\d{8}-\d{6}", names[0])
+
+
+def test_environment_is_complete_and_names_nobody() -> None:
+    found = run_folder.environment()
+    assert found["python"] == platform.python_version()
+    assert found["versions"]["numpy"] == np.__version__ and set(found["versions"]) >= {
+        "ray",
+        "torch-geometric",
+        "scipy",
+    }
+    assert {"platform", "cpu", "cpu_count", "commit", "dirty", "date"} <= set(found)
+    text = json.dumps(found)
+    for secret in (platform.node(), str(Path.home()), str(Path(run_folder.__file__).parent)):
+        assert secret not in text
+    assert getpass.getuser() not in json.dumps({key: found[key] for key in ("platform", "date", "versions")})
+
+
+def test_commit_and_dirty_flag(tmp_path: Path) -> None:
+    def git(*arguments: str) -> str:
+        identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
+        command = ["git", "-C", str(tmp_path), *identity, *arguments]
+        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
+
+    assert environment_module._commit(tmp_path) == {"commit": None, "dirty": None}
+    git("init")
+    (tmp_path / "raysim").mkdir()
+    (tmp_path / "raysim" / "a.py").write_text("1")
+    git("add", ".")
+    git("commit", "-m", "first")
+    assert environment_module._commit(tmp_path) == {"commit": git("rev-parse", "HEAD"), "dirty": False}
+    assert environment_module._commit(tmp_path / "raysim") == {"commit": None, "dirty": None}  # not its own checkout
+    (tmp_path / "notes").write_text("not source")
+    assert environment_module._commit(tmp_path)["dirty"] is False
+    (tmp_path / "raysim" / "new.py").write_text("2")
+    assert environment_module._commit(tmp_path)["dirty"] is True
+
+
+def test_only_one_process_at_a_time_is_at_work_on_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_folder, "LOCK_SECONDS", 0.2)
+    folder = RunFolder.create(tmp_path / "run", "seed: 0\n", {})
+    other = RunFolder.open(folder.path)
+    with folder.exclusive(), pytest.raises(ResultsError, match="another process"), other.exclusive():
+        pass
+    with other.exclusive():
+        pass
+
+
+def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("mine")
+    for place in (tmp_path / "file", tmp_path / "file" / "run"):
+        with pytest.raises(ResultsError, match=r"file is a file, and a run writes a folder\. Choose another place"):
+            RunFolder.create(place, "", {})
+    assert (tmp_path / "file").read_text() == "mine"

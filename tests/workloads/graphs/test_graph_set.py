@@ -1,0 +1,120 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from workloads.graphs.graph_set import Graphs, offsets, spans
+
+
+def integers(values: list[int]) -> np.ndarray:
+    return np.array(values, dtype=np.int64)
+
+
+@st.composite
+def graph_sets(draw: st.DrawFn, spectra: bool = False) -> Graphs:
+    """Up to 6 graphs of up to 5 nodes with any set of edges, self-loops too; feature and eigenvalue i belong to node i,
+    eigenvectors are numbered."""
+    sizes = draw(st.lists(st.integers(1, 5), min_size=1, max_size=6))
+    chosen = [
+        sorted(draw(st.sets(st.tuples(st.integers(0, n - 1), st.integers(0, n - 1)).map(lambda p: (min(p), max(p))))))
+        for n in sizes
+    ]
+    nodes = sum(sizes)
+    graphs = Graphs(
+        np.arange(2 * nodes, dtype=np.float32).reshape(nodes, 2),
+        offsets(integers(sizes)),
+        integers([end for pairs in chosen for pair in pairs for end in pair]).reshape(-1, 2).T,
+        offsets(integers([len(pairs) for pairs in chosen])),
+        np.arange(len(sizes)) % 3,
+    )
+    if not spectra:
+        return graphs
+    square = sum(size**2 for size in sizes)
+    return replace(
+        graphs, eigenvalues=np.arange(nodes, dtype=np.float32), eigenvectors=np.arange(square, dtype=np.float32)
+    )
+
+
+def parts(graphs: Graphs, number: int) -> tuple[object, ...]:
+    """Everything one graph has, cut out with plain slices."""
+    nodes = slice(*graphs.node_offsets[number : number + 2].tolist())
+    edges = slice(*graphs.edge_offsets[number : number + 2].tolist())
+    start = int((graphs.sizes[:number] ** 2).sum())
+    return (
+        graphs.features[nodes].tolist(),
+        graphs.edges[:, edges].tolist(),
+        int(graphs.labels[number]),
+        graphs.eigenvalues[nodes].tolist(),
+        graphs.eigenvectors[start : start + int(graphs.sizes[number]) ** 2].tolist(),
+    )
+
+
+def test_spans_by_hand() -> None:
+    starts = integers([0, 3, 3, 5, 9])
+    assert spans(starts, integers([2, 0, 1, 2])).tolist() == [3, 4, 0, 1, 2, 3, 4]
+    assert spans(starts, integers([1])).tolist() == []
+    assert spans(starts, integers([])).tolist() == []
+    assert offsets(integers([3, 0, 2, 4])).tolist() == [0, 3, 3, 5, 9]
+    assert offsets(integers([])).tolist() == [0]
+
+
+@settings(deadline=None, max_examples=100)
+@given(counts=st.lists(st.integers(0, 6), min_size=1, max_size=8), data=st.data())
+def test_spans_are_the_ranges_one_behind_the_other(counts: list[int], data: st.DataObject) -> None:
+    chosen = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=8))
+    starts = offsets(integers(counts))
+    expected = [place for g in chosen for place in range(int(starts[g]), int(starts[g + 1]))]
+    assert spans(starts, integers(chosen)).tolist() == expected
+
+
+@settings(deadline=None, max_examples=100)
+@given(graphs=graph_sets(spectra=True), data=st.data())
+def test_a_subset_has_the_graphs_that_were_chosen(graphs: Graphs, data: st.DataObject) -> None:
+    chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=8))
+    subset = graphs.subset(integers(chosen))
+    assert len(subset) == len(chosen)
+    assert [parts(subset, place) for place in range(len(chosen))] == [parts(graphs, number) for number in chosen]
+    assert subset.vector_offsets[-1] == len(subset.eigenvectors)
+
+
+@settings(deadline=None, max_examples=50)
+@given(graphs=graph_sets(), data=st.data())
+def test_a_permutation_and_its_inverse_give_the_graphs_back(graphs: Graphs, data: st.DataObject) -> None:
+    order = integers(data.draw(st.permutations(range(len(graphs)))))
+    back = graphs.subset(order).subset(np.argsort(order))
+    for name in ("features", "node_offsets", "edges", "edge_offsets", "labels"):
+        assert np.array_equal(getattr(back, name), getattr(graphs, name)), name
+    assert not back.has_spectra
+
+
+@settings(deadline=None, max_examples=50)
+@given(graphs=graph_sets())
+def test_degrees_are_those_of_the_adjacency_matrix(graphs: Graphs) -> None:
+    expected: list[int] = []
+    for number, size in enumerate(graphs.sizes.tolist()):
+        adjacency = np.zeros((size, size), dtype=np.int64)
+        first, second = graphs.edges[:, graphs.edge_offsets[number] : graphs.edge_offsets[number + 1]]
+        adjacency[first, second] = adjacency[second, first] = 1
+        expected += adjacency.sum(axis=0).tolist()
+    assert graphs.degrees().tolist() == expected
+
+
+def test_a_subset_is_a_copy_and_nothing_may_be_chosen() -> None:
+    graphs = Graphs(
+        np.ones((3, 1), np.float32),
+        integers([0, 2, 3]),
+        integers([0, 1]).reshape(2, 1),
+        integers([0, 1, 1]),
+        integers([0, 1]),
+    )
+    copy = graphs.subset(integers([0, 1]))
+    copy.features[0] = 7
+    assert graphs.features[0] == 1
+    empty = graphs.subset(integers([]))
+    assert (len(empty), empty.features.shape, empty.edges.shape) == (0, (0, 1), (2, 0))
+    with pytest.raises(IndexError):
+        graphs.subset(integers([2]))

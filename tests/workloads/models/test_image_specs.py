@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from workloads.errors import WorkloadError
+from workloads.federated_data import Task
+from workloads.models import MODELS, model_class
+from workloads.models.classifier import Classifier, has_batch_norm
+from workloads.models.image_specs import AlexNet, Cnn, Mlp, MobileNet, ResNet18, ResNet50
+
+IMAGE_MODELS = [name for name, location in MODELS.items() if location.startswith("workloads.models.image_specs:")]
+
+
+def build(options: Any, *input_shape: int, classes: int = 10) -> Classifier:
+    model = options.build(Task(input_shape, classes))
+    assert isinstance(model, Classifier)
+    return model
+
+
+def on_meta(options: Any, *input_shape: int, classes: int = 10) -> Classifier:
+    """The network without memory for its values: enough for shapes and counts."""
+    with torch.device("meta"):
+        return build(options, *input_shape, classes=classes)
+
+
+def count(module: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in module.parameters())
+
+
+@pytest.mark.parametrize(
+    ("options", "shape", "classes", "expected"),
+    [
+        (model_class("logistic")(), (1, 8, 8), 10, 64 * 10 + 10),
+        (Mlp(), (1, 8, 8), 10, 65 * 64 + 65 * 10),
+        (Mlp(hidden=(20, 5)), (7,), 3, 8 * 20 + 21 * 5 + 6 * 3),
+        (Cnn(), (1, 28, 28), 10, 1_663_370),
+        (AlexNet(), (3, 224, 224), 1000, 61_100_840),
+        (AlexNet(), (3, 32, 32), 10, 4_557_642),
+        (MobileNet(), (3, 224, 224), 1000, 3_504_872),
+        (MobileNet(), (3, 32, 32), 10, 2_236_682),
+        (MobileNet(stem="imagenet"), (3, 32, 32), 10, 2_236_682),
+        (ResNet18(), (3, 224, 224), 1000, 11_689_512),
+        (ResNet18(), (3, 32, 32), 10, 11_173_962),
+        (ResNet50(), (3, 224, 224), 1000, 25_557_032),
+        (ResNet50(), (3, 32, 32), 10, 23_520_842),
+    ],
+)
+def test_parameter_counts(options: Any, shape: tuple[int, ...], classes: int, expected: int) -> None:
+    assert count(on_meta(options, *shape, classes=classes)) == expected
+
+
+@pytest.mark.parametrize("name", IMAGE_MODELS)
+@pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (1, 32, 48), (3, 64, 64), (3, 96, 80), (4, 224, 224)])
+def test_names_and_shapes(name: str, shape: tuple[int, int, int]) -> None:
+    options = model_class(name)()
+    if name == "alexnet" and shape[1] == 8:
+        with pytest.raises(WorkloadError, match="at least 15x15 pixels"):
+            options.build(Task(shape, 10))
+        return
+    model = on_meta(options, *shape, classes=7)
+    inputs = torch.empty(2, *shape, device="meta")
+    features = model.body(inputs)
+    assert features.shape == (2, model.head.in_features)
+    assert model(inputs).shape == (2, 7)
+    assert [child for child, _ in model.named_children()] == ["body", "head"]
+    assert type(model.head) is nn.Linear
+    assert {key.split(".")[0] for key in model.state_dict()} <= {"body", "head"}
+    assert has_batch_norm(model) == (name in ("mobilenet", "resnet18", "resnet50"))
+
+
+@pytest.mark.parametrize("name", IMAGE_MODELS)
+def test_real_values_flow_and_initialisation_follows_the_global_seed(name: str) -> None:
+    options = model_class(name)()
+    models = []
+    for seed in (3, 3, 4):
+        torch.manual_seed(seed)
+        models.append(build(options, 1, 16, 16))
+    states = [model.state_dict() for model in models]
+    assert all(torch.equal(states[0][key], states[1][key]) for key in states[0])
+    assert not torch.equal(states[0]["head.weight"], states[2]["head.weight"])
+    inputs = torch.randn(2, 1, 16, 16)
+    models[0].eval()
+    with torch.no_grad():
+        outputs = models[0](inputs)
+        assert torch.equal(outputs, models[0].head(models[0].body(inputs)))
+    assert outputs.isfinite().all() and not torch.equal(outputs[0], outputs[1])
+
+
+@pytest.mark.parametrize("name", ["mobilenet", "resnet18", "resnet50"])
+@pytest.mark.parametrize(
+    ("stem", "side", "last"),
+    [("auto", 32, 4), ("auto", 64, 8), ("auto", 96, 3), ("imagenet", 32, 1), ("small", 96, 12)],
+)
+def test_stems_by_their_last_feature_map(name: str, stem: Any, side: int, last: int) -> None:
+    options: Any = model_class(name)
+    model = on_meta(options(stem=stem), 3, side, side)
+    part = model.body.get_submodule("features" if name == "mobilenet" else "layer4")
+    sizes: list[torch.Size] = []
+    part.register_forward_hook(lambda module, inputs, output: sizes.append(output.shape))
+    model(torch.empty(2, 3, side, side, device="meta"))
+    assert sizes[0][2:] == (last, last)
+
+
+@pytest.mark.parametrize("name", ["mobilenet", "resnet18"])
+def test_imagenet_stem_has_torchvision_values(name: str) -> None:
+    from torchvision import models
+
+    options: Any = model_class(name)
+    torch.manual_seed(0)
+    ours = build(options(stem="imagenet"), 3, 32, 32).eval()
+    torch.manual_seed(0)
+    theirs = {"mobilenet": models.mobilenet_v2, "resnet18": models.resnet18}[name](num_classes=10).eval()
+    inputs = torch.randn(2, 3, 32, 32)
+    assert torch.equal(ours(inputs), theirs(inputs))
+
+
+def test_mobilenet_options_reach_the_network() -> None:
+    assert count(on_meta(MobileNet(width=0.5), 3, 32, 32)) < count(on_meta(MobileNet(), 3, 32, 32)) / 2
+    for options in (MobileNet(dropout=0.4), AlexNet(dropout=0.4)):
+        for shape in ((3, 32, 32), (3, 64, 64)):
+            rates = [part.p for part in on_meta(options, *shape).modules() if isinstance(part, nn.Dropout)]
+            assert rates and set(rates) == {0.4}
+
+
+def test_mcmahan_cnn_equals_relu_before_pooling() -> None:
+    model = build(Cnn(), 1, 8, 8)
+    first, pool, relu, second, _, _, flatten, wide, _ = model.body.children()
+    inputs = torch.randn(4, 1, 8, 8)
+    printed = wide(flatten(pool(relu(second(pool(relu(first(inputs))))))))
+    expected = torch.autograd.grad(model.head(relu(printed)).square().sum(), list(model.parameters()))
+    actual = torch.autograd.grad(model(inputs).square().sum(), list(model.parameters()))
+    assert all(torch.equal(left, right) for left, right in zip(actual, expected, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "least"),
+    [
+        (Cnn(), 4),
+        (AlexNet(), 15),
+        (MobileNet(), 8),
+        (MobileNet(stem="imagenet"), 32),
+        (ResNet18(), 8),
+        (ResNet50(stem="imagenet"), 28),
+    ],
+)
+def test_least_size_is_named_and_works(options: Any, least: int) -> None:
+    model = on_meta(options, 3, least, least)
+    assert model(torch.empty(2, 3, least, least, device="meta")).shape == (2, 10)
+    with pytest.raises(WorkloadError, match=f"'{options.name}' needs images of at least {least}x{least} pixels"):
+        options.build(Task((3, least, least - 1), 10))
+
+
+@pytest.mark.parametrize("name", ["cnn", "alexnet", "mobilenet", "resnet18", "resnet50"])
+def test_no_image(name: str) -> None:
+    with pytest.raises(WorkloadError, match=r"\(channels, height, width\).*\(30,\)"):
+        model_class(name)().build(Task((30,), 10))
+
+
+@pytest.mark.parametrize("name", IMAGE_MODELS)
+def test_graphs_are_refused(name: str) -> None:
+    with pytest.raises(
+        WorkloadError, match=rf"Model '{name}' takes arrays.*are graphs.*'gin', 'graphsage', 'gin-star'"
+    ):
+        model_class(name)().build(Task((30,), 10, "graph"))
+
+
+@pytest.mark.parametrize("hidden", [0, (), (8, 0), (-1,)])
+def test_impossible_hidden_widths(hidden: Any) -> None:
+    with pytest.raises(WorkloadError, match="hidden must be"):
+        Mlp(hidden=hidden).build(Task((4,), 10))
+
+
+def test_unknown_model_names_the_nearest() -> None:
+    with pytest.raises(WorkloadError, match="Did you mean 'resnet18'"):
+        model_class("resnet19")
+    with pytest.raises(WorkloadError, match="Known models: logistic, mlp"):
+        model_class("zzz")
+    assert all(model_class(name).name == name for name in MODELS)
+
+
+def test_options_are_read_without_torch() -> None:
+    code = "import sys; from workloads.models import MODELS, model_class; [model_class(n)() for n in MODELS]; "
+    subprocess.run([sys.executable, "-c", code + "assert 'torch' not in sys.modules"], check=True)

@@ -1,0 +1,176 @@
+"""What the engine knows of a workload: tasks, batches, a client's data and the federation that hands them out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+import numpy as np
+
+if TYPE_CHECKING:
+    import pandas
+    import torch
+
+Stream = Callable[[str], np.random.Generator]
+"""Purpose -> an independent generator; the only source of randomness a workload has while it loads."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a model must fit: the shape of one input (images: channels, height, width; graphs: the width F of a node's
+    features, alone) and the number of classes."""
+
+    input_shape: tuple[int, ...]
+    classes: int
+    kind: Literal["array", "graph"] = "array"
+    name: str = ""
+    """What is to be told apart, by the name of its data set: two sets of two classes are two tasks. Clients whose tasks
+    differ, be it in their names alone, never share input layers or heads (raysim/engine/sharing.py)."""
+
+
+@dataclass
+class Batch:
+    """Inputs (images: float32 [B, C, H, W], by default channels_last; graphs: a GraphBatch of B graphs) and labels,
+    int64 [B]. Not to be written to."""
+
+    x: Any
+    y: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.y)
+
+
+class Samples(Protocol):
+    """A set of samples that can be walked over in batches, any number of times."""
+
+    def __len__(self) -> int: ...
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        """One pass. With a generator: a training epoch, shuffled and (where the workload says so) augmented, all of it
+        drawn from that generator, cut by `batch_bounds(training=True)`; a single batch need not be shuffled. Without:
+        in order, as the samples are."""
+        ...
+
+
+class NoSamples:
+    """An empty set."""
+
+    def __len__(self) -> int:
+        return 0
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        return iter(())
+
+
+NO_SAMPLES = NoSamples()
+
+
+@dataclass
+class ClientData:
+    """One client's data on one device. `test` is its local test set; it and `validation` may be empty."""
+
+    client: int
+    name: str
+    train: Samples
+    test: Samples
+    validation: Samples = NO_SAMPLES
+
+    @property
+    def samples(self) -> int:
+        """m_i, the number of training samples."""
+        return len(self.train)
+
+
+class Federation(Protocol):
+    """All clients' data, small enough to be shared by every process of a node; a client is an index into it.
+
+    A workload is a dataclass of options with ``load(stream) -> Federation``. So that a run can be checked before it
+    starts, it may also have ``inputs`` ("array" or "graph", as in a task) and ``sketch(stream) -> Federation | None``:
+    the same clients with the same sizes and tasks but without their samples, at a small part of the time of ``load``.
+    None is for where only loading tells; missing data and a split that cannot be are a WorkloadError, as in ``load``.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def synthetic(self) -> bool:
+        """True if the samples are made up; every output of a run then says so."""
+        ...
+
+    @property
+    def clients(self) -> int: ...
+
+    @property
+    def class_names(self) -> tuple[str, ...]: ...
+
+    @property
+    def global_test_size(self) -> int: ...
+
+    def client_name(self, client: int) -> str:
+        """What a person calls the client: its real site, or its number."""
+        ...
+
+    def task(self, client: int) -> Task: ...
+
+    def samples(self, client: int) -> int:
+        """m_i, the client's training samples, augmented copies that fill it up included."""
+        ...
+
+    def total_samples(self, clients: int) -> int:
+        """Σ m_i over the first `clients` clients, without asking each of them: a population may be millions."""
+        ...
+
+    def test_samples(self, client: int) -> int: ...
+
+    def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
+        """Gathers the client's tensors on the device; keep the result, it is not cached here.
+
+        Without `channels_last`, images are contiguous [B, C, H, W]: for models without convolutions, which flatten
+        them."""
+        ...
+
+    def global_test(self, start: int, stop: int, device: str) -> Samples:
+        """Samples start to stop (exclusive) of the global test set."""
+        ...
+
+    def pooled(self) -> Federation:
+        """One client that holds the union of all clients' training samples (fills included) and local tests."""
+        ...
+
+    def manifest(self) -> pandas.DataFrame:
+        """One row a client: client, name, samples, test_samples, class_0 .. (of `samples`), filled (copies in it).
+        Its `attrs` hold workload, synthetic and class_names."""
+        ...
+
+
+def distinct_tasks(federation: Federation) -> tuple[Task, ...]:
+    """Every task that a client has, once; federations whose clients are all alike need not list them."""
+    return tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
+
+
+ONE_CLASS = "the training data has one class alone: any model soon gives the right answer, and accuracies say nothing"
+
+
+def has_one_class(federation: Federation) -> bool:
+    """Whether there is nothing to tell apart: a client's task has one class, or all training images have one label."""
+    labels = getattr(federation, "labels", None)
+    if labels is not None and len(labels) and (labels == labels[0]).all():
+        return True
+    return any(task.classes == 1 for task in distinct_tasks(federation))
+
+
+def batch_bounds(samples: int, batch_size: int, training: bool) -> list[tuple[int, int]]:
+    """(start, stop) of every batch of one pass over `samples` samples.
+
+    A training pass has no batch of one sample, which BatchNorm cannot normalise: a single sample left over joins the
+    batch before it, and a batch size of 1 counts as 2. Only a set of exactly one sample yields a batch of one.
+    """
+    if batch_size < 1:
+        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
+    size = max(batch_size, 2) if training else batch_size
+    starts = list(range(0, samples, size))
+    if training and len(starts) > 1 and samples - starts[-1] == 1:
+        starts.pop()
+    return list(zip(starts, [*starts[1:], samples], strict=True)) if starts else []

@@ -1,0 +1,254 @@
+"""Retina and COVID-FL, the federated medical image sets of Yan et al. 2023, from the folders that they published."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads import partition
+from workloads.augmentation import AUGMENT, Augment, augmentation
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
+from workloads.images import layout
+from workloads.images.decoded_cache import open_cache
+from workloads.images.file_federation import FileFederation, ImageFiles
+from workloads.partition import Common, Partition
+
+CACHE = "~/.cache/raysim"
+PAPER = (
+    "Yan et al. 2023 (Label-Efficient Self-Supervised Federated Learning for Tackling Data Heterogeneity in Medical "
+    "Imaging, IEEE TMI)"
+)
+REPOSITORY = "https://github.com/rui-yan/SSL-FL"
+
+
+@dataclass(frozen=True)
+class PublishedOptions(ABC):
+    """Images in the layout of `workloads.images.layout`, decoded when they are first used.
+
+    The global test set is ROOT/test. Images are stretched to `size` x `size` and normalised with the published
+    channel statistics. The authors augment by resized crops, rotation and flips: `augment` resized_crop_rotation.
+    `load` draws from the streams partition, local_test and validation.
+    """
+
+    name: ClassVar[str]
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    title: ClassVar[str]
+    class_names: ClassVar[tuple[str, ...]]
+    mean: ClassVar[tuple[float, float, float]]
+    deviation: ClassVar[tuple[float, float, float]]
+
+    path: str = field(
+        default="",
+        metadata={"help": "folder with train, test and labels.csv; empty: the folder $RAYSIM_DATA/WORKLOAD"},
+    )
+    partition: Literal["published", "dirichlet", "iid"] = field(
+        default="published",
+        metadata={
+            "help": "split of the training images: published (one .csv file a client), dirichlet (label skew) or iid"
+        },
+    )
+    clients: int = field(
+        default=5, metadata={"help": "number of clients; published splits are there for 5 (retina) and 12", "low": 1}
+    )
+    alpha: float = field(
+        default=1.0,
+        metadata={
+            "help": "concentration of the Dirichlet distribution, for dirichlet; smaller is more skewed",
+            "low": 0.0,
+            "low_open": True,
+            "source": "Hsu et al. 2019, arXiv 1909.06335",
+        },
+    )
+    min_samples: int = field(
+        default=10,
+        metadata={
+            "help": "least samples of a client, before its local test set is cut off (not for published)",
+            "low": 1,
+        },
+    )
+    local_test: Literal["cut", "global"] = field(
+        default="cut",
+        metadata={
+            "help": "a client's local test set: cut (test_share of its own images, which it then does not train on) "
+            "or global (all of test/, as in the code of FedLD; nothing is cut off)"
+        },
+    )
+    test_share: float = field(
+        default=0.1,
+        metadata={
+            "help": "share of a client's samples that is its local test set, for local_test=cut",
+            "low": 0.0,
+            "low_open": True,
+            "high": 1.0,
+            "high_open": True,
+        },
+    )
+    validation_share: float = field(
+        default=0.0,
+        metadata={
+            "help": "share of a client's training samples that is its validation set, which it does not train on; the "
+            "rounds table then has validation_accuracy, the mean over clients. 0: none",
+            "low": 0.0,
+            "high": 1.0,
+            "high_open": True,
+        },
+    )
+    size: int = field(default=224, metadata={"help": "height and width of an image in pixels", "low": 4, "high": 2048})
+    augment: Augment = field(default="crop_flip", metadata=AUGMENT)
+    truncated: bool = field(
+        default=False,
+        metadata={"help": "accept image files that end early, as the authors' code does: what is missing is grey"},
+    )
+    cache_dir: str = field(
+        default="",
+        metadata={"help": f"folder for decoded images (size² · 3 bytes each); empty: {CACHE}", "placement": True},
+    )
+
+    @abstractmethod
+    def split_folder(self) -> str:
+        """The published split below the root: N_clients/SPLIT."""
+
+    def load(self, stream: Stream) -> FileFederation:
+        """Reads names and labels; images stay where they are. WorkloadError names every piece that is missing."""
+        root = self._root()
+        labels = layout.read_labels(root / "labels.csv", len(self.class_names))
+        train_part, test_part = (layout.read_part(root, name, labels) for name in ("train", "test"))
+        whole, client_names = self._split(root, train_part, stream("partition"))
+        global_rows = layout.all_rows(root, test_part)
+        local_test: Partition | Common
+        if self.local_test == "global":
+            train, local_test = whole, Common(global_rows, whole.clients)
+        else:
+            train, local_test = partition.cut(whole, self.test_share, stream("local_test"))
+        validation = None
+        if self.validation_share:
+            train, validation = partition.cut(train, self.validation_share, stream("validation"))
+        return FileFederation(
+            name=self.name,
+            class_names=self.class_names,
+            client_names=client_names,
+            train_files=self._files(train_part),
+            test_files=self._files(test_part),
+            train=train,
+            local_test=local_test,
+            local_test_is_global=self.local_test == "global",
+            validation=validation,
+            global_rows=global_rows,
+            mean=np.array(self.mean, dtype=np.float32),
+            deviation=np.array(self.deviation, dtype=np.float32),
+            augment=augmentation(self.augment, self.size),
+        )
+
+    def sketch(self, stream: Stream) -> None:
+        """Only looks whether the folder holds what `load` reads."""
+        self._root()
+
+    def _root(self) -> Path:
+        base = os.environ.get("RAYSIM_DATA")
+        if not self.path and not base:
+            raise WorkloadError(self._first_run("option path is empty and RAYSIM_DATA is not set"))
+        root = Path(self.path or f"{base}/{self.name}").expanduser().resolve()
+        published = self.partition == "published"
+        missing = layout.missing_pieces(root, self.split_folder() if published else "")
+        if missing:
+            raise WorkloadError(self._first_run(f"missing: {', '.join(missing)}"))
+        return root
+
+    def _first_run(self, problem: str) -> str:
+        split = f", {self.split_folder()}/*.csv" if self.partition == "published" else ""
+        return (
+            f"{self.name}: {problem}. Download the {self.title} data set of {PAPER}: the links are in data/README.md "
+            f"of {REPOSITORY}. Unpack it into $RAYSIM_DATA/{self.name}, or set path to its folder, so that this folder "
+            f"holds train/, test/, labels.csv{split}. Nothing is fetched by itself"
+        )
+
+    def _split(
+        self, root: Path, part: layout.Part, generator: np.random.Generator
+    ) -> tuple[Partition, NDArray[np.str_]]:
+        if self.partition == "published":
+            return layout.read_split(root / self.split_folder(), part)
+        rows, clients, least = layout.all_rows(root, part), self.clients, self.min_samples
+        try:
+            if self.partition == "iid":
+                drawn = partition.iid(len(rows), clients, least, generator)
+            else:
+                drawn = partition.dirichlet(part.labels[rows], clients, self.alpha, least, generator)
+        except WorkloadError as error:
+            raise WorkloadError(f"{self.name}: {error}") from error
+        return Partition(rows[drawn.indices], drawn.offsets), np.zeros(0, dtype=np.str_)
+
+    def _files(self, part: layout.Part) -> ImageFiles:
+        cache = open_cache(
+            part.folder,
+            part.names,
+            self.size,
+            truncated=self.truncated,
+            root=Path(self.cache_dir or CACHE).expanduser().resolve(),
+        )
+        return ImageFiles(cache, part.labels)
+
+
+# Yan et al. 2023 and FedLD train so; 50 test images at a time keep ResNet-50's activations at 224 pixels near 1 GB.
+PAPER_DEFAULTS: Mapping[str, object] = {
+    "evaluation.auc": True,
+    "model.name": "resnet50",
+    "training.momentum": 0.5,
+    "training.weight_decay": 5e-4,
+    "training.batch_size": 50,
+    "schedule.rounds": 200,
+    "schedule.local_epochs": 1,
+    "evaluation.batch_size": 50,
+}
+
+
+@dataclass(frozen=True)
+class Retina(PublishedOptions):
+    """Retina of Yan et al. 2023: fundus photographs of the Kaggle diabetic retinopathy set in 2 classes, as .npy files,
+    with three published splits over 5 clients (Dirichlet 100, 1.0 and 0.5)."""
+
+    name: ClassVar[str] = "retina"
+    title: ClassVar[str] = "Retina"
+    class_names: ClassVar[tuple[str, ...]] = ("0", "1")
+    mean: ClassVar[tuple[float, float, float]] = (0.5007, 0.5010, 0.5019)
+    deviation: ClassVar[tuple[float, float, float]] = (0.0342, 0.0535, 0.0484)
+    defaults: ClassVar[Mapping[str, object]] = {**PAPER_DEFAULTS, "training.learning_rate": 0.01}
+
+    split: int = field(
+        default=1,
+        metadata={
+            "help": "published split, of Dirichlet concentration 100, 1.0, 0.5: 1, 2, 3 (published only)",
+            "low": 1,
+            "high": 3,
+            "source": "Yan et al. 2023",
+        },
+    )
+
+    def split_folder(self) -> str:
+        return f"{self.clients}_clients/split_{self.split}"
+
+
+@dataclass(frozen=True)
+class CovidFl(PublishedOptions):
+    """COVID-FL of Yan et al. 2023: chest X-rays of 3 classes from 12 real sites, which are the clients."""
+
+    name: ClassVar[str] = "covid-fl"
+    title: ClassVar[str] = "COVID-FL"
+    class_names: ClassVar[tuple[str, ...]] = ("0", "1", "2")
+    mean: ClassVar[tuple[float, float, float]] = (0.485, 0.456, 0.406)
+    deviation: ClassVar[tuple[float, float, float]] = (0.229, 0.224, 0.225)
+    defaults: ClassVar[Mapping[str, object]] = {**PAPER_DEFAULTS, "training.learning_rate": 0.005}
+
+    clients: int = field(
+        default=12, metadata={"help": "number of clients; the published split has 12, the sites", "low": 1}
+    )
+
+    def split_folder(self) -> str:
+        return f"{self.clients}_clients/split_real"

@@ -1,0 +1,165 @@
+"""Graph networks: GIN, GraphSAGE, and FedStar's GIN with a structural channel.
+
+Each is a `Classifier` whose body maps a `GraphBatch` of B graphs to features [B, hidden]. Layers are written out on
+the batch's edges: they are a few lines each, have no buffers, and equal PyTorch Geometric's (tested against them).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import torch
+from torch import Tensor, nn
+
+from workloads.graphs.batch import GraphBatch
+from workloads.graphs.structural_encodings import structure_encodings
+from workloads.models.classifier import Classifier
+
+
+def gin(width: int, classes: int, *, layers: int, hidden: int, dropout: float) -> Classifier:
+    """See `workloads.models.graph_specs.Gin`."""
+    convolutions = [GinConvolution(hidden, hidden) for _ in range(layers)]
+    return Classifier(GraphBody(width, hidden, convolutions, dropout), nn.Linear(hidden, classes))
+
+
+def graph_sage(width: int, classes: int, *, layers: int, hidden: int, dropout: float) -> Classifier:
+    """See `workloads.models.graph_specs.GraphSage`."""
+    convolutions = [SageConvolution(hidden, hidden) for _ in range(layers)]
+    return Classifier(GraphBody(width, hidden, convolutions, dropout), nn.Linear(hidden, classes))
+
+
+def structural_gin(
+    width: int, classes: int, *, layers: int, hidden: int, dropout: float, walk_steps: int, degrees: int
+) -> Classifier:
+    """See `workloads.models.graph_specs.StructuralGin`."""
+    body = StructuralBody(width, hidden, layers, dropout, walk_steps, degrees)
+    return Classifier(body, nn.Linear(hidden, classes))
+
+
+def neighbour_sum(values: Tensor, directed: Tensor) -> Tensor:
+    """Σ_{j→i} values_j for every node i [N, h]; `directed` [2, E'] holds j above i."""
+    return torch.zeros_like(values).index_add(0, directed[1], values.index_select(0, directed[0]))
+
+
+def pooled_sum(values: Tensor, batch: GraphBatch) -> Tensor:
+    """The sum over each graph's nodes [B, h]."""
+    return values.new_zeros(batch.graphs, values.shape[1]).index_add(0, batch.graph, values)
+
+
+class GinConvolution(nn.Module):
+    """x_i ← MLP(x_i + Σ_{j→i} x_j), the MLP linear, ReLU, linear; Xu et al. 2019 (arXiv 1810.00826), Eq. 4.1, ε = 0."""
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.first = nn.Linear(inputs, hidden)
+        self.second = nn.Linear(hidden, hidden)
+
+    def forward(self, values: Tensor, directed: Tensor) -> Tensor:
+        inner: Tensor = self.first(values + neighbour_sum(values, directed))
+        outer: Tensor = self.second(inner.relu())
+        return outer
+
+
+class SageConvolution(nn.Module):
+    """x_i ← W₁ mean_{j→i} x_j + b + W₂ x_i; Hamilton et al. 2017 (arXiv 1706.02216), mean aggregator.
+
+    The mean over no neighbours is zero.
+    """
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.neighbours = nn.Linear(inputs, hidden)
+        self.own = nn.Linear(inputs, hidden, bias=False)
+
+    def forward(self, values: Tensor, directed: Tensor) -> Tensor:
+        degree = torch.bincount(directed[1], minlength=len(values)).clamp(min=1).unsqueeze(1)
+        result: Tensor = self.neighbours(neighbour_sum(values, directed) / degree) + self.own(values)
+        return result
+
+
+class GcnConvolution(nn.Module):
+    """x ← D̂^-½ Â D̂^-½ x W + b, Â = A with one self-loop at every node; Kipf and Welling 2017 (arXiv 1609.02907)."""
+
+    def __init__(self, inputs: int, hidden: int) -> None:
+        super().__init__()
+        self.linear = nn.Linear(inputs, hidden, bias=False)
+        self.bias = nn.Parameter(torch.zeros(hidden))
+        nn.init.xavier_uniform_(self.linear.weight)  # as in the original code and in PyTorch Geometric
+
+    def forward(self, values: Tensor, directed: Tensor) -> Tensor:
+        others = directed[:, directed[0] != directed[1]]
+        degree = torch.bincount(others[1], minlength=len(values)) + 1
+        scale = degree.to(values.dtype).rsqrt().unsqueeze(1)
+        scaled = self.linear(values) * scale
+        result: Tensor = (scaled + neighbour_sum(scaled, others)) * scale + self.bias
+        return result
+
+
+class GraphBody(nn.Module):
+    """Linear layer on the node features, convolutions, sum over the nodes, linear layer with ReLU -> [B, hidden].
+
+    ReLU and dropout follow every convolution; dropout follows the last ReLU too, so that the head is a plain linear
+    layer. Only `pre` depends on the width of the node features.
+    """
+
+    task_specific = ("pre", "post")
+
+    def __init__(self, width: int, hidden: int, convolutions: Iterable[nn.Module], dropout: float) -> None:
+        super().__init__()
+        self.pre = nn.Linear(width, hidden)
+        self.convolutions = nn.ModuleList(convolutions)
+        self.post = nn.Linear(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        directed = batch.directed()
+        values: Tensor = self.pre(batch.features)
+        for convolution in self.convolutions:
+            values = self.dropout(convolution(values, directed).relu())
+        result: Tensor = self.dropout(self.post(pooled_sum(values, batch)).relu())
+        return result
+
+
+class StructureChannel(nn.Module):
+    """s₀ = linear(encodings), s_l = tanh(GCN(s_l−1)): layers + 1 states, each [N, hidden]. No node feature enters."""
+
+    def __init__(self, hidden: int, layers: int, walk_steps: int, degrees: int) -> None:
+        super().__init__()
+        self.walk_steps = walk_steps
+        self.degrees = degrees
+        self.embedding = nn.Linear(walk_steps + degrees, hidden)
+        self.convolutions = nn.ModuleList(GcnConvolution(hidden, hidden) for _ in range(layers))
+
+    def forward(self, batch: GraphBatch, directed: Tensor) -> list[Tensor]:
+        states: list[Tensor] = [self.embedding(structure_encodings(batch, self.walk_steps, self.degrees))]
+        for convolution in self.convolutions:
+            states.append(convolution(states[-1], directed).tanh())
+        return states
+
+
+class StructuralBody(nn.Module):
+    """`GraphBody` over GIN whose layer l reads [x_l ‖ s_l]; `join` reads [x ‖ s] behind the last one.
+
+    The structural channel is `structure`, and nothing else is named so: FedStar shares exactly `body.structure.*`.
+    """
+
+    task_specific = ("pre", "join", "post")
+
+    def __init__(self, width: int, hidden: int, layers: int, dropout: float, walk_steps: int, degrees: int) -> None:
+        super().__init__()
+        self.pre = nn.Linear(width, hidden)
+        self.structure = StructureChannel(hidden, layers, walk_steps, degrees)
+        self.convolutions = nn.ModuleList(GinConvolution(2 * hidden, hidden) for _ in range(layers))
+        self.join = nn.Linear(2 * hidden, hidden)
+        self.post = nn.Linear(hidden, hidden)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: GraphBatch) -> Tensor:
+        directed = batch.directed()
+        states: list[Tensor] = self.structure(batch, directed)
+        values: Tensor = self.pre(batch.features)
+        for convolution, state in zip(self.convolutions, states[:-1], strict=True):
+            values = self.dropout(convolution(torch.cat([values, state], dim=1), directed).relu())
+        joined = self.join(torch.cat([values, states[-1]], dim=1))
+        result: Tensor = self.dropout(self.post(pooled_sum(joined, batch)).relu())
+        return result

@@ -1,0 +1,305 @@
+"""Options of every image model; light to import, the networks themselves are loaded in `build`.
+
+`build(task)` gives a `workloads.models.classifier.Classifier` for inputs [B, C, H, W] = [B, *task.input_shape] and
+outputs [B, task.classes]. It draws its initial values from torch's global generator and never seeds it: whoever
+builds a model seeds first. It raises WorkloadError where the input is not an image or too small for the model.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+
+from workloads.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from workloads.federated_data import Task
+    from workloads.models.classifier import Classifier
+
+Stem = Literal["auto", "small", "imagenet"]
+STEM_HELP = (
+    "first layers: small keeps the resolution of small images, imagenet is torchvision's, "
+    "auto is small up to 64x64 pixels"
+)
+SMALL_STEM_LIMIT = 64
+
+
+class ModelOptions(Protocol):
+    """What every options class here has: a registered name and a way to build the network."""
+
+    name: ClassVar[str]
+    inputs: ClassVar[Literal["array", "graph"]]
+    """What kind of task it is for."""
+    parts: ClassVar[tuple[str, ...]]
+    """What names of its parameters begin with, as far as methods may ask for it (`Traits.model_parts`)."""
+    batch_norm: ClassVar[bool]
+    """Whether the network has BatchNorm layers."""
+
+    def check(self, task: Task) -> None:
+        """Whether `build` can do with inputs of this shape, without importing torch; WorkloadError if not."""
+        ...
+
+    def build(self, task: Task) -> Classifier:
+        """A freshly initialised network for this task."""
+        ...
+
+
+def array_shape(model: str, task: Task) -> tuple[int, ...]:
+    """The shape of the task's inputs; WorkloadError if these are graphs."""
+    if task.kind == "graph":
+        from workloads.models import MODELS
+
+        graph_models = [name for name, location in MODELS.items() if not location.startswith(f"{__name__}:")]
+        raise WorkloadError(
+            f"Model {model!r} takes arrays, such as images, but the workload's inputs are graphs. Choose a graph model:"
+            f" {', '.join(map(repr, graph_models))}."
+        )
+    return task.input_shape
+
+
+def image_shape(model: str, task: Task, least: int) -> tuple[int, int, int]:
+    """The task's (channels, height, width); WorkloadError if it is no image or a side is under `least` pixels."""
+    array_shape(model, task)
+    if len(task.input_shape) != 3:
+        raise WorkloadError(
+            f"Model {model!r} needs images of shape (channels, height, width), but the workload's inputs have shape "
+            f"{task.input_shape}. Choose 'logistic' or 'mlp', which take any shape."
+        )
+    channels, height, width = task.input_shape
+    if min(height, width) < least:
+        raise WorkloadError(
+            f"Model {model!r} needs images of at least {least}x{least} pixels, but the workload's are {height}x{width}."
+            f" Choose a smaller model ('cnn' from 4x4, 'mlp' and 'logistic' for any size) or larger images."
+        )
+    return channels, height, width
+
+
+def no_weights(path: Path) -> str:
+    """What to tell where a file of weights is not there."""
+    return (
+        f"There is no weights file {path}. Give the path of a local file, or leave weights_file empty for random"
+        " initialisation; weights are never fetched."
+    )
+
+
+def uses_small_stem(stem: Stem, task: Task) -> bool:
+    """Whether `stem` means the small form here; `auto` looks at the longer side of the image."""
+    if stem == "auto":
+        return max(task.input_shape[1:], default=0) <= SMALL_STEM_LIMIT
+    return stem == "small"
+
+
+@dataclass(frozen=True)
+class Logistic:
+    """Multinomial logistic regression on the flattened input, which may have any shape."""
+
+    name: ClassVar[str] = "logistic"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("head.",)
+    batch_norm: ClassVar[bool] = False
+
+    def check(self, task: Task) -> None:
+        array_shape(self.name, task)
+
+    def build(self, task: Task) -> Classifier:
+        from workloads.models.mlp_cnn import multilayer_perceptron
+
+        return multilayer_perceptron(array_shape(self.name, task), (), task.classes)
+
+
+@dataclass(frozen=True)
+class Mlp:
+    """Fully connected layers with ReLU on the flattened input, which may have any shape."""
+
+    name: ClassVar[str] = "mlp"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
+
+    hidden: int | tuple[int, ...] = field(
+        default=64, metadata={"help": "width of the hidden layer, or a list of widths, each at least 1"}
+    )
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Of every hidden layer."""
+        return (self.hidden,) if isinstance(self.hidden, int) else tuple(self.hidden)
+
+    def check(self, task: Task) -> None:
+        if not self.widths or min(self.widths) < 1:
+            raise WorkloadError(
+                f"Model 'mlp': hidden must be one width or a list of widths, each at least 1, not {self.hidden!r}."
+                " For no hidden layer choose the model 'logistic'."
+            )
+        array_shape(self.name, task)
+
+    def build(self, task: Task) -> Classifier:
+        self.check(task)
+        from workloads.models.mlp_cnn import multilayer_perceptron
+
+        return multilayer_perceptron(task.input_shape, self.widths, task.classes)
+
+
+@dataclass(frozen=True)
+class Cnn:
+    """The network of McMahan et al. 2017 (section 3) for images of at least 4x4 pixels.
+
+    Two 5x5 convolutions (32 and 64 channels, padding 2), each with 2x2 max-pooling and ReLU, then 512 units with
+    ReLU; 1,663,370 parameters on 28x28x1 with 10 classes. Nearly all weights are in the 512 units: 64·(H/4)·(W/4)·512,
+    so at 224x224 they are 103 million.
+    """
+
+    name: ClassVar[str] = "cnn"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
+
+    def check(self, task: Task) -> None:
+        image_shape(self.name, task, least=4)
+
+    def build(self, task: Task) -> Classifier:
+        shape = image_shape(self.name, task, least=4)
+        from workloads.models.mlp_cnn import mcmahan_cnn
+
+        return mcmahan_cnn(shape, task.classes)
+
+
+@dataclass(frozen=True)
+class AlexNet:
+    """AlexNet: torchvision's from 64x64 pixels, a small form under that (at least 15x15).
+
+    The small form keeps torchvision's channels (64, 192, 384, 256, 256), dropout and order of layers. It departs in:
+    first convolution 3x3, stride 2, padding 1 instead of 11x11, stride 4; max-pooling 2x2 instead of 3x3 (stride 2 in
+    both); no adaptive pooling; 1024 instead of 4096 units in each of the two hidden fully connected layers.
+    """
+
+    name: ClassVar[str] = "alexnet"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
+
+    dropout: float = field(
+        default=0.5,
+        metadata={
+            "help": "dropout before each hidden fully connected layer",
+            "low": 0.0,
+            "high": 1.0,
+            "high_open": True,
+            "source": "Krizhevsky et al. 2012",
+        },
+    )
+
+    def check(self, task: Task) -> None:
+        image_shape(self.name, task, least=15)
+
+    def build(self, task: Task) -> Classifier:
+        shape = image_shape(self.name, task, least=15)
+        if min(shape[1:]) >= 64:
+            from workloads.models.torchvision_models import alexnet
+
+            return alexnet(shape[0], task.classes, self.dropout)
+        from workloads.models.mlp_cnn import small_alexnet
+
+        return small_alexnet(shape, task.classes, self.dropout)
+
+
+@dataclass(frozen=True)
+class MobileNet:
+    """MobileNetV2 (Sandler et al. 2018), torchvision's.
+
+    `stem="small"`, the usual form for CIFAR, takes stride 1 instead of 2 in the first convolution and in the first
+    strided block (24 channels): total stride 8 instead of 32, weights of the same shapes. `stem="imagenet"` is
+    torchvision's network unchanged, also at 32x32, where its last feature map is 1x1. Least size: 8x8 and 32x32.
+    Input channels other than 3 replace the first convolution.
+    """
+
+    name: ClassVar[str] = "mobilenet"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = True
+
+    stem: Stem = field(default="auto", metadata={"help": STEM_HELP})
+    width: float = field(
+        default=1.0,
+        metadata={
+            "help": "multiplier of the channels",
+            "low": 0.0,
+            "low_open": True,
+            "source": "Sandler et al. 2018",
+        },
+    )
+    dropout: float = field(
+        default=0.2,
+        metadata={"help": "dropout before the head", "low": 0.0, "high": 1.0, "high_open": True},
+    )
+
+    def check(self, task: Task) -> None:
+        image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 32)
+
+    def build(self, task: Task) -> Classifier:
+        self.check(task)
+        from workloads.models.torchvision_models import mobilenet_v2
+
+        small = uses_small_stem(self.stem, task)
+        return mobilenet_v2(task.input_shape[0], task.classes, small=small, width=self.width, dropout=self.dropout)
+
+
+@dataclass(frozen=True)
+class ResidualNetwork:
+    """What ResNet-18 and ResNet-50 (He et al. 2016), torchvision's, have in common.
+
+    `stem="small"`, the usual form for CIFAR, has a first convolution of 3x3 with stride 1 (not 7x7 with stride 2) and
+    no max-pooling after it: total stride 8 instead of 32. Least size: 8x8 for it, 28x28 (MedMNIST's) for `imagenet`,
+    whose last feature map is 1x1 up to 32x32.
+
+    `weights_file` is a state dict under torchvision's names, such as its ImageNet weights; it is never fetched. The
+    head stays as initialised at random, because the classes differ, and so does the first convolution if the stem is
+    small or the images have not 3 channels, because its shape differs.
+    """
+
+    name: ClassVar[str]
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = True
+
+    stem: Stem = field(default="auto", metadata={"help": STEM_HELP})
+    weights_file: str = field(
+        default="",
+        metadata={
+            "help": "local file with torchvision's weights for this network (.safetensors, or a .pth state dict);"
+            " empty: random initialisation"
+        },
+    )
+
+    def check(self, task: Task) -> None:
+        image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 28)
+        if self.weights_file and not Path(self.weights_file).expanduser().is_file():
+            raise WorkloadError(no_weights(Path(self.weights_file).expanduser()))
+
+    def build(self, task: Task) -> Classifier:
+        self.check(task)
+        from workloads.models.torchvision_models import resnet
+
+        small, channels = uses_small_stem(self.stem, task), task.input_shape[0]
+        model = resnet(self.name, channels, task.classes, small=small)
+        if self.weights_file:
+            from workloads.models.weights import load_body
+
+            skip = {"conv1.weight"} if small or channels != 3 else set()
+            load_body(model.body, self.weights_file, skip=skip, head="fc.")
+        return model
+
+
+@dataclass(frozen=True)
+class ResNet18(ResidualNetwork):
+    """ResNet-18: blocks of two 3x3 convolutions; 11.2 million parameters with 10 classes. See `ResidualNetwork`."""
+
+    name: ClassVar[str] = "resnet18"
+
+
+@dataclass(frozen=True)
+class ResNet50(ResidualNetwork):
+    """ResNet-50: bottleneck blocks; 23.5 million parameters with 10 classes. See `ResidualNetwork`."""
+
+    name: ClassVar[str] = "resnet50"

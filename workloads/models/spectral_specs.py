@@ -1,0 +1,77 @@
+"""Options of the spectral graph network; light to import."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from workloads.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from workloads.federated_data import Task
+    from workloads.models.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class Spectral:
+    """FedSSP's spectral graph network, a Specformer (Bo et al. 2023) whose filters are evaluated at the edges only."""
+
+    name: ClassVar[str] = "spectral"
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.eigenvalue_encoder.", "body.filter_encoder.")
+    batch_norm: ClassVar[bool] = True
+    needs_spectra: ClassVar[bool] = True
+    """Eigenvalues and eigenvectors of every graph are computed before the first round."""
+
+    hidden: int = field(
+        default=128,
+        metadata={"help": "width of all layers; even, and divisible by heads", "low": 2, "source": "FedSSP"},
+    )
+    heads: int = field(
+        default=4, metadata={"help": "attention heads, and new eigenvalues of each", "low": 1, "source": "FedSSP"}
+    )
+    layers: int = field(default=3, metadata={"help": "graph convolutions", "low": 1, "source": "FedSSP"})
+    decoder_activation: Literal["none", "relu", "tanh"] = field(
+        default="none", metadata={"help": "activation of the new eigenvalues"}
+    )
+    dropout: float = field(
+        default=0.1,
+        metadata={
+            "help": "dropout in and behind the attention, behind its FFN, in the filter encoder and the convolutions",
+            "low": 0.0,
+            "high": 1.0,
+            "high_open": True,
+            "source": "FedSSP (code)",
+        },
+    )
+
+    def check(self, task: Task) -> None:
+        """WorkloadError where the inputs are no graphs or the widths do not fit."""
+        if task.kind != "graph":
+            raise WorkloadError(
+                f"Model 'spectral' needs graphs, but the workload's inputs are arrays of shape {task.input_shape}. "
+                "Choose the workload 'tudataset' or 'toy-graphs', or a model for images."
+            )
+        if self.hidden % 2 or self.hidden % self.heads:
+            raise WorkloadError(
+                f"Model 'spectral': hidden must be even and divisible by heads, not {self.hidden} with {self.heads} "
+                f"heads. Nearest: hidden {_nearest(self.hidden, self.heads)}."
+            )
+
+    def build(self, task: Task) -> Classifier:
+        """A freshly initialised network."""
+        self.check(task)
+        from torch import nn
+
+        from workloads.models.classifier import Classifier
+        from workloads.models.specformer import SpectralBody
+
+        body = SpectralBody(
+            task.input_shape[0], self.hidden, self.heads, self.layers, self.decoder_activation, self.dropout
+        )
+        return Classifier(body, nn.Linear(self.hidden, task.classes))
+
+
+def _nearest(hidden: int, heads: int) -> int:
+    step = heads if heads % 2 == 0 else 2 * heads
+    return max(step, round(hidden / step) * step)

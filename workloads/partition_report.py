@@ -1,0 +1,104 @@
+"""The table and the picture of a split."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from workloads.federated_data import Federation
+from workloads.partition import Integers
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.figure import Figure
+
+BARS = 120  # with more clients than this, single bars would be thinner than a pixel: areas are drawn instead
+
+
+def client_table(
+    federation: Federation, names: list[str], owners: Integers, labels: Integers, copies: Integers
+) -> pandas.DataFrame:
+    """A federation's manifest from the client and the label of each training sample, copies included, both int64
+    [samples], and the number of copies of each client, [clients]."""
+    import pandas
+
+    clients, classes = federation.clients, len(federation.class_names)
+    counts = np.bincount(owners * classes + labels, minlength=clients * classes)
+    table = {
+        "client": np.arange(clients),
+        "name": names,
+        "samples": [federation.samples(client) for client in range(clients)],
+        "test_samples": [federation.test_samples(client) for client in range(clients)],
+        **{f"class_{label}": counts[label::classes] for label in range(classes)},
+        "filled": copies,
+    }
+    manifest = pandas.DataFrame(table)
+    manifest.attrs = {
+        "workload": federation.name,
+        "synthetic": federation.synthetic,
+        "class_names": list(federation.class_names),
+    }
+    return manifest
+
+
+def draw_partition(manifest: pandas.DataFrame, path: Path, title: str) -> None:
+    """Writes a PNG: training samples of each client, stacked by class. `manifest` is Federation.manifest(), from whose
+    `attrs` come the class names and whether the data is synthetic, which the title then says."""
+    import matplotlib
+
+    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
+        _figure(manifest, title).savefig(path)
+
+
+def _figure(manifest: pandas.DataFrame, title: str) -> Figure:
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import MaxNLocator
+
+    columns = [column for column in manifest.columns if column.startswith("class_")]
+    names = manifest.attrs.get("class_names") or [column.removeprefix("class_") for column in columns]
+    clients = len(manifest)
+    positions = np.arange(clients)
+    figure = Figure(figsize=(min(14.0, 5.5 + 0.22 * clients), 4.5), dpi=130, layout="constrained")
+    FigureCanvasAgg(figure)
+    axes = figure.subplots()
+    below = np.zeros(clients)
+    for number, (column, name) in enumerate(zip(columns, names, strict=True)):
+        counts = manifest[column].to_numpy(dtype=float)
+        colour = _colour(number, len(columns))
+        if clients <= BARS:
+            axes.bar(positions, counts, bottom=below, width=0.85, color=colour, label=name)
+        else:
+            axes.fill_between(positions, below, below + counts, step="mid", color=colour, linewidth=0, label=name)
+        below += counts
+    if manifest["filled"].any():
+        own = (manifest["samples"] - manifest["filled"]).to_numpy(dtype=float)
+        axes.hlines(own, positions - 0.43, positions + 0.43, color="black", linewidth=1.2, label="own, without copies")
+    real_names = not manifest["name"].str.fullmatch(r"client \d+").all()
+    if real_names and clients <= 40:
+        axes.set_xticks(positions, manifest["name"], rotation=30 if clients <= 12 else 90, ha="right")
+        axes.set_xlabel("client")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=20, steps=[1, 2, 5, 10], integer=True, min_n_ticks=1))
+        axes.set_xlabel("client number")
+    axes.set_xlim(-0.6, clients - 0.4)
+    axes.set_ylim(0, 1.04 * max(1.0, below.max()))
+    axes.set_ylabel("training samples")
+    axes.spines[["top", "right"]].set_visible(False)
+    if manifest.attrs.get("synthetic") and "synthetic" not in title:
+        title = f"{title} (synthetic data)"
+    axes.set_title(title, wrap=True)
+    if len(columns) <= 30:  # reversed, so that the legend reads like the stack
+        handles, labels = axes.get_legend_handles_labels()
+        figure.legend(handles[::-1], labels[::-1], loc="outside right center", frameon=False, fontsize="small")
+    return figure
+
+
+def _colour(number: int, count: int) -> tuple[float, float, float, float]:
+    from matplotlib import colormaps
+
+    if count <= 10:
+        return colormaps["tab10"](number)
+    return colormaps["turbo"](number / (count - 1))
