@@ -101,11 +101,18 @@ def attacks() -> dict[str, tuple[str, Callable[[Path], object]]]:
     return found
 
 
-@pytest.mark.parametrize("name", attacks())
-def test_a_damaged_folder_gives_a_page_or_one_sentence(original: Path, tmp_path: Path, name: str) -> None:
+ATTACKS = attacks()
+
+
+@pytest.mark.parametrize("name", ATTACKS)
+def test_a_damaged_folder_gives_a_page_or_one_sentence(
+    original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
     folder = tmp_path / "run"
     shutil.copytree(original, folder)
-    file, attack = attacks()[name]
+    file, attack = ATTACKS[name]
+    if file not in ("rounds.csv", "clients.csv"):  # pictures are of nothing else, and take most of the time
+        monkeypatch.setattr(run_page, "run_picture", lambda *_: b"")
     if (folder / file).exists():
         attack(folder / file)
     else:
