@@ -78,7 +78,7 @@ def test_a_class_of_ones_own_keeps_its_location_as_name() -> None:
 
 def test_listing_names_imports_no_method_workload_or_heavy_library() -> None:
     program = (
-        "import sys; from raysim import registry\n"
+        "import sys; from raysim.config import registry\n"
         "for kind in registry.KINDS: registry.known(kind)\n"
         "print([name for name in sys.modules if name.startswith(('raysim.methods.', 'workloads.images'))\n"
         "       or name in ('torch', 'ray', 'numpy')])"

@@ -327,10 +327,11 @@ def test_a_real_limit_on_file_size(tmp_path: Path) -> None:
     save(tmp_path, 1)
     script = (
         "import resource, sys, numpy, pathlib\n"
-        "from raysim import checkpoint, client_files, errors\n"
+        "from raysim import errors\n"
+        "from raysim.storage import checkpoint, client_shards\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (20000, 20000))\n"
         "try:\n"
-        "    files = client_files.ClientFiles()\n"
+        "    files = client_shards.ClientFiles()\n"
         "    checkpoint.save(pathlib.Path(sys.argv[1]), 2, numpy.zeros(9000), [], dict, {}, 1, files)\n"
         "except errors.CheckpointError as error:\n"
         "    sys.exit(f'refused: {error}')\n"

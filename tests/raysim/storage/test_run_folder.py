@@ -186,9 +186,10 @@ def test_an_unfinished_run_loads_and_a_broken_one_says_so(folder: RunFolder) -> 
 def test_a_full_disk_is_one_clear_message(folder: RunFolder) -> None:
     script = (
         "import resource, sys, pathlib\n"
-        "from raysim import errors, results\n"
+        "from raysim import errors\n"
+        "from raysim.storage import run_folder\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
-        "folder = results.RunFolder.open(pathlib.Path(sys.argv[1]))\n"
+        "folder = run_folder.RunFolder.open(pathlib.Path(sys.argv[1]))\n"
         "try:\n"
         "    for number in range(1, 999): folder.append_round({'round': number, 'loss': 0.1})\n"
         "except errors.ResultsError as error:\n"
