@@ -35,6 +35,7 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
 from raysim.report.study_file import Cell, read
 from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
+from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from workloads.errors import WorkloadError
 
 
@@ -59,14 +60,12 @@ def check_cell(cell: Cell) -> None:
     Options of the engine that this version does not have any more are no difference. The kept file is only compared:
     no code that it names is imported.
     """
-    import yaml
-
     kept = cell.path.with_suffix(".yaml")
     if not (cell.path.exists() and kept.exists()):
         return
     try:
-        before = flatten(yaml.safe_load(kept.read_text(encoding="utf-8")), str(kept))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        before = flatten(read_yaml(kept), str(kept))
+    except (OSError, UnreadableFileError) as error:
         raise ConfigError(f"{kept}: cannot be read: {error}") from error
     now = settings(cell.config())
     usual = settings(build([{path: value for path, value in now.items() if path.endswith(".name")}]))

@@ -166,7 +166,7 @@ def test_yaml(tmp_path: Path, marker: Path, capsys: pytest.CaptureFixture[str], 
     path.write_text(f"seed: {tag} ['{marker}']\n")
     assert main(["--config", str(path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert main(["--resume", str(tmp_path)]) == 2 and "not valid YAML" in capsys.readouterr().err
-    assert study([str(path)]) == 1 and "not valid YAML" in capsys.readouterr().err
+    assert study([str(path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     for reader in (partial(simulation.stored_config, named={}), run_folder.load_result, Reading):
         with pytest.raises(Exception, match="could not determine a constructor"):
             reader(tmp_path)
@@ -238,16 +238,16 @@ from actors.session import start_ray
 from raysim.config.run_config import Engine
 started, dashboard = start_ray(Engine())
 import psutil, ray
-from actors import reaching
+from actors import cluster_probe
 @ray.remote
 def task(): return 1
 ray.get(task.remote())
 mine = {os.getpid(), *(child.pid for child in psutil.Process().children(recursive=True))}
 places = [c.laddr.ip for c in psutil.net_connections("tcp") if c.status == "LISTEN" and c.pid in mine]
 gcs = ray.get_runtime_context().gcs_address
-with_token = reaching._ask(gcs, "/ray.rpc.NodeInfoGcsService/CheckAlive")
+with_token = cluster_probe._ask(gcs, "/ray.rpc.NodeInfoGcsService/CheckAlive")
 os.environ["RAY_AUTH_MODE"] = "disabled"
-without = reaching._ask(gcs, "/ray.rpc.NodeInfoGcsService/CheckAlive")
+without = cluster_probe._ask(gcs, "/ray.rpc.NodeInfoGcsService/CheckAlive")
 print(json.dumps({"places": places, "dashboard": dashboard, "with": with_token, "without": without}))
 """
 

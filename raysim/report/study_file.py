@@ -14,6 +14,7 @@ from raysim.config.trust import check_names
 from raysim.errors import ConfigError
 from raysim.report import study_plot
 from raysim.report.measures import Best, Column, Measure, find
+from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from raysim.units import UNITS
 
 KEYS = ("title", "results", "table", "base", "columns", "rows", "seeds", "measures")
@@ -148,17 +149,13 @@ class _Reader:
     """Takes values out of a study file, each checked."""
 
     def __init__(self, path: Path) -> None:
-        import yaml
-
         self.path = path
         try:
-            data = yaml.safe_load(path.read_text(encoding="utf-8"))
+            data = read_yaml(path)
         except FileNotFoundError as error:
             raise ConfigError(f"{path}: there is no such file (looked in {Path.cwd()}).") from error
-        except (OSError, UnicodeDecodeError) as error:
+        except (OSError, UnreadableFileError) as error:
             raise ConfigError(f"{path}: cannot be read: {error}") from error
-        except yaml.YAMLError as error:
-            raise ConfigError(f"{path}: not valid YAML: {error}") from error
         if not isinstance(data, dict):
             raise ConfigError(f"{path} is no study: it must hold {', '.join(KEYS)}.")
         self.data: dict[Any, Any] = data

@@ -132,7 +132,7 @@ def check_a_run_as_a_job(laptop: Laptop) -> None:
     check_who_worked("job")
     submit(laptop, f"python -m raysim.launch {SMALL} --address auto --momentum 7", code=2)
     failing = f"python -m raysim.launch {SMALL} --address auto --gpus_per_client 1"
-    said = submit(laptop, f"bash -c 'find . -type f > {SHARED}/sent; {failing}'", code=1)
+    said = submit(laptop, f"bash -c 'find . -type f > {SHARED}/sent; {failing}'", code=2)
     assert "the cluster's largest node has 0" in said, said
     sent = set((SHARED / "sent").read_text().split())
     assert "./raysim/launch.py" in sent and "./actors/session.py" in sent

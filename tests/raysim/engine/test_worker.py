@@ -160,7 +160,7 @@ def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeC
 
 
 def test_fedpac_says_that_it_needs_clients_that_are_alike(make_config: MakeConfig) -> None:
-    with pytest.raises(RaysimError, match="all clients must have the same inputs and classes"):
+    with pytest.raises(RaysimError, match="method fedpac needs clients that all have the same task"):
         run(make_config("fedpac", method__name="fedpac"))
 
 
@@ -172,7 +172,7 @@ def test_a_resumed_run_has_each_clients_rest(make_config: MakeConfig) -> None:
 
 
 def test_decomposition_of_clients_with_different_data_is_refused(make_config: MakeConfig) -> None:
-    with pytest.raises(RaysimError, match="different inputs or classes"):
+    with pytest.raises(RaysimError, match="the clients of toy-graphs have different tasks"):
         run(make_config("decompose", evaluation__decompose_every=1))
 
 

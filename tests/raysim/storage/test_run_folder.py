@@ -71,7 +71,7 @@ def test_what_is_no_run_says_what_is_missing(tmp_path: Path) -> None:
 
 def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ResultsError, match=r"Cannot write .*Not a directory"):
+    with pytest.raises(ResultsError, match=r"file is a file, and a run writes a folder"):
         RunFolder.create(tmp_path / "file" / "run", "", {})
 
 
