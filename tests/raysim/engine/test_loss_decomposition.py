@@ -131,7 +131,8 @@ def by_hand(config: RunConfig) -> list[dict[str, float]]:
                 del kept[client]
             updates.append(update)
             models.append(whole_model(worker, client, message, before, update, kept.get(client)))
-        context = Context(config.seed, number, config.schedule.rounds, rate, shared_parameter_count, everyone)
+        rounds = config.schedule.rounds
+        context = Context(config.seed, number, rounds, rate, shared_parameter_count, config.training, everyone)
         total = PairwiseSum()  # as the engine adds, to the bit: BatchNorm lets a difference grow
         for count, update in zip(samples, updates, strict=True):
             total.add(update.delta * np.float32(count))
