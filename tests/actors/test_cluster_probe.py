@@ -72,7 +72,7 @@ def start_head(folder: str, port: int, client: int, page: int) -> subprocess.Pop
     settings = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "GRPC_ENABLE_FORK_SUPPORT": "0"}
     with Path(folder, "log").open("w") as log:
         process = subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 150
     while "runtime started" not in Path(folder, "log").read_text():
         assert process.poll() is None and time.monotonic() < deadline, Path(folder, "log").read_text()
         time.sleep(0.1)
