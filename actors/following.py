@@ -38,7 +38,7 @@ def follow(
         folder: its run folder.
         observer: is told what happens.
         stopping: whether the run is to be saved and ended.
-        dropped: whether nobody waits for the outcome any more.
+        dropped: tells whether the outcome is no longer wanted.
         watch: is told of every sign of life.
     """
     import ray

@@ -34,7 +34,7 @@ class Request:
     folder: Path = field(default_factory=Path.cwd)
 
     def is_met_by(self, other: Request) -> bool:
-        """Whether a Ray that was started for ``other`` will do; a dashboard that nobody asks for does no harm."""
+        """Whether a Ray that was started for ``other`` fits this run; a dashboard more than asked for is accepted."""
         return replace(other, dashboard=self.dashboard) == self and (other.dashboard or not self.dashboard)
 
 
@@ -55,7 +55,7 @@ _process = 0
 
 
 def is_connected() -> bool:
-    """Whether this process is connected to a Ray, whoever made the connection."""
+    """Whether this process is connected to a Ray, by raysim or by the user."""
     return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
 
 

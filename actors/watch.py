@@ -8,9 +8,9 @@ from collections.abc import Callable
 from actors.own_ray import OwnRay, processor_time, state
 
 STEP = 2.0
-"""At most so many seconds count between two looks: while this process was itself suspended, nobody could be heard."""
+"""Seconds between two looks count up to this number: a launcher that was itself suspended could hear no heartbeat."""
 START = 180.0
-"""Before the first sign of life (Ray starts, the driver's process starts) the limit is at least so many seconds."""
+"""Before the first sign of life (Ray starts, the driver's process starts) the limit is at least this many seconds."""
 BUSY = 10.0
 """A driver that uses the processor is not frozen: it may be silent this many times as long."""
 

@@ -61,7 +61,7 @@ class Cohort:
 
 
 UNKNOWN = Cohort(0, 0, 0, 0, 0)
-"""Of a client task or context that was made by hand without one: whoever divides by its numbers gets an error."""
+"""Cohort of a client task or context made by hand without one; its rate and shares raise ZeroDivisionError."""
 
 
 def cohort_of(federation: Federation, clients: Sequence[int], present: int) -> Cohort:
