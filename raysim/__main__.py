@@ -12,7 +12,7 @@ COMMANDS = {
     "raysim.launch": "run one configuration; --help shows every option, --list methods, workloads and models",
     "raysim.study": "run a table of configurations, kept cell by cell",
     "raysim.evaluate": "judge the trained model of a run again",
-    "raysim.report.run_page": "write the page of a run, or a page that compares several",
+    "raysim.report": "write the page of a run, or a page that compares several",
     "raysim.ui": "show a run, going on or ended, as a live page",
     "raysim.spectra": "draw the spectral bias between graph clients",
 }

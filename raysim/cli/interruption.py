@@ -84,6 +84,9 @@ class Interruption(Silent):
         for number, before in self._before.items():
             signal.signal(number, before)  # type: ignore[arg-type]
         self._before.clear()
+        # Python remembers a KeyboardInterrupt that left exec() of a text (imports that make dataclasses have such) and
+        # ends `python -m` by SIGINT, although it was caught and an exit code is given; the next exec() clears that.
+        exec("")
 
 
 def _silence_closed_terminal() -> None:

@@ -272,9 +272,14 @@ def differences(a: RunConfig, b: RunConfig, *, placement: bool = False) -> list[
 
 def settings(config: RunConfig) -> dict[str, object]:
     """Path → plain value of every option that results depend on; those of placement are left out."""
-    options = options_of(classes_of(config))
-    values = flatten(to_dict(config))
-    return {path: value for path, value in values.items() if path in DEFAULT_NAMES or not options[path].placement}
+    # Not by options_of: where a class of a script was sent by value, the names in its annotations are unknown.
+    sections = {kind: getattr(config, kind) for kind in (*registry.KINDS, *SECTIONS)}
+    entries = [
+        (f"{section}.{entry.name}", entry) for section, value in sections.items() for entry in dataclasses.fields(value)
+    ]
+    entries += [(entry.name, entry) for entry in dataclasses.fields(config)]
+    placement = {path for path, entry in entries if entry.metadata.get("placement")}
+    return {path: value for path, value in flatten(to_dict(config)).items() if path not in placement}
 
 
 _YAML_LIST = "tag:yaml.org,2002:seq"

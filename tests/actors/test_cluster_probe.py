@@ -147,7 +147,12 @@ def job(cluster: Cluster, *words: str, code: int = 0) -> str:
     """What ``ray job`` says; AssertionError with all of it if it ends otherwise than it must."""
     environment = {**os.environ, "RAY_API_SERVER_ADDRESS": cluster.dashboard, "RAY_AUTH_MODE": "token"}
     command = [str(Path(sys.executable).parent / "ray"), "job", *words]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+    deadline = time.monotonic() + 120
+    while True:
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
+        if "No available agent" not in done.stderr or time.monotonic() > deadline:  # it comes a while after the head
+            break
+        time.sleep(1)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout
 
@@ -169,7 +174,7 @@ def test_a_run_in_the_background_is_a_job(cluster: Cluster, tmp_path: Path) -> N
     job(cluster, "stop", "first")
     assert "round 2/4" in job(cluster, "logs", "first")
     gate.touch()
-    job(cluster, *submit, "--submission-id=second", *launch, f"--resume={folder}")
+    job(cluster, *submit, "--submission-id=second", *launch, f"--resume={folder}", "--method=mine:Waiting")
     said = job(cluster, "logs", "--follow", "second")
     assert "goes on after round 2" in said and "after 4 rounds" in said
     done = subprocess.run(

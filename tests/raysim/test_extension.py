@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pytest
@@ -62,8 +62,7 @@ def test_a_worker_extends_every_model_and_leaves_the_global_stream() -> None:
     config = build([{"method.name": "fedavg", "model.name": "mlp", "workload.clients": 2, "engine.backend": "inline"}])
     federation = config.workload.load(lambda purpose: seeds.numpy_generator(0, purpose))
     plain = Worker(config, federation)
-    worker = Worker(config, federation)
-    worker.method = Shifting()
+    worker = Worker(replace(config, method=Shifting()), federation)
     state = torch.get_rng_state()
     model = worker.model(0)
     assert torch.equal(torch.get_rng_state(), state)

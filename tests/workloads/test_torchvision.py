@@ -12,9 +12,9 @@ BUILT = f"""
 import sys
 import torch
 from workloads.images.torchvision_sets import Cifar10
-from workloads.models import vision
+from workloads.models import torchvision_models
 from workloads._torchvision import datasets
-vision.mobilenet_v2(3, 10, small=True, width=0.1, dropout=0.0)(torch.zeros(2, 3, 8, 8)).sum().backward()
+torchvision_models.mobilenet_v2(3, 10, small=True, width=0.1, dropout=0.0)(torch.zeros(2, 3, 8, 8)).sum().backward()
 assert datasets.CIFAR10.__module__ == "torchvision.datasets.cifar"
 assert not {LOADED} and "torch._dynamo.utils" not in sys.modules, {LOADED}
 """
@@ -29,7 +29,7 @@ assert float(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(()))) ==
 FIRST = """
 import sys
 import torch._dynamo.utils as real
-from workloads.models import vision
+from workloads.models import torchvision_models
 assert sys.modules[real.__name__] is real
 """
 WHILE = """

@@ -132,6 +132,20 @@ def test_before_the_first_round_nothing_is_left(folder: Path, number: signal.Sig
     assert not (folder / "run").exists()
 
 
+def test_a_signal_within_an_import_keeps_the_exit_code(folder: Path) -> None:
+    (folder / "asked.py").write_text(
+        "import signal, sys\n"
+        "from raysim.cli.interruption import Interruption\n"
+        "try:\n"
+        "    with Interruption() as interruption:\n"
+        "        exec('signal.raise_signal(signal.SIGTERM)')\n"
+        "except KeyboardInterrupt:\n"
+        "    sys.exit(interruption.exit_code)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    assert subprocess.run([sys.executable, "-m", "asked"], env=environment, timeout=60).returncode == 143
+
+
 def test_a_second_signal_does_not_wait(folder: Path) -> None:
     run = Started(folder)
     run.wait_for_text("round 2/5")
