@@ -172,10 +172,13 @@ def test_yaml(tmp_path: Path, marker: Path, capsys: pytest.CaptureFixture[str], 
             reader(tmp_path)
 
 
+RUNS_NOTHING = "exec('')"  # raysim/cli/interruption.py says what for
+
+
 def calls(tree: ast.AST) -> Iterator[tuple[int, str, dict[str, Any]]]:
     """Line, dotted name and constant keyword arguments of every call."""
     for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
+        if isinstance(node, ast.Call) and ast.unparse(node) != RUNS_NOTHING:
             constants = {word.arg or "": getattr(word.value, "value", "?") for word in node.keywords}
             yield node.lineno, ast.unparse(node.func), constants
 
@@ -219,6 +222,7 @@ def forbidden(source: str) -> list[str]:
         "archive.extractall(folder)",
         "subprocess.run(text, shell=True)",
         "eval(text)",
+        "exec('exit()')",
     ],
 )
 def test_the_search_finds(source: str) -> None:
