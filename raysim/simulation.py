@@ -164,9 +164,13 @@ def execute(
 
 
 def blocked() -> bool:
-    """Whether a call of Ray's never came back, so that this process can only end without its exit handlers."""
+    """Whether a call that nobody waits for is still at work, so that this process must end without exit handlers.
+
+    Such are a call of Ray's that never came back, and the partition's picture after a second Ctrl-C.
+    """
     thread = sys.modules.get("actors.ray_thread")
-    return thread is not None and bool(thread.given_up)
+    calls_aside = sys.modules.get("raysim.engine.inline_backend")
+    return (thread is not None and bool(thread.given_up)) or (calls_aside is not None and calls_aside.aside_at_work())
 
 
 def inline_pool(config: RunConfig) -> Callable[[Federation, int], Pool]:
@@ -236,13 +240,12 @@ def drive(
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
             try:
-                run_through(rounds, folder, observer)
+                with watched:
+                    run_through(rounds, folder, observer)
             except Stopped:
                 folder.log(f"stopped after round {rounds.state.round}")
                 recorder.ends("stopped")
                 return "stopped"
-            finally:
-                watched.finish()
             save_global_model(path, rounds.worker, rounds.state.server, rounds.state.round)
             _finish(config, folder, federation, rounds.worker.model(0).buffer.numel())
             recorder.ends("finished")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import socket
+import threading
 import traceback
 from collections.abc import Callable, Generator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future
 from typing import Any
 
 from raysim.engine.backend import Done, Job, Result, Seat
@@ -15,6 +16,14 @@ from raysim.engine.profiler import OFF, WAIT
 from raysim.engine.timing import now
 from raysim.engine.worker import Worker
 from raysim.errors import code_error
+
+ASIDE = "beside the rounds"
+"""Name of the threads that do what no round waits for."""
+
+
+def aside_at_work() -> bool:
+    """Whether a call of :meth:`InlinePool.aside` has not ended."""
+    return any(thread.name == ASIDE for thread in threading.enumerate())
 
 
 class InlinePool:
@@ -55,9 +64,16 @@ class InlinePool:
             yield done
 
     def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
-        executor = ThreadPoolExecutor(1)
-        called = executor.submit(function, self.federation, *arguments)
-        executor.shutdown(wait=False)
+        called: Future[Result] = Future()
+
+        def call() -> None:
+            try:
+                called.set_result(function(self.federation, *arguments))
+            except Exception as error:
+                called.set_exception(error)
+
+        # A daemon: the process does not wait for it at its end, as it would for the threads of an executor.
+        threading.Thread(target=call, name=ASIDE, daemon=True).start()
         return called.result
 
     def close(self) -> None:

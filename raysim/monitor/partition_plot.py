@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -39,13 +40,19 @@ class PartitionDrawing:
             self._finish = self._pool.aside(write_partition, self._path)
         self._observer.clients_done(done, participants)
 
-    def finish(self) -> None:
-        """Wait for it; a picture is no reason to lose a run, nor to wait for long at its end."""
-        if self._finish is not None:
-            try:
-                self._finish(DRAWING_SECONDS)
-            except Exception as error:
-                self._observer.note(f"the partition could not be drawn: {error}")
+    def __enter__(self) -> PartitionDrawing:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        """Waits for the picture, but not where a second signal asks to end at once (KeyboardInterrupt)."""
+        if self._finish is None or not (kind is None or issubclass(kind, Exception)):
+            return
+        try:
+            self._finish(DRAWING_SECONDS)
+        except Exception as failure:  # a picture is no reason to lose a run
+            self._observer.note(f"the partition could not be drawn: {failure}")
 
 
 def write_partition(federation: Federation, path: Path) -> None:
