@@ -28,6 +28,7 @@ from raysim.monitor.status_file import Recorder
 from raysim.requirements import check_federation, check_request
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.run_title import run_title
 from workloads.federated_data import ONE_CLASS, has_one_class
 from workloads.naming import data_name
 from workloads.parallel_map import Sequential
@@ -307,6 +308,5 @@ def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values
         return  # loading and using the plotting library is most of a short run's time
     from raysim.report import plots, run_page
 
-    title = f"{method} on {data_name(to_dict(config)['workload'])}{' (synthetic data)' if federation.synthetic else ''}"
-    plots.curve(rounds, folder.path / "curve.png", title)
+    plots.curve(rounds, folder.path / "curve.png", run_title(to_dict(config), summary))
     run_page.page(folder.path)

@@ -19,6 +19,7 @@ from raysim.config.option_fields import Option, options_of_class, show
 from raysim.config.run_config import unknown_option
 from raysim.errors import ConfigError, RaysimError
 from workloads.errors import WorkloadError
+from workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
     from workloads.graphs.federation import GraphFederation
@@ -125,16 +126,13 @@ def _write(federation: GraphFederation, workload: Any, output: Path) -> None:
     numbers = output.with_suffix(".csv")
     write_atomically(numbers, table.to_csv(float_format="%.6g").encode())
     eigenvalues = sum(len(values) for values in spectra)
-    print(f"{eigenvalues} eigenvalues of {federation.clients} clients{_made_up(federation)}: {output}, {numbers}")
+    clients = f"{federation.clients} clients{synthetic_mark(federation.synthetic)}"
+    print(f"{eigenvalues} eigenvalues of {clients}: {output}, {numbers}")
 
 
 def _title(federation: GraphFederation, workload: Any) -> str:
     setting = getattr(workload, "setting", "") if not getattr(workload, "sets", ()) else ""
-    return f"Spectral bias: {federation.name}{' ' if setting else ''}{setting}{_made_up(federation)}"
-
-
-def _made_up(federation: GraphFederation) -> str:
-    return " (synthetic data)" if federation.synthetic else ""
+    return f"Spectral bias: {federation.name}{' ' if setting else ''}{setting}{synthetic_mark(federation.synthetic)}"
 
 
 def _progress(label: str, done: int, total: int) -> None:

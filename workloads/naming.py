@@ -1,4 +1,4 @@
-"""What people call the data of a run, from its settings alone."""
+"""What people call the data of a run."""
 
 from __future__ import annotations
 
@@ -25,3 +25,8 @@ def data_name(section: Mapping[str, object]) -> str:
             return "+".join(map(str, sets[:LISTED])) + more
         return str(section.get("setting") or name)
     return str(name or "?")
+
+
+def synthetic_mark(synthetic: bool, partly: bool = False) -> str:
+    """What follows a run's or a data set's name where the data is made up; empty for real data."""
+    return f" ({'partly ' if partly else ''}synthetic data)" if synthetic else ""

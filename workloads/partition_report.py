@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from workloads.federated_data import Federation
+from workloads.naming import synthetic_mark
 from workloads.partition import Integers
 
 if TYPE_CHECKING:
@@ -88,7 +89,7 @@ def _figure(manifest: pandas.DataFrame, title: str) -> Figure:
     axes.set_ylabel("training samples")
     axes.spines[["top", "right"]].set_visible(False)
     if manifest.attrs.get("synthetic") and "synthetic" not in title:
-        title = f"{title} (synthetic data)"
+        title += synthetic_mark(True)
     axes.set_title(title, wrap=True)
     if len(columns) <= 30:  # reversed, so that the legend reads like the stack
         handles, labels = axes.get_legend_handles_labels()

@@ -11,6 +11,7 @@ from raysim.config.trust import naming_words
 from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from raysim.monitor.progress import plain_text
+from workloads.naming import synthetic_mark
 
 
 def tell(outcome: Outcome, folder: Path, stopped: int, times: str) -> int:
@@ -43,7 +44,7 @@ def short(path: Path) -> str:
 
 def _print_summary(folder: Path, times: str) -> None:
     summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    data = " (synthetic data)" if summary["synthetic"] else ""
+    data = synthetic_mark(summary["synthetic"])
     measured = summary["accuracy"] is not None
     accuracy = f"accuracy {summary['accuracy']:.4f}" if measured else "no accuracy (no test samples)"
     best = f" (best {summary['best_accuracy']:.4f} in round {summary['best_round']})" if measured else ""

@@ -7,6 +7,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from workloads.naming import synthetic_mark
+
 if TYPE_CHECKING:
     from raysim.engine.backend import Pool
     from raysim.engine.observer import Observer
@@ -62,7 +64,7 @@ def write_partition(federation: Federation, path: Path) -> None:
     if path.suffix == ".png":
         from workloads.partition_report import draw_partition
 
-        data = " (synthetic data)" if federation.synthetic else ""
+        data = f"{federation.name}{synthetic_mark(federation.synthetic)}"
         partial = path.with_name("partition.partial.png")
-        draw_partition(manifest, partial, f"{federation.name}{data}: {federation.clients} clients")
+        draw_partition(manifest, partial, f"{data}: {federation.clients} clients")
         partial.replace(path)

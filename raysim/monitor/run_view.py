@@ -10,7 +10,7 @@ from typing import Any
 from raysim.monitor import status_file
 from raysim.storage import process_lock
 from raysim.storage.run_folder import read_run_config, read_summary
-from workloads.naming import data_name
+from raysim.storage.run_title import run_title
 
 LOCK = ".lock"
 """Held by the process that drives the rounds (:meth:`raysim.storage.run_folder.RunFolder.exclusive`)."""
@@ -53,19 +53,9 @@ class Watched:
         """What ``summary.json`` says; empty before the end."""
         return read_summary(self.folder)
 
-    def name(self, kind: str) -> str:
-        """The name of its method, workload or model."""
-        section = self.config.get(kind)
-        return str(section.get("name", "?") if isinstance(section, dict) else section or "?")
-
-    def synthetic(self) -> bool:
-        return bool(self.summary().get("synthetic", "synthetic" in self.name("workload")))
-
     def title(self) -> str:
-        """Method and data; data that is made up is called so wherever the run is named."""
-        section = self.config.get("workload")
-        data = data_name(section) if isinstance(section, dict) else self.name("workload")
-        return f"{self.name('method')} on {data}{' (synthetic data)' if self.synthetic() else ''}"
+        """Method and data."""
+        return run_title(self.config, self.summary())
 
     def _driven(self) -> bool:
         """Whether a process drives the rounds. One on another machine of a shared folder counts by its writing."""

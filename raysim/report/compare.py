@@ -9,12 +9,14 @@ from pathlib import Path
 
 from raysim import units
 from raysim.errors import ResultsError
-from raysim.report import html as html
-from raysim.report.figures import Figure, figures, is_synthetic, mark, name_of, text_of
+from raysim.report.figures import Figure, figures, text_of
+from raysim.report.html import Cell, Link, Table, on_both_grounds, render
 from raysim.report.plots import comparison_picture
 from raysim.report.setting_groups import Setting, group
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_folder import RunResult, load_result
+from raysim.storage.run_title import is_synthetic, part_name
+from workloads.naming import synthetic_mark
 
 
 def compare(folders: Sequence[Path], target: Path) -> list[Path]:
@@ -30,29 +32,30 @@ def compare(folders: Sequence[Path], target: Path) -> list[Path]:
     results = [load_result(folder) for folder in folders]
     settings = group(results)
     title = _title(results, len(settings))
-    parts = [html.heading(title), *map(html.note, _notes(results, settings))]
     runs = [(_named(setting), [run.rounds for run in setting.runs]) for setting in settings]
-    picture = html.two_grounds(lambda dark: comparison_picture(runs, title, dark), "curves of all runs")
-    parts.append(html.section("Accuracy and loss", picture))
-    parts.append(html.section("Results", _results(settings)))
-    parts.append(html.section("Runs", _runs(settings, target)))
+    content: dict[str, object] = {
+        "title": title,
+        "notes": _notes(results, settings),
+        "curves": on_both_grounds(lambda dark: comparison_picture(runs, title, dark), "curves of all runs"),
+        "results": _results(settings),
+        "runs": _runs(settings, target),
+    }
     table = target.with_suffix(".csv")
     write_atomically(table, _csv(settings).encode())
-    write_atomically(target, html.document(title, parts))
+    write_atomically(target, render("compare.html", **content))
     return [target, table]
 
 
 def _title(results: Sequence[RunResult], settings: int) -> str:
-    kinds = {is_synthetic(result) for result in results}
+    kinds = {is_synthetic(result.config, result.summary) for result in results}
     what = f" of {settings} setting{'s' if settings > 1 else ''}" if settings < len(results) else ""
-    synthetic = "" if kinds == {False} else mark(True, partly=len(kinds) > 1)
-    return f"Comparison of {len(results)} runs{what}{synthetic}"
+    return f"Comparison of {len(results)} runs{what}{synthetic_mark(True in kinds, partly=len(kinds) > 1)}"
 
 
 def _notes(results: Sequence[RunResult], settings: Sequence[Setting]) -> list[str]:
     """What a reader has to know before the figures are compared."""
     notes = []
-    workloads = sorted({name_of(result, "workload") for result in results})
+    workloads = sorted({part_name("workload", result.config, result.summary) for result in results})
     if len(workloads) > 1:
         notes.append(f"The runs have different workloads ({', '.join(workloads)}): their accuracies do not compare.")
     lengths = sorted({len(result.rounds) for result in results})
@@ -68,7 +71,11 @@ def _notes(results: Sequence[RunResult], settings: Sequence[Setting]) -> list[st
 
 def _named(setting: Setting) -> str:
     """Its label, with a mark if its data is made up."""
-    return setting.label + mark(is_synthetic(setting.runs[0]))
+    return setting.label + _mark(setting.runs[0])
+
+
+def _mark(run: RunResult) -> str:
+    return synthetic_mark(is_synthetic(run.config, run.summary))
 
 
 def _by_name(setting: Setting) -> dict[str, tuple[units.Unit, list[float]]]:
@@ -89,7 +96,7 @@ def _columns(settings: Sequence[Setting]) -> dict[str, units.Scale]:
     return scales
 
 
-def _results(settings: Sequence[Setting]) -> str:
+def _results(settings: Sequence[Setting]) -> Table:
     """One row a setting."""
     scales, options = _columns(settings), list(settings[0].differing)
     headings = [*(options or ["setting"]), "seeds", *(scale.heading(name) for name, scale in scales.items())]
@@ -99,23 +106,23 @@ def _results(settings: Sequence[Setting]) -> str:
         values = (scale.text(found[name][1]) if name in found else "–" for name, scale in scales.items())
         rows.append([*(setting.differing.values() or [setting.label]), ", ".join(setting.seeds), *values])
     words = range(len(options) or 1)
-    return html.table(headings, rows, left=words)
+    return Table(headings, rows, words)
 
 
-def _runs(settings: Sequence[Setting], target: Path) -> str:
+def _runs(settings: Sequence[Setting], target: Path) -> Table:
     """One row a run, with a link to its page."""
     every = [(setting, run) for setting in settings for run in (*setting.runs, *setting.repeated)]
     # Names as far as they differ, so that runs of one name in two places can be told apart.
     common = os.path.commonpath([run.folder.resolve().parent for _, run in every])
     names = list(dict.fromkeys(figure.name for _, run in every for figure in figures(run)))
-    rows = []
+    rows: list[list[Cell]] = []
     for setting, run in every:
         address = os.path.relpath(run.folder / "report.html", target.parent).replace(os.sep, "/")
-        label = os.path.relpath(run.folder.resolve(), common) + mark(is_synthetic(run))
+        label = os.path.relpath(run.folder.resolve(), common) + _mark(run)
         known: dict[str, Figure] = {figure.name: figure for figure in figures(run)}
         texts = (text_of(known[name].unit, known[name].value) if name in known else "–" for name in names)
-        rows.append([html.link(address, label), setting.label, *texts])
-    return html.table(["run", "setting", *names], rows, left=(0, 1))
+        rows.append([Link(label, address), setting.label, *texts])
+    return Table(["run", "setting", *names], rows, words=(0, 1))
 
 
 def _csv(settings: Sequence[Setting]) -> str:

@@ -10,7 +10,6 @@ from raysim import units
 from raysim.report.measures import COLUMNS
 from raysim.storage.run_folder import RunResult
 from raysim.units import Unit
-from workloads.naming import data_name
 
 
 @dataclass(frozen=True)
@@ -69,28 +68,3 @@ def cell(column: str, value: Any) -> str:
     known = COLUMNS.get(column)
     unit: Unit = known.unit if known else "seconds" if column.startswith("seconds") else "plain"
     return text_of(unit, float(value))
-
-
-def name_of(result: RunResult, part: str) -> str:
-    """The name of its method or workload."""
-    section = result.config.get(part) if isinstance(result.config, dict) else None
-    fallback = section.get("name", "?") if isinstance(section, dict) else section
-    return str(result.summary.get(part, fallback or "?"))
-
-
-def is_synthetic(result: RunResult) -> bool:
-    """As the summary says; before there is one, by the workload's name."""
-    return bool(result.summary.get("synthetic", "synthetic" in name_of(result, "workload")))
-
-
-def title_of(result: RunResult) -> str:
-    """Method and data; data that is made up is called so wherever the run is named."""
-    section = result.config.get("workload") if isinstance(result.config, dict) else None
-    data = name_of(result, "workload")
-    if isinstance(section, dict) and (named := data_name(section)) not in ("?", section.get("name")):
-        data = named
-    return f"{name_of(result, 'method')} on {data}{mark(is_synthetic(result))}"
-
-
-def mark(synthetic: bool, partly: bool = False) -> str:
-    return f" ({'partly ' if partly else ''}synthetic data)" if synthetic else ""

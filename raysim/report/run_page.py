@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,12 +16,13 @@ from raysim import units
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor import profile_table
-from raysim.report import html as html
 from raysim.report.compare import compare
-from raysim.report.figures import cell, figures, text_of, title_of
+from raysim.report.figures import cell, figures, text_of
+from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, render
 from raysim.report.plots import run_picture
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_folder import RunResult, load_result
+from raysim.storage.run_folder import load_result
+from raysim.storage.run_title import run_title
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -40,36 +41,32 @@ def page(folder: Path) -> Path:
         ResultsError: the folder holds no run, or cannot be written.
     """
     result = load_result(folder)
-    title = title_of(result)
-    rounds, clients = result.rounds, result.clients
+    rounds, title = result.rounds, run_title(result.config, result.summary)
     state = "" if result.summary else "This run is not finished; the numbers are those of its rounds so far."
-    parts = [html.heading(title), html.note(folder.resolve().name), html.note(state), _tiles(result)]
-    if len(rounds):
-        curves = html.two_grounds(lambda dark: run_picture(rounds, title, dark), "curves")
-        parts.append(html.section("Accuracy and loss", curves))
     partition = folder / "partition.png"
-    if partition.is_file():
-        picture = html.picture(partition.read_bytes(), "partition")
-        parts.append(html.section("Partition of the data", picture))
-    if len(clients) and "accuracy" in clients and clients["accuracy"].notna().any():
-        parts.append(html.section("Clients, worst accuracy first", _fairness(clients)))
-    if len(rounds):
-        heading = f"Last {_LAST_ROUNDS} rounds" if len(rounds) > _LAST_ROUNDS else "Rounds"
-        parts.append(html.section(heading, _table(rounds.iloc[::-1].head(_LAST_ROUNDS))))
-    profile = folder / "profile.csv"
-    if profile.is_file():
-        title_of_profile, lines = profile_table.read(profile)
-        words = [place for place, name in enumerate(profile_table.HEADER) if name in _WORDS]
-        table = html.table(profile_table.HEADER, (line.texts() for line in lines), words)
-        parts.append(html.section("Profile", html.note(title_of_profile) + table))
-    if result.summary:
-        rows = ((name, _summary_text(name, value)) for name, value in result.summary.items())
-        parts.append(html.folded("summary.json", html.table(("name", "value"), rows, left=(0,))))
-    for name in ("config.yaml", "environment.json"):
-        if (folder / name).is_file():
-            parts.append(html.folded(name, html.code((folder / name).read_text(encoding="utf-8", errors="replace"))))
+    clients, clients_note = _fairness(result.clients)
+    profile, profile_note = _profile(folder)
+    content: dict[str, object] = {
+        "title": title,
+        "notes": [note for note in (folder.resolve().name, state) if note],
+        "tiles": [(figure.name, text_of(figure.unit, figure.value)) for figure in figures(result)],
+        "curves": on_both_grounds(lambda dark: run_picture(rounds, title, dark), "curves") if len(rounds) else None,
+        "partition": Picture("partition", partition.read_bytes()) if partition.is_file() else None,
+        "clients": clients,
+        "clients_note": clients_note,
+        "rounds": _table(rounds.iloc[::-1].head(_LAST_ROUNDS)) if len(rounds) else None,
+        "rounds_heading": f"Last {_LAST_ROUNDS} rounds" if len(rounds) > _LAST_ROUNDS else "Rounds",
+        "profile": profile,
+        "profile_note": profile_note,
+        "summary": _summary(result.summary) if result.summary else None,
+        "files": [
+            (name, (folder / name).read_text(encoding="utf-8", errors="replace"))
+            for name in ("config.yaml", "environment.json")
+            if (folder / name).is_file()
+        ],
+    }
     target = folder / PAGE
-    write_atomically(target, html.document(title, parts))
+    write_atomically(target, render("run.html", **content))
     return target
 
 
@@ -79,18 +76,27 @@ def is_drawn(folder: Path) -> bool:
     return target.is_file() and summary.is_file() and target.stat().st_mtime >= summary.stat().st_mtime
 
 
-def _tiles(result: RunResult) -> str:
-    return html.tiles((figure.name, text_of(figure.unit, figure.value)) for figure in figures(result))
-
-
-def _table(frame: DataFrame) -> str:
+def _table(frame: DataFrame) -> Table:
     """A frame with its columns in their units."""
     names = [str(name) for name in frame.columns]
     rows = (
         [cell(name, value) for name, value in zip(names, row, strict=True)] for row in frame.itertuples(index=False)
     )
-    words = [place for place, name in enumerate(names) if name in _WORDS]
-    return html.table([name.replace("_", " ") for name in names], rows, words)
+    return Table([name.replace("_", " ") for name in names], rows, _places_of_words(names))
+
+
+def _profile(folder: Path) -> tuple[Table | None, str]:
+    """The table of where the time went, if the run measured it, and what it counts."""
+    path = folder / "profile.csv"
+    if not path.is_file():
+        return None, ""
+    note, lines = profile_table.read(path)
+    header = profile_table.HEADER
+    return Table(header, (line.texts() for line in lines), _places_of_words(header)), note
+
+
+def _summary(summary: Mapping[str, Any]) -> Table:
+    return Table(("name", "value"), ((name, _summary_text(name, value)) for name, value in summary.items()), words=(0,))
 
 
 def _summary_text(name: str, value: Any) -> str:
@@ -101,29 +107,33 @@ def _summary_text(name: str, value: Any) -> str:
     return cell(name.removeprefix("best_").removeprefix("validated_"), value)
 
 
-def _fairness(clients: DataFrame) -> str:
-    """Each client's last known accuracy, sorted."""
+def _fairness(clients: DataFrame) -> tuple[Table | None, str]:
+    """Each client's last known accuracy, sorted, and their range in words; nothing where no client has one."""
+    if not len(clients) or "accuracy" not in clients or clients["accuracy"].isna().all():
+        return None, ""
     judged = clients[clients["accuracy"].notna()].sort_values("round", kind="stable").groupby("client").tail(1)
     judged = judged.sort_values(["accuracy", "client"], kind="stable")
     low, middle, high = (
         units.percent(float(value), units.THIN)
         for value in (judged["accuracy"].min(), judged["accuracy"].median(), judged["accuracy"].max())
     )
-    text = f"{len(judged)} clients: {low} to {high}, median {middle}"
+    note = f"{len(judged)} clients: {low} to {high}, median {middle}"
     columns = [name for name in ("client", "name", "accuracy", "samples", "round", "loss", "weight") if name in judged]
     hidden = max(0, len(judged) - _CLIENTS)
     if hidden:
-        text += f"; {hidden} in the middle are not shown"
+        note += f"; {hidden} in the middle are not shown"
         judged = judged.drop(judged.index[_CLIENTS // 2 : _CLIENTS // 2 + hidden])
     rows = []
     for row in judged.to_dict("records"):
-        width = 100 * min(1.0, max(0.0, float(row["accuracy"])))
-        texts = {str(name): cell(str(name), value) for name, value in row.items()}
-        bar = f'<span class="bar"><i style="width:{width:.1f}%"></i></span>'
-        texts["accuracy"] = html.Html(f"{texts['accuracy']} {bar}")
-        rows.append([texts[name] for name in columns])
-    words = [place for place, name in enumerate(columns) if name in _WORDS]
-    return html.note(text) + html.table(columns, rows, words)
+        cells: dict[str, Cell] = {str(name): cell(str(name), value) for name, value in row.items()}
+        share = min(1.0, max(0.0, float(row["accuracy"])))
+        cells["accuracy"] = Bar(cell("accuracy", row["accuracy"]), share)
+        rows.append([cells[name] for name in columns])
+    return Table(columns, rows, _places_of_words(columns)), note
+
+
+def _places_of_words(names: Sequence[str]) -> list[int]:
+    return [place for place, name in enumerate(names) if name in _WORDS]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -8,6 +8,7 @@ from typing import Any
 
 from raysim import units
 from raysim.monitor.run_view import Watched
+from raysim.storage.run_title import part_name
 from raysim.ui.clients import Clients
 from raysim.ui.tables import Tail, thinned
 
@@ -98,7 +99,7 @@ class Reading:
             "slots": slots,
             "title": watched.title(),
             "folder": self.folder.name,
-            "model": watched.name("model"),
+            "model": part_name("model", watched.config, {}),
             "seed": watched.config.get("seed"),
             "backend": watched.config.get("engine", {}).get("backend", ""),
         }
