@@ -1,19 +1,33 @@
-"""One Ray for the whole session of tests, gone with its processes at the end."""
+"""Settings of small runs; one Ray for the whole session of tests, gone with its processes at the end."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from actors.start_retry import patiently
+from tests.small_runs import MakeConfig, small_run
 
 # Before Ray or torch is imported anywhere: no more threads than a test says, no usage statistics, and Ray's workers at
 # the priority of the test that waits for them (by default they yield to everything else on a shared machine).
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.setdefault("RAY_worker_niceness", "0")
+
+
+@pytest.fixture
+def base() -> dict[str, object]:
+    """What the runs of ``make_config`` have in common; a file or a folder of tests gives its own."""
+    return {}
+
+
+@pytest.fixture
+def make_config(tmp_path: Path, base: dict[str, object]) -> MakeConfig:
+    """Makes the settings of a run in a folder of this name; options as paths with __ for a dot."""
+    return lambda name, **options: small_run(tmp_path / name, base, **options)
 
 
 @pytest.fixture(scope="session")

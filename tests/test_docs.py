@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import re
+from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
 from raysim.engine.schedule import planned_intervals
-from raysim.report.study_file import read
+from raysim.report import study_file
+from raysim.report.study_file import Cell
 from raysim.report.study_table import finished, place_of_table, table
 from raysim.study import check_cell
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 STUDIES = sorted((DOCS / "studies").glob("*.yaml"))
 MARKER = re.compile(r"<!-- table( [^:]+)?: written by raysim\.study -->")
+read = cache(study_file.read)
+
+
+@cache
+def cells(path: Path) -> tuple[Cell, ...]:
+    return tuple(read(path).cells())
 
 
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
@@ -30,15 +38,17 @@ def test_the_table_on_the_page_is_made_of_the_rows(path: Path) -> None:
 @pytest.mark.parametrize("path", STUDIES, ids=lambda path: path.stem)
 def test_the_study_describes_its_rows(path: Path) -> None:
     """What a cell's file says of its settings, and the local epochs that are in every one of its rows."""
-    for cell in read(path).cells():
-        check_cell(cell)
+    assert cells(path)
+    for cell in cells(path):
+        assert cell.config().seed == cell.seed
+        check_cell(cell)  # that it can be run, too
         if cell.path.exists():
             rows = pd.read_csv(cell.path)
             assert rows["local_epochs"].tolist() == planned_intervals(cell.config()), cell.path
 
 
 def test_every_row_belongs_to_a_study() -> None:
-    known = {cell.path for path in STUDIES for cell in read(path).cells()}
+    known = {cell.path for path in STUDIES for cell in cells(path)}
     there = set((DOCS / "results").rglob("*.csv"))
     assert sorted(map(str, there - known)) == []
     assert {path.with_suffix(".csv") for path in (DOCS / "results").rglob("*.yaml")} <= there

@@ -1,89 +1,19 @@
-"""Runs for the tests of actors, and a hand that kills their processes."""
+"""What runs of the tests of actors have in common."""
 
 from __future__ import annotations
 
-import os
-import signal
-import threading
-import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
-
 import pytest
-
-from raysim.config.run_config import RunConfig, build
-from raysim.engine.observer import Silent
-
-
-def processes(title: str) -> list[int]:
-    """Numbers of our processes whose title starts so; Ray titles an actor after the method that it runs just now."""
-    parents: dict[int, int] = {}
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes().decode(errors="replace")
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if line.startswith(title):
-                found.append(int(entry.name))
-    return sorted(process for process in found if _descends(process, parents))
-
-
-def _descends(process: int, parents: dict[int, int]) -> bool:
-    """Whether it comes from this process: there may be other Rays on the machine."""
-    while process in parents:
-        process = parents[process]
-        if process == os.getpid():
-            return True
-    return False
-
-
-class Killer(Silent):
-    """An observer that kills one process with a title, once, while that process is at work in a given round."""
-
-    def __init__(self, title: str, round: int) -> None:
-        self.title, self.round = title, round
-        self.killed: list[int] = []
-        self.notes: list[str] = []
-        self._thread: threading.Thread | None = None
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        if round == self.round and self._thread is None:
-            self._thread = threading.Thread(target=self._kill)
-            self._thread.start()
-
-    def _kill(self) -> None:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            for process in processes(self.title)[:1]:
-                os.kill(process, signal.SIGKILL)
-                self.killed.append(process)
-                return
-            time.sleep(0.002)
 
 
 @pytest.fixture
-def make_config(tmp_path: Path) -> Callable[..., RunConfig]:
-    """A small run whose visits last long enough to be met at work; options over it as flat paths."""
-
-    def make(name: str, **options: Any) -> RunConfig:
-        base: dict[str, Any] = {
-            "method.name": "fedavg",
-            "workload.clients": 6,
-            "schedule.rounds": 5,
-            "schedule.local_epochs": 2,
-            "engine.checkpoint_every": 1,
-            "evaluation.every": 2,
-            "output": str(tmp_path / name),
-        }
-        if "workload__name" not in options:
-            base["model.name"] = "cnn"
-        return build([base | {key.replace("__", "."): value for key, value in options.items()}])
-
-    return make
+def base() -> dict[str, object]:
+    """A small run on Ray whose visits last long enough to be met at work."""
+    return {
+        "workload.clients": 6,
+        "model.name": "cnn",
+        "schedule.rounds": 5,
+        "schedule.local_epochs": 2,
+        "evaluation.every": 2,
+        "engine.backend": "ray",
+        "engine.checkpoint_every": 1,
+    }

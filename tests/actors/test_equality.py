@@ -5,18 +5,14 @@ Whole runs with all their processes; every other method, on actors that are lent
 
 from __future__ import annotations
 
-import sys
-from pathlib import Path
-
 import pytest
 
 from raysim.engine.observer import Silent
 from raysim.simulation import execute, prepare, run
-from tests.actors.runs import METHODS, MakeConfig, options, undisturbed
+from tests.actors.processes import Killer
+from tests.actors.runs import METHODS, options, undisturbed
 from tests.fingerprint import fingerprint
-
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import Killer
+from tests.small_runs import MakeConfig
 
 
 @pytest.mark.usefixtures("ray_session")

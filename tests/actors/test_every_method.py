@@ -5,20 +5,17 @@ All on actors that are lent; runs with a driver of their own are in test_equalit
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from raysim.engine.observer import Silent
 from raysim.simulation import run
-from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, MakeConfig, options, undisturbed
+from tests.actors.processes import Killer
+from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, options, undisturbed
 from tests.fingerprint import fingerprint
-
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import Killer
+from tests.small_runs import MakeConfig
 
 
 @pytest.fixture(scope="module")

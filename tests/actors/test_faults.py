@@ -7,7 +7,6 @@ import os
 import random
 import shutil
 import signal
-import sys
 import tempfile
 import threading
 import time
@@ -24,13 +23,11 @@ from actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
 from raysim.engine.observer import Silent
 from raysim.simulation import run
+from tests.actors.processes import processes
 from tests.conftest import start_ray_session
 from tests.fingerprint import fingerprint
+from tests.small_runs import MakeConfig
 
-sys.path.insert(0, str(Path(__file__).parent))
-from conftest import processes
-
-MakeConfig = Callable[..., RunConfig]
 AT_WORK = "ray::train[round"
 LONG = {"model__name": "mlp", "schedule__rounds": 200, "evaluation__every": 50, "engine__checkpoint_every": 50}
 """Long enough for an actor on a new node to come up and take part."""

@@ -28,6 +28,7 @@ RUN = (
     "--rounds=4",
     "--engine.checkpoint_every=1",
     "--engine.dashboard=false",
+    "--pictures=false",
     f"--engine.heartbeat_limit={LIMIT}",
     "--output=run",
 )

@@ -19,6 +19,7 @@ from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
 
 SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--rounds=1", "--output=run")
+SMALL += ("--pictures=false",)
 
 
 def start(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, float]:

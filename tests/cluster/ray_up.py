@@ -23,7 +23,7 @@ from tests.cluster.namespaces import HOSTS, SHARED, Namespaces
 ROOT = Path(__file__).parents[2]
 SKIPPED = 77
 DASHBOARD = "http://127.0.0.1:8265"
-SMALL = "--method fedrad --model logistic --clients 4 --rounds 2 --workload.limit 200"
+SMALL = "--method fedrad --model logistic --clients 4 --rounds 2 --workload.limit 200 --pictures false"
 STRAY = ("data/cifar10.bin", "images.npz", "runs/old/config.yaml", ".venv/pyvenv.cfg", ".git/HEAD")
 """What lies about in a checkout and must never travel."""
 WORKERS = (HOSTS["worker-1"], HOSTS["worker-2"])

@@ -21,6 +21,7 @@ SMALL = (
     "--rounds=2",
     "--local_epochs=1",
     "--engine.checkpoint_every=1",
+    "--pictures=false",
 )
 
 

@@ -140,6 +140,7 @@ def layer(folder: object, **options: object) -> dict[str, object]:
         "schedule.sampling_rate": 0.5,
         "training.learning_rate": 0.5,
         "engine.backend": "inline",
+        "pictures": False,
         "output": str(folder),
     }
     return base | {key.replace("__", "."): value for key, value in options.items()}

@@ -20,6 +20,7 @@ from raysim.launch import main
 from raysim.storage.run_folder import comparable, load_result
 
 QUICK = ("--method=fedavg", "--workload.clients=4", "--workload.limit=300", "--engine.checkpoint_every=1")
+PLAIN = "--pictures=false"
 MARK = "RAYSIM_TEST_MARK"
 # Everything that the launching process has no use for and that takes long to import.
 HEAVY = ("torch", "pandas", "matplotlib", "sklearn")
@@ -43,7 +44,7 @@ class Launched:
         shutil.copy(Path(__file__).parent / "user_code.py", folder / "mine.py")
         with self.errors.open("w") as file:
             self.process = subprocess.Popen(
-                [sys.executable, "check.py", *QUICK, "--engine.dashboard=false", "--output=run", *arguments],
+                [sys.executable, "check.py", *QUICK, PLAIN, "--engine.dashboard=false", "--output=run", *arguments],
                 cwd=folder,
                 env=os.environ | {MARK: self.mark},
                 stdout=subprocess.PIPE,
@@ -137,7 +138,7 @@ def test_interrupted_on_ray_and_resumed(
     assert 3 <= done < 40
     assert main(["--resume", "run", "--engine.backend=inline"]) == 0
     assert f"goes on after round {done}" in capsys.readouterr().err
-    assert main([*QUICK, "--rounds=40", "--engine.backend=inline", "--output=undisturbed"]) == 0
+    assert main([*QUICK, "--rounds=40", "--engine.backend=inline", PLAIN, "--output=undisturbed"]) == 0
     found, expected = load_result(folder / "run"), load_result(folder / "undisturbed")
     pd.testing.assert_frame_equal(comparable(found.rounds), comparable(expected.rounds))
     pd.testing.assert_frame_equal(comparable(found.clients), comparable(expected.clients))

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
-from raysim.config.run_config import RunConfig, build
 from raysim.config.sections import Training
 from raysim.engine import fedsgd
 from raysim.engine.client_state import ClientState
@@ -24,9 +21,9 @@ from raysim.training.local_sgd import Visit, train_epochs
 from tests.fingerprint import fingerprint
 from tests.raysim.training.test_local_sgd import Points, squared_error
 from tests.raysim.training.test_optimizers import torchs_own
+from tests.small_runs import MakeConfig
 from workloads.parallel_map import sequential
 
-MakeConfig = Callable[..., RunConfig]
 WITH_STATE = [
     Training(learning_rate=0.1, momentum=0.9, weight_decay=0.1),
     Training(learning_rate=0.1, optimizer="adam", weight_decay=0.1),
@@ -36,28 +33,18 @@ POINTS = [(1.0, 3.0), (2.0, 1.0), (-1.0, 0.5)]
 
 
 @pytest.fixture
-def make_config(tmp_path: Path) -> MakeConfig:
-    """Four rounds of Adam with kept moments; flat paths with __ for a dot."""
-
-    def make(name: str, **options: Any) -> RunConfig:
-        base: dict[str, Any] = {
-            "method.name": "fedavg",
-            "workload.clients": 3,
-            "workload.limit": 300,
-            "model.name": "mlp",
-            "training.optimizer": "adam",
-            "training.learning_rate": 0.003,
-            "training.optimizer_state": "kept",
-            "schedule.rounds": 4,
-            "schedule.local_epochs": 1,
-            "engine.backend": "inline",
-            "output": str(tmp_path / name),
-        }
-        if options.get("workload__name") == "toy-graphs":
-            del base["workload.limit"]
-        return build([base | {key.replace("__", "."): value for key, value in options.items()}])
-
-    return make
+def base() -> dict[str, object]:
+    """Four rounds of Adam with kept moments."""
+    return {
+        "workload.clients": 3,
+        "workload.limit": 300,
+        "model.name": "mlp",
+        "training.optimizer": "adam",
+        "training.learning_rate": 0.003,
+        "training.optimizer_state": "kept",
+        "schedule.rounds": 4,
+        "schedule.local_epochs": 1,
+    }
 
 
 def line() -> FlatModel:
@@ -149,7 +136,12 @@ RUNS: dict[str, dict[str, Any]] = {
     "momentum": {"training__optimizer": "sgd", "training__momentum": 0.9},
     "two phases": {"method__name": "fedpac"},
     "a state of the method": {"method__name": "local"},
-    "clients of different tasks": {"workload__name": "toy-graphs", "model__name": "gin", "workload__clients": 2},
+    "clients of different tasks": {
+        "workload__name": "toy-graphs",
+        "workload__limit": None,
+        "model__name": "gin",
+        "workload__clients": 2,
+    },
 }
 
 

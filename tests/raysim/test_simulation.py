@@ -25,6 +25,7 @@ from raysim.report import run_page
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import comparable, load_result
 from raysim.training.local_sgd import Visit
+from tests.small_runs import small_run
 from workloads.errors import WorkloadError
 
 Start = Callable[..., tuple[int, str]]
@@ -44,31 +45,32 @@ def rounds_of(folder: Path) -> list[int]:
     return [int(number) for number in load_result(folder).rounds["round"]]
 
 
+BASE = {
+    "model.name": "logistic",
+    "workload.clients": 4,
+    "workload.limit": 200,
+    "schedule.rounds": 3,
+    "schedule.local_epochs": 1,
+}
+
+
 def small(tmp_path: Path, name: str = "run", **options: Any) -> RunConfig:
-    base: dict[str, Any] = {
-        "method.name": "fedavg",
-        "model.name": "logistic",
-        "workload.clients": 4,
-        "workload.limit": 200,
-        "schedule.rounds": 3,
-        "schedule.local_epochs": 1,
-        "engine.backend": "inline",
-        "output": str(tmp_path / name),
-    }
-    return build([base | {key.replace("__", "."): value for key, value in options.items()}])
+    return small_run(tmp_path / name, BASE, **options)
 
 
 # -- what a run gives -----------------------------------------------------------------------------------------------
 
 
 def test_run_returns_the_tables_that_are_in_its_folder(tmp_path: Path) -> None:
-    result = raysim.run(small(tmp_path))
+    result = raysim.run(small(tmp_path, pictures=True))
     assert list(result.rounds["round"]) == [1, 2, 3] and len(result.clients) == 12
     pd.testing.assert_frame_equal(result.rounds, pd.read_parquet(result.folder / "rounds.parquet"))
     pd.testing.assert_frame_equal(result.clients, pd.read_parquet(result.folder / "clients.parquet"))
     assert result.summary["accuracy"] == result.rounds["accuracy"].iloc[-1]
     names = {path.name for path in result.folder.iterdir()}
     assert names >= {"config.yaml", "environment.json", "summary.json", "curve.png", "partition.png", "report.html"}
+    plain = raysim.run(small(tmp_path, "plain"))
+    pd.testing.assert_frame_equal(comparable(result.rounds), comparable(plain.rounds))
 
 
 def test_settings_may_be_a_plain_dict(tmp_path: Path) -> None:
@@ -119,12 +121,6 @@ def test_a_run_without_pictures_loads_no_plotting_library(tmp_path: Path) -> Non
     run_page.page(tmp_path / "run")
 
 
-def test_a_run_without_pictures_is_the_same_run(tmp_path: Path) -> None:
-    config = small(tmp_path)
-    plain = raysim.run(replace(config, output=str(tmp_path / "plain"), pictures=False))
-    pd.testing.assert_frame_equal(comparable(raysim.run(config).rounds), comparable(plain.rounds))
-
-
 def test_a_picture_that_cannot_be_drawn_costs_no_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*arguments: Any) -> None:
         raise OSError("no such font")
@@ -133,7 +129,7 @@ def test_a_picture_that_cannot_be_drawn_costs_no_run(tmp_path: Path, monkeypatch
     observer = Silent()
     monkeypatch.setattr(observer, "note", notes.append, raising=False)
     monkeypatch.setattr("workloads.partition_report.draw_partition", fail)
-    result = raysim.run(small(tmp_path), observer=observer)
+    result = raysim.run(small(tmp_path, pictures=True), observer=observer)
     assert len(result.rounds) == 3 and not (result.folder / "partition.png").exists()
     assert "the partition could not be drawn: no such font" in notes
 

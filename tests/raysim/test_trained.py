@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 import raysim
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig
 from raysim.engine.checkpointing import newest_state
 from raysim.engine.worker import Worker
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
@@ -22,6 +22,7 @@ from raysim.methods.fedavg import FedAvg
 from raysim.simulation import load_federation
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunFolder, RunResult, load_result
+from tests.small_runs import small_run
 from workloads.metrics import evaluate
 from workloads.models.image_specs import Cnn
 from workloads.parallel_map import Sequential
@@ -29,22 +30,17 @@ from workloads.parallel_map import Sequential
 TASKS = {"workload.name": "toy-graphs", "workload.clients": 4, "workload.graphs_per_client": 60, "model.name": "gin"}
 
 
+BASE = {
+    "model.name": "logistic",
+    "workload.clients": 4,
+    "workload.limit": 200,
+    "schedule.rounds": 2,
+    "schedule.local_epochs": 1,
+}
+
+
 def small(folder: Path, **options: Any) -> RunConfig:
-    base: dict[str, Any] = {
-        "method.name": "fedavg",
-        "model.name": "logistic",
-        "workload.clients": 4,
-        "workload.limit": 200,
-        "schedule.rounds": 2,
-        "schedule.local_epochs": 1,
-        "engine.backend": "inline",
-        "output": str(folder),
-        "pictures": False,
-    }
-    given = {key.replace("__", "."): value for key, value in options.items()}
-    if given.get("workload.name"):
-        del base["workload.limit"]
-    return build([base | given])
+    return small_run(folder, BASE, **options)
 
 
 def judged(config: RunConfig, module: torch.nn.Module, client: int | None = None) -> tuple[float, float]:

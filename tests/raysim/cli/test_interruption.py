@@ -23,6 +23,7 @@ RUN = (
     "--method=mine:Waiting",
     "--model=logistic",
     "--engine.backend=inline",
+    "--pictures=false",
     "--workload.clients=4",
     "--workload.limit=200",
     "--rounds=5",

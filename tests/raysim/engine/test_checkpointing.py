@@ -43,6 +43,7 @@ OPTIONS: dict[str, Any] = {
     "schedule.rounds": ROUNDS,
     "schedule.local_epochs": 1,
     "engine.backend": "inline",
+    "pictures": False,
     "engine.checkpoint_every": 2,
 }
 WORDS = [f"--{path}={value}" for path, value in OPTIONS.items()]

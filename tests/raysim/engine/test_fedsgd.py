@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -30,30 +30,23 @@ from raysim.simulation import execute, prepare
 from raysim.storage.run_folder import comparable
 from raysim.training.local_sgd import Visit, train_epochs
 from tests.fingerprint import fingerprint
+from tests.small_runs import MakeConfig
 from workloads.models.mlp_cnn import multilayer_perceptron
-
-MakeConfig = Callable[..., RunConfig]
 
 
 @pytest.fixture
-def make_config(tmp_path: Path) -> MakeConfig:
-    def make(name: str = "run", **options: Any) -> RunConfig:
-        base: dict[str, Any] = {
-            "method.name": "fedavg",
-            "workload.clients": 66,
-            "workload.min_samples": 2,
-            "workload.sigma": 0.5,
-            "workload.partition": "lognormal",
-            "model.name": "mlp",
-            "schedule.rounds": 2,
-            "schedule.local_epochs": 1,
-            "training.batch_size": 50,
-            "engine.backend": "inline",
-            "output": str(tmp_path / name),
-        }
-        return build([base | {key.replace("__", "."): value for key, value in options.items()}])
-
-    return make
+def base() -> dict[str, object]:
+    """Clients of which each takes a single step."""
+    return {
+        "workload.clients": 66,
+        "workload.min_samples": 2,
+        "workload.sigma": 0.5,
+        "workload.partition": "lognormal",
+        "model.name": "mlp",
+        "schedule.rounds": 2,
+        "schedule.local_epochs": 1,
+        "training.batch_size": 50,
+    }
 
 
 def worker_of(config: RunConfig) -> Worker:
@@ -175,7 +168,7 @@ def test_any_calls_give_the_same(make_config: MakeConfig, tmp_path: Path) -> Non
 
 def test_a_call_that_is_done_again_gives_the_same_bits(make_config: MakeConfig) -> None:
     """Whatever the worker did in between, as after the death of another actor."""
-    worker = worker_of(make_config())
+    worker = worker_of(make_config("run"))
     first = block(worker, range(8, 21), 4)
     block(worker, range(40, 50), 1)
     again = block(worker, range(8, 21), 4)
@@ -231,7 +224,7 @@ def test_a_client_that_fails_is_found_among_its_group(
 
 
 def test_what_raises_only_once_does_not_pass_unseen(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
-    worker = worker_of(make_config())
+    worker = worker_of(make_config("run"))
     original, raised = Worker.data, []
 
     def data(self: Worker, client: int) -> Any:
@@ -252,7 +245,7 @@ def test_what_raises_only_once_does_not_pass_unseen(make_config: MakeConfig, mon
 
 
 def test_a_start_that_does_not_fit_is_a_failure_of_every_visit(make_config: MakeConfig) -> None:
-    worker = worker_of(make_config())
+    worker = worker_of(make_config("run"))
     found = block(worker, range(8, 12), 4, start=np.zeros(3, np.float32))
     failures = [update for update in found.updates if isinstance(update, Failure)]
     assert [(failure.client, failure.stage) for failure in failures] == [(client, "train") for client in range(8, 12)]

@@ -15,7 +15,7 @@ from raysim import seeds, simulation
 from raysim.cohort import Cohort
 from raysim.config import registry
 from raysim.config.registry import known, method_class
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig
 from raysim.engine import schedule
 from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.engine.worker import Worker, fixed_threads
@@ -24,6 +24,7 @@ from raysim.simulation import run
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import comparable
 from raysim.training.local_sgd import Visit
+from tests.small_runs import small_run
 from workloads.metrics import evaluate
 from workloads.parallel_map import sequential
 
@@ -40,17 +41,8 @@ METHODS = [name for name in known("method") if "workload.name" not in getattr(me
 
 
 def config(tmp_path: Path, method: str, every: int) -> RunConfig:
-    options: dict[str, Any] = {
-        "method.name": method,
-        "model.name": "mlp",
-        "workload.clients": 4,
-        "workload.limit": 200,
-        "schedule.rounds": 3,
-        "evaluation.decompose_every": every,
-        "engine.backend": "inline",
-        "output": str(tmp_path / f"{method}-{every}"),
-    }
-    return build([options])
+    options = {"model.name": "mlp", "workload.clients": 4, "workload.limit": 200, "schedule.rounds": 3}
+    return small_run(tmp_path / f"{method}-{every}", options, method__name=method, evaluation__decompose_every=every)
 
 
 def test_the_global_loss_is_that_on_the_union_and_nothing_else_changes(tmp_path: Path) -> None:
@@ -159,12 +151,10 @@ def test_every_method_is_judged_by_its_clients_whole_trained_models(tmp_path: Pa
         "schedule.rounds": 2,
         "schedule.local_epochs": 3,
         "evaluation.decompose_every": 1,
-        "engine.backend": "inline",
-        "output": str(tmp_path / method),
     }
     if method == "fedbn":
         options |= {"model.name": "mobilenet", "model.width": 0.1, "model.dropout": 0.0}
-    wanted = build([options])
+    wanted = small_run(tmp_path / method, options)
     rows = run(wanted).rounds
     with fixed_threads(wanted.engine.threads):
         found = by_hand(wanted)

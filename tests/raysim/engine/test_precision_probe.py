@@ -21,6 +21,7 @@ from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
 from raysim.simulation import load_federation
 from raysim.training.local_sgd import Visit, train_epochs
+from tests.small_runs import small_run
 from workloads.models.mlp_cnn import mcmahan_cnn
 from workloads.parallel_map import Sequential
 
@@ -42,15 +43,8 @@ class FakePool:
 
 
 def config(tmp_path: Path, **layer: Any) -> RunConfig:
-    fixed = {
-        "workload.clients": 3,
-        "workload.limit": 240,
-        "schedule.rounds": 1,
-        "schedule.local_epochs": 1,
-        "engine.backend": "inline",
-        "output": str(tmp_path / "run"),
-    }
-    return build([fixed | {name.replace("__", "."): value for name, value in layer.items()}])
+    fixed = {"workload.clients": 3, "workload.limit": 240, "schedule.rounds": 1, "schedule.local_epochs": 1}
+    return small_run(tmp_path / "run", fixed, **({"method__name": None} | layer))
 
 
 def test_training_in_bfloat16_is_coarse_and_keeps_float32_parameters(tmp_path: Path) -> None:

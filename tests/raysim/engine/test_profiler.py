@@ -191,9 +191,9 @@ def test_a_run_with_a_profile_computes_the_same(tmp_path: Path) -> None:
     from raysim.storage.run_folder import comparable
 
     small = {"method.name": "fedavg", "model.name": "logistic", "workload.clients": 4, "workload.limit": 200}
-    small |= {"schedule.rounds": 2, "schedule.local_epochs": 1, "engine.backend": "inline"}
+    small |= {"schedule.rounds": 2, "schedule.local_epochs": 1, "engine.backend": "inline", "pictures": False}
     off = run(build([small | {"output": str(tmp_path / "off")}]))
-    on = run(build([small | {"engine.profile": True, "output": str(tmp_path / "on")}]))
+    on = run(build([small | {"engine.profile": True, "pictures": True, "output": str(tmp_path / "on")}]))
     assert comparable(off.rounds).to_csv() == comparable(on.rounds).to_csv()
     assert comparable(off.clients).to_csv() == comparable(on.clients).to_csv()
     assert not {"profile.csv", "trace.json"} & {path.name for path in off.folder.iterdir()}

@@ -10,27 +10,25 @@ import pandas as pd
 import pytest
 
 from raysim.config import registry
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig
 from raysim.engine import schedule
 from raysim.errors import RaysimError
 from raysim.method import Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import run
+from tests.small_runs import small_run
+
+BASE = {
+    "model.name": "mlp",
+    "workload.clients": 5,
+    "workload.limit": 300,
+    "schedule.rounds": 4,
+    "schedule.local_epochs": 2,
+}
 
 
 def config(tmp_path: Path, method: str, **options: Any) -> RunConfig:
-    base: dict[str, Any] = {
-        "method.name": method,
-        "model.name": "mlp",
-        "workload.clients": 5,
-        "workload.limit": 300,
-        "schedule.rounds": 4,
-        "schedule.local_epochs": 2,
-        "engine.backend": "inline",
-        "output": str(tmp_path / "run"),
-    }
-    chosen = base | {key.replace("__", "."): value for key, value in options.items()}
-    return build([{path: value for path, value in chosen.items() if value is not None}])
+    return small_run(tmp_path / "run", BASE, method__name=method, **options)
 
 
 @pytest.mark.parametrize("method", [name for name in registry.known("method") if name != "centralized"])

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 import raysim
-from raysim.config.run_config import build
 from raysim.engine import cohort_run, tree_reduce
 from raysim.engine.inline_backend import InlinePool
 from raysim.storage import checkpoint
+from tests.small_runs import small_run
 
 
 def test_levels_of_neighbours_give_the_bits_of_one_sum() -> None:
@@ -48,7 +48,6 @@ def test_a_run_gives_the_same_either_way(
         "schedule.local_epochs": local_epochs,
         "workload.limit": 1000,
         "schedule.rounds": 2,
-        "engine.backend": "inline",
         "engine.block_size": 1,
     }
     added: list[Any] = []
@@ -57,7 +56,7 @@ def test_a_run_gives_the_same_either_way(
     server = {}
     for limit in (tree_reduce.DRIVER_BYTES, 0):
         monkeypatch.setattr(tree_reduce, "DRIVER_BYTES", limit)
-        result = raysim.run(build([base | {"output": str(tmp_path / str(limit))}]))
+        result = raysim.run(small_run(tmp_path / str(limit), base))
         newest = checkpoint.latest(result.folder / "checkpoints")
         assert newest is not None
         server[limit] = (newest / "server.safetensors").read_bytes()
@@ -75,7 +74,6 @@ def test_any_cut_into_calls_gives_the_same(tmp_path: Path, monkeypatch: pytest.M
         "workload.limit": 140,
         "schedule.rounds": 1,
         "evaluation.client_limit": 1,
-        "engine.backend": "inline",
     }
     server = set()
     for sizes in ([1] * 7, [3, 3, 1], [2, 5], [5, 2], [7]):
@@ -83,7 +81,7 @@ def test_any_cut_into_calls_gives_the_same(tmp_path: Path, monkeypatch: pytest.M
         cuts = [list(range(end - size, end)) for size, end in zip(sizes, ends.tolist(), strict=True)]
         monkeypatch.setattr(cohort_run, "cut", lambda *_, cuts=cuts: cuts)
         torch.manual_seed(len(sizes))
-        result = raysim.run(build([base | {"output": str(tmp_path / "-".join(map(str, sizes)))}]))
+        result = raysim.run(small_run(tmp_path / "-".join(map(str, sizes)), base))
         newest = checkpoint.latest(result.folder / "checkpoints")
         assert newest is not None
         server.add((newest / "server.safetensors").read_bytes())

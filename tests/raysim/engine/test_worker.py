@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,33 +23,24 @@ from raysim.simulation import execute, load_federation, prepare, run
 from raysim.storage.run_folder import comparable
 from raysim.training.local_sgd import Visit
 from tests.fingerprint import fingerprint
+from tests.small_runs import MakeConfig
 from workloads.federated_data import distinct_tasks
 from workloads.parallel_map import sequential
 
-MakeConfig = Callable[..., RunConfig]
-
 
 @pytest.fixture
-def make_config(tmp_path: Path) -> MakeConfig:
-    """A run of graphs of three clients with different node features and classes; flat paths with __ for a dot."""
-
-    def make(name: str, **options: Any) -> RunConfig:
-        base: dict[str, Any] = {
-            "method.name": "fedavg",
-            "workload.name": "toy-graphs",
-            "workload.clients": 3,
-            "workload.graphs_per_client": 20,
-            "model.name": "gin",
-            "model.hidden": 8,
-            "model.layers": 2,
-            "training.batch_size": 8,
-            "schedule.rounds": 2,
-            "engine.backend": "inline",
-            "output": str(tmp_path / name),
-        }
-        return build([base | {key.replace("__", "."): value for key, value in options.items()}])
-
-    return make
+def base() -> dict[str, object]:
+    """Graphs of three clients with different node features and classes."""
+    return {
+        "workload.name": "toy-graphs",
+        "workload.clients": 3,
+        "workload.graphs_per_client": 20,
+        "model.name": "gin",
+        "model.hidden": 8,
+        "model.layers": 2,
+        "training.batch_size": 8,
+        "schedule.rounds": 2,
+    }
 
 
 def worker_of(config: RunConfig) -> Worker:

@@ -3,39 +3,29 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig
 from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.engine.worker import Worker
 from raysim.method import Message, Update
 from raysim.simulation import load_federation
 from raysim.training.local_sgd import Visit
+from tests.small_runs import MakeConfig
 from workloads.parallel_map import sequential
-
-MakeConfig = Callable[..., RunConfig]
 
 
 @pytest.fixture
-def make_config(tmp_path: Path) -> MakeConfig:
-    """A run of three short rounds in this process; options over it as flat paths, with __ for a dot."""
-
-    def make(name: str, **options: Any) -> RunConfig:
-        base: dict[str, Any] = {
-            "method.name": "fedavg",
-            "model.name": "mlp",
-            "workload.clients": 5,
-            "schedule.rounds": 3,
-            "training.steps_per_epoch": 3,
-            "engine.backend": "inline",
-            "output": str(tmp_path / name),
-        }
-        return build([base | {key.replace("__", "."): value for key, value in options.items()}])
-
-    return make
+def base() -> dict[str, object]:
+    """Three short rounds."""
+    return {
+        "workload.clients": 5,
+        "model.name": "mlp",
+        "schedule.rounds": 3,
+        "training.steps_per_epoch": 3,
+    }
 
 
 class Visits:

@@ -18,6 +18,7 @@ from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedrad import FedRAD, Server
 from raysim.simulation import run
 from raysim.training.local_sgd import Visit
+from tests.small_runs import small_run
 from workloads.federated_data import Batch, ClientData
 
 CONTEXT = Context(seed=0, round=1, rounds=2, learning_rate=0.5, shared_parameter_count=2)
@@ -126,9 +127,9 @@ def test_clients_need_local_test_sets_unless_the_mean_is_plain() -> None:
 
 def test_exact_gradients_on_real_data_after_an_evaluation(tmp_path: Path) -> None:
     # Clients' cached tensors are first made while a model is evaluated, and then have to serve for a gradient.
-    options = {"method.name": "fedrad", "method.system_gradient": "exact", "model.name": "mlp", "workload.clients": 3}
-    small = {"workload.limit": 150, "schedule.rounds": 3, "engine.backend": "inline", "output": str(tmp_path / "run")}
-    rounds = run(build([options | small])).rounds
+    options = {"model.name": "mlp", "workload.clients": 3, "workload.limit": 150, "schedule.rounds": 3}
+    exact = small_run(tmp_path / "run", options, method__name="fedrad", method__system_gradient="exact")
+    rounds = run(exact).rounds
     assert rounds["neunet_correction"].iloc[0] < 1e-9 < rounds["neunet_correction"].iloc[-1]
 
 

@@ -1,0 +1,25 @@
+"""Small runs as tests make them: one way to write their settings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+
+from raysim.config.run_config import RunConfig, build
+
+MakeConfig = Callable[..., RunConfig]
+IN_PROCESS = {"method.name": "fedavg", "engine.backend": "inline", "pictures": False}
+"""In this process, and without pictures: to draw them takes longer than such a run."""
+
+
+def small_run(output: Path, base: Mapping[str, object], **options: object) -> RunConfig:
+    """The settings of a run.
+
+    Args:
+        output: its folder.
+        base: what a file of tests has in common, over ``IN_PROCESS``.
+        options: what one test wants else, as paths with __ for a dot; None: as if ``base`` had not named it.
+    """
+    given = {name.replace("__", "."): value for name, value in options.items()}
+    chosen = IN_PROCESS | {"output": str(output)} | dict(base) | given
+    return build([{path: value for path, value in chosen.items() if value is not None}])
