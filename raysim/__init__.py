@@ -1,36 +1,74 @@
 """Federated learning, simulated in parallel on Ray.
 
 ``raysim.run(config)`` runs one configuration and returns its tables and its trained model; ``python -m raysim.launch``
-does the same from a shell. ``raysim.load_model(folder)`` gives the model of an earlier run. Importing this package
-imports neither torch nor Ray.
+does the same from a shell. ``raysim.load_model(folder)`` gives the model of an earlier run. The other names are what a
+method of one's own is written with (docs/methods-of-your-own.md). Importing this package imports neither torch nor
+Ray: each name is loaded when it is first asked for.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from raysim.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from raysim.cohort import Cohort
     from raysim.config.run_config import RunConfig, default_config
+    from raysim.errors import RaysimError
+    from raysim.method import Context, GlobalModel, Message, Method, Traits, Update, Updates
     from raysim.simulation import run
     from raysim.trained import load_model
+    from raysim.training import local_sgd
+    from raysim.training.local_sgd import Visit
 
-__all__ = ["RunConfig", "__version__", "default_config", "load_model", "run"]
+__all__ = [
+    "Cohort",
+    "Context",
+    "GlobalModel",
+    "Message",
+    "Method",
+    "RaysimError",
+    "RunConfig",
+    "Traits",
+    "Update",
+    "Updates",
+    "Visit",
+    "__version__",
+    "default_config",
+    "load_model",
+    "local_sgd",
+    "run",
+]
+
+_MODULES = {
+    "Cohort": "raysim.cohort",
+    "Context": "raysim.method",
+    "GlobalModel": "raysim.method",
+    "Message": "raysim.method",
+    "Method": "raysim.method",
+    "RaysimError": "raysim.errors",
+    "RunConfig": "raysim.config.run_config",
+    "Traits": "raysim.method",
+    "Update": "raysim.method",
+    "Updates": "raysim.method",
+    "Visit": "raysim.training.local_sgd",
+    "default_config": "raysim.config.run_config",
+    "load_model": "raysim.trained",
+    "local_sgd": "raysim.training",
+    "run": "raysim.simulation",
+}
+"""Where each public name is defined."""
 
 
 def __getattr__(name: str) -> Any:
-    # Late, so that reading options or one module does not load the rest.
-    if name == "run":
-        from raysim.simulation import run
+    if name not in _MODULES:
+        raise AttributeError(f"module 'raysim' has no attribute {name!r}")
+    if name == "local_sgd":  # a module, not a name in one
+        return importlib.import_module("raysim.training.local_sgd")
+    return getattr(importlib.import_module(_MODULES[name]), name)
 
-        return run
-    if name == "load_model":
-        from raysim.trained import load_model
 
-        return load_model
-    if name in ("RunConfig", "default_config"):
-        from raysim.config import run_config
-
-        return getattr(run_config, name)
-    raise AttributeError(f"module 'raysim' has no attribute {name!r}")
+def __dir__() -> list[str]:
+    return __all__
