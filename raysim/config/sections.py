@@ -177,7 +177,7 @@ class Engine:
     merge_single_steps: bool = field(
         default=True,
         metadata={
-            "help": "fedavg's clients that take one step in a round, as one batch where models allow it (FedSGD)",
+            "help": "clients that take one step in a round as one batch, where method and model allow it (FedSGD)",
             "source": "McMahan et al. 2017, section 2",
         },
     )

@@ -112,7 +112,10 @@ class Collector:
         weighted_mean = self._config.method.traits.weighted_mean
         returned_bytes = self._state_bytes + shared.nbytes * ((not weighted_mean) + plan.decomposes)
         samples = dict(zip(plan.clients, map(self._federation.samples, plan.clients), strict=True))
-        merged, lengths = self._merged(plan, samples), [self._length(samples[client]) for client in plan.clients]
+        merged, lengths = (
+            self._merged(plan, samples, messages),
+            [self._length(samples[client]) for client in plan.clients],
+        )
         each = self._epoch_seconds * plan.local_epochs
         blocks = cut(plan.clients, slots, engine.block_size, returned_bytes, merged, lengths, each)
         packer = Packer(self._pool)
@@ -243,10 +246,12 @@ class Collector:
         label, name = f"round {plan.number}, clients {block}", job_name("train", plan.number)
         return Job(task, packed.inputs, outputs, cost, label, name, block[0])
 
-    def _merged(self, plan: RoundPlan, samples: Mapping[int, int]) -> int:
+    def _merged(self, plan: RoundPlan, samples: Mapping[int, int], messages: Mapping[int, Message]) -> int:
         """How many neighbours are merged; 1: none."""
         if not self._merges or plan.decomposes:  # which asks for each client's model
             return 1
+        if len({id(message.parameters) for message in messages.values()}) > 1:
+            return 1  # clients start from different parameters
         training = self._config.training
         size = group_size(training, plan.local_epochs, len(plan.clients))
         if size == 1 or not worth_it(training, [samples[client] for client in plan.clients], size):

@@ -1,13 +1,18 @@
-"""Clients that take a single step of plain federated averaging, as one batch: FedSGD.
+"""Computes the single steps of several clients as one batch: FedSGD.
 
-A client whose local training is one step of SGD from θ returns Δ_k = −r (∇f_k(θ) + w θ), r the learning rate and w the
-weight decay. A momentum has no effect on a first step. What the server needs of a group of clients is then one
-gradient,
+It is done for methods that declare ``Traits(single_step_gradient=True)``, on models whose samples do not depend on the
+others of their batch. A client whose local training is one step of SGD from θ returns Δ_k = −r (∇f_k(θ) + w θ), r the
+learning rate and w the weight decay. A momentum has no effect on a first step. What the server needs of a group of
+clients is then one gradient,
 
     Σ_k m_k Δ_k = −r (∇ Σ_k m_k f_k(θ) + w θ Σ_k m_k),
 
 that of a single loss over all their samples, instead of a copy of the model, a backward pass and a difference for each:
 0.5 to 0.6 of the time of a small MLP with batches of 50 (docs/profile.md).
+
+A class that inherits the trait and trains in another way, with a loss of its own, say, would silently be trained as
+federated averaging. :func:`contradiction` therefore compares a merged step of two clients with what the method's own
+``train`` gives, once before the first round. It cannot see what differs later or on other clients alone.
 
 Source: McMahan et al. 2017, section 2, "FederatedSGD". The sums agree with those of single visits up to rounding.
 """
@@ -29,18 +34,17 @@ from raysim.config import registry
 from raysim.engine.backend import power_of_two
 from raysim.engine.failure import Failure
 from raysim.engine.per_sample import operations, takes_samples_alone
+from raysim.engine.timing import Marks
 from raysim.flat_model import FlatModel, finite
-from raysim.method import NOTHING, GlobalModel, Update, Vector
-from raysim.training.local_sgd import Trained, epoch_batches
+from raysim.method import NOTHING, Message, Update, Vector
+from raysim.training.local_sgd import Trained, Visit, epoch_batches
 from raysim.training.precision import autocast
 from workloads.federated_data import batch_bounds, distinct_tasks
 
 if TYPE_CHECKING:
-    from raysim.config.run_config import RunConfig, Training
-    from raysim.engine.timing import Marks
+    from raysim.config.run_config import Training
     from raysim.engine.worker import Worker
-    from raysim.training.local_sgd import Visit
-    from workloads.federated_data import Batch, Federation
+    from workloads.federated_data import Batch
 
 MERGED_SAMPLES = 512
 """A batch of merged clients has no more."""
@@ -49,33 +53,68 @@ LEAST_GROUPS = 16
 MOST_OPERATIONS = 5e7
 """In the forward pass of a client's batch: a visit of a few milliseconds. What takes longer gains nothing, and its
 clients are better shared among actors than done by one."""
+TRIED_CLIENTS = 1000
+"""Look at no more clients than this for two that take a single step."""
+TOLERANCE, COARSE_TOLERANCE = 1e-3, 0.05
+"""How far, relative to the largest value, a merged step may be from the method's own: in float32 and in bfloat16."""
 
 
-def possible(config: RunConfig, federation: Federation, model: FlatModel, keeps: bool) -> bool:
-    """Whether clients that take one step may be merged in this run.
+def possible(worker: Worker) -> bool:
+    """Whether clients that take a single step may be merged in this run, by what method, model and settings say.
 
-    What clients are sent and do must be FedAvg's, the very functions: what a method of its own does is never guessed.
-    And a sample's gradient must not depend on the others in its batch.
-
-    Args:
-        model: its values are changed.
-        keeps: whether clients keep a state.
+    A sample's gradient must not depend on the others in its batch, and clients may keep nothing.
     """
-    training, tasks, method = config.training, distinct_tasks(federation), config.method
+    config, method = worker.config, worker.method
+    training, tasks, model = config.training, distinct_tasks(worker.federation), worker.model(0)
     most = MOST_OPERATIONS / training.batch_size
     return (
         config.engine.merge_single_steps
-        and type(method).train is registry.method_class("fedavg").train
-        and type(method).message is GlobalModel.message
+        and method.traits.single_step_gradient
         and method.traits.weighted_mean
-        and not keeps
+        and worker.first_state(0) is None
         and training.optimizer == "sgd"
         and len(tasks) == 1
         and tasks[0].kind == "array"
-        and group_size(training, 1, federation.clients) > 1
+        and group_size(training, 1, worker.federation.clients) > 1
         and 2 * model.parameters.numel() <= most  # every one is used, as a rule: large models are not tried out
         and takes_samples_alone(model, tasks[0].input_shape)
         and operations(model, tasks[0].input_shape) <= most
+    )
+
+
+def contradiction(worker: Worker) -> str:
+    """What to tell of a method whose single step is not the one that its trait declares; empty if it is.
+
+    The first two clients that take a single step are trained by the method and merged, from values in the model that
+    are not its initial ones.
+    """
+    config, federation = worker.config, worker.federation
+    first = range(min(federation.clients, TRIED_CLIENTS))
+    single = (client for client in first if take_one_step(config.training, [federation.samples(client)]))
+    clients = [*itertools.islice(single, 2)]
+    if not clients:
+        return ""
+    samples = [federation.samples(client) for client in clients]
+    visits = [Visit(config.seed, 1, client, 1, config.training.learning_rate, config.training) for client in clients]
+    model = worker.model(0)
+    noise = np.random.default_rng(0).standard_normal(model.shared.numel(), np.float32)
+    start = model.take_shared() + np.float32(0.05) * noise
+    merged = visit_merged(worker, visits, samples, start, Marks(False))
+    if not isinstance(merged, Merged):
+        return ""  # the clients themselves fail, and will be named where they do
+    with torch.random.fork_rng():
+        try:
+            deltas = [worker.train(visit, Message(start), None)[0].delta for visit in visits]
+        except Exception:  # of the method, which raises it again where it can be told of a client and a round
+            return ""
+    own = sum(delta * np.float32(count) for delta, count in zip(deltas, samples, strict=True))
+    tolerance = COARSE_TOLERANCE if config.training.precision == "bf16" else TOLERANCE
+    if np.abs(merged.total - own).max() <= tolerance * np.abs(merged.total).max():
+        return ""
+    name = registry.method_name(worker.method)
+    return (
+        f"method {name} declares Traits(single_step_gradient=True), but a single step of clients {clients} is another "
+        "one. Clients are therefore trained one by one; leave the trait out of the method, or correct its train"
     )
 
 

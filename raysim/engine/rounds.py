@@ -75,8 +75,12 @@ class Rounds:
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
         kept = worker.first_state(0)
         size = worker.state_bytes(0)
-        merges = min(self.intervals) == 1 and fedsgd.possible(config, federation, model, kept is not None)
-        if merges:
+        merges = min(self.intervals) == 1 and fedsgd.possible(worker)
+        contradiction = fedsgd.contradiction(worker) if merges else ""
+        if contradiction:
+            self._note(contradiction)
+            merges = False
+        elif merges:
             folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
         model.reset()
         self.collector = Collector(

@@ -19,14 +19,15 @@ class FedProx(GlobalModel):
 
     Source: Li et al. 2020, Federated optimization in heterogeneous networks, Eq. 2 and Algorithm 2 (without its
     partial work of stragglers). The term is over the shared parameters, not over BatchNorm's running statistics.
-    The reported ``train_loss`` is the cross-entropy alone; ``proximal`` is the value of the term after training.
+    The reported ``train_loss`` is the cross-entropy alone; ``proximal`` is the value of the term after training, which
+    is not known of clients whose single steps are merged (the term's gradient at θ is 0).
     """
 
     mu: float = field(
         default=0.01, metadata={"help": "weight μ of the proximal term", "low": 0.0, "source": "Li et al. 2020, Eq. 2"}
     )
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit

@@ -175,5 +175,4 @@ def test_clients_with_moments_are_not_merged(make_config: MakeConfig) -> None:
     for state, merged in (("fresh", True), ("kept", False)):
         config = make_config(state, **options, training__optimizer_state=state)
         worker = Worker(config, load_federation(config, sequential))
-        keeps = worker.first_state(0) is not None
-        assert fedsgd.possible(config, worker.federation, worker.model(0), keeps) is merged
+        assert fedsgd.possible(worker) is merged

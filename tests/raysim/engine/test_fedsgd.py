@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Collection
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -18,13 +18,13 @@ from raysim.config.run_config import RunConfig, build
 from raysim.engine import fedsgd
 from raysim.engine.client_task import TrainBlock, TrainedBlock
 from raysim.engine.failure import Failure
-from raysim.engine.fedsgd import group_size, possible, take_one_step, worth_it
+from raysim.engine.fedsgd import contradiction, group_size, possible, take_one_step, worth_it
 from raysim.engine.observer import Silent
 from raysim.engine.payload import Packed, PackedMessage
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
-from raysim.method import Message, Update
+from raysim.method import Message, Traits, Update
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import execute, prepare
 from raysim.storage.run_folder import comparable
@@ -96,6 +96,7 @@ CASES: dict[str, dict[str, Any]] = {
     "several steps": {"training__steps_per_epoch": 3},
     "bfloat16": {"training__precision": "bf16"},
     "part of the model": {"method__name": f"{__name__}:SharesHead"},
+    "a term that is 0 at the start": {"method__name": "fedprox", "method__mu": 5.0},
 }
 
 
@@ -103,7 +104,7 @@ CASES: dict[str, dict[str, Any]] = {
 def test_a_group_gives_the_sum_and_the_losses_of_single_visits(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
-    worker = worker_of(make_config(**CASES[case]))
+    worker = worker_of(make_config("run", **CASES[case]))
     clients = range(8, 21)
     samples = [worker.federation.samples(client) for client in clients]
     assert len(set(samples)) > 5
@@ -117,7 +118,8 @@ def test_a_group_gives_the_sum_and_the_losses_of_single_visits(
     assert np.abs(one - other).max() <= tolerance * np.abs(other).max() > 0
     for update, expected in zip(found.updates, alone.updates, strict=True):
         assert isinstance(update, Update) and isinstance(expected, Update)
-        assert update.metrics == pytest.approx(expected.metrics, rel=tolerance)
+        for name in ("steps", "train_loss"):
+            assert update.metrics[name] == pytest.approx(expected.metrics[name], rel=tolerance)
     assert len(found.seconds) == len(clients) and min(found.seconds) > 0
 
 
@@ -142,7 +144,7 @@ def test_by_hand() -> None:
 def test_a_client_that_takes_more_steps_makes_its_group_visit_one_by_one(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    worker = worker_of(make_config(training__batch_size=25))
+    worker = worker_of(make_config("run", training__batch_size=25))
     clients = range(8, 24)
     many = [start for start in range(8, 24, 4) if max(map(worker.federation.samples, range(start, start + 4))) > 26]
     assert 0 < len(many) < 4
@@ -155,7 +157,9 @@ def test_a_client_that_takes_more_steps_makes_its_group_visit_one_by_one(
     np.testing.assert_allclose(added(found.sums), added(alone.sums), rtol=0, atol=1e-4)
 
 
-def test_any_calls_give_the_same(make_config: MakeConfig, tmp_path: Path) -> None:
+@pytest.mark.parametrize("method", ["fedavg", "fedprox"])
+def test_any_calls_give_the_same(make_config: MakeConfig, method: str) -> None:
+    make_config = functools.partial(make_config, method__name=method)
     found = [raysim.run(make_config(f"size-{size}", engine__block_size=size)) for size in (0, 4, 64)]
     for result in found[1:]:
         assert comparable(result.rounds).to_csv() == comparable(found[0].rounds).to_csv()
@@ -184,11 +188,17 @@ def test_stopped_and_resumed_gives_the_same_bits(make_config: MakeConfig, monkey
     folder, observer = prepare(config), _Rounds()
     assert execute(config, folder, observer, stopping=lambda: observer.started == 2).status == "stopped"
     assert fingerprint(raysim.run(config, resume=folder).folder) == expected
-    assert 3 * 16 <= len(seen) < 4 * 17
+    assert 3 * 16 <= len(seen) - 2 < 4 * 17  # a step is tried before each of the two parts
 
 
 class _Rounds(Silent):
     started = 0
+
+    def __init__(self) -> None:
+        self.notes: list[str] = []
+
+    def note(self, text: str) -> None:
+        self.notes.append(text)
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
         self.started = round
@@ -306,13 +316,65 @@ class OwnMessages(FedAvg):
 
 
 @dataclass(frozen=True)
-class Copied(FedAvg):
-    """FedAvg's visit written down once more: it could as well do something else."""
+class Smooth(FedAvg):
+    """FedAvg with a loss of its own, which inherits a trait that it does not have."""
 
     def train(self, model: Any, data: Any, message: Message, kept: Any, visit: Visit) -> tuple[Update, None]:
+        def smoothed(module: nn.Module, batch: Any) -> torch.Tensor:
+            return nn.functional.cross_entropy(module(batch.x), batch.y, label_smoothing=0.1)
+
         model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, visit)
+        trained = train_epochs(model, data.train, visit, smoothed)
         return Update(model.change_from(message.parameters), trained.metrics()), None
+
+
+@dataclass(frozen=True)
+class NearStart(FedAvg):
+    """A term around the initial values, which is 0 in the first round alone."""
+
+    def train(self, model: Any, data: Any, message: Message, kept: Any, visit: Visit) -> tuple[Update, None]:
+        initial = model.shared_parameters.clone()
+
+        def pull(model: FlatModel) -> None:
+            model.shared_gradient.add_(model.shared_parameters - initial, alpha=0.1)
+
+        model.load_shared(message.parameters)
+        trained = train_epochs(model, data.train, visit, add_gradient=pull)
+        return Update(model.change_from(message.parameters), trained.metrics()), None
+
+
+@dataclass(frozen=True)
+class Undeclared(FedAvg):
+    traits: ClassVar[Traits] = Traits(weighted_mean=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"training__precision": "bf16"}, {"training__weight_decay": 0.3}])
+@pytest.mark.parametrize("method", ["fedavg", "fedprox"])
+def test_a_method_that_has_the_trait_is_believed(make_config: MakeConfig, method: str, options: dict[str, Any]) -> None:
+    assert contradiction(worker_of(make_config("run", method__name=method, **options))) == ""
+
+
+@pytest.mark.parametrize("method", [Smooth, NearStart])
+def test_a_method_that_inherits_the_trait_and_trains_in_another_way_is_not_merged(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, method: type
+) -> None:
+    config = make_config("run", method__name=f"{__name__}:{method.__name__}")
+    worker = worker_of(config)
+    assert possible(worker)
+    assert f"{method.__name__} declares Traits(single_step_gradient=True), but" in contradiction(worker)
+    folder, observer = prepare(config), _Rounds()
+    assert execute(config, folder, observer).status == "finished"
+    assert any("Clients are therefore trained one by one" in text for text in observer.notes)
+    apart = make_config("apart", method__name=f"{__name__}:{method.__name__}", engine__merge_single_steps=False)
+    assert fingerprint(folder) == fingerprint(raysim.run(apart).folder)
+
+
+def test_clients_that_are_sent_different_parameters_are_not_merged(
+    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = counted(monkeypatch)
+    raysim.run(make_config("run", method__name=f"{__name__}:OwnMessages"))
+    assert seen == [2]  # the two that are tried before the first round
 
 
 @pytest.mark.parametrize(
@@ -325,9 +387,8 @@ class Copied(FedAvg):
         ({"workload__clients": 31}, False),
         ({"training__steps_per_epoch": 2}, False),
         ({"method__name": f"{__name__}:SharesHead"}, True),
-        ({"method__name": f"{__name__}:OwnMessages"}, False),
-        ({"method__name": f"{__name__}:Copied"}, False),
-        ({"method__name": "fedprox"}, False),
+        ({"method__name": f"{__name__}:Undeclared"}, False),
+        ({"method__name": "fedprox"}, True),
         ({"method__name": "fedrad"}, False),
         ({"method__name": "fedbn"}, False),
         ({"training__optimizer": "adamw"}, False),
@@ -340,15 +401,12 @@ def test_whether_it_is_possible(make_config: MakeConfig, options: dict[str, Any]
     if options.get("workload__name") == "toy-graphs":  # has none of the others' options
         config = build([{"method.name": "fedavg"} | {key.replace("__", "."): value for key, value in options.items()}])
     else:
-        config = make_config(**options)
-    worker = worker_of(config)
-    model = worker.model(0)
-    assert possible(config, worker.federation, model, keeps=False) is allowed
-    assert not possible(config, worker.federation, worker.model(0), keeps=True)
+        config = make_config("run", **options)
+    assert possible(worker_of(config)) is allowed
 
 
 def test_marks_name_what_is_loaded_and_trained(make_config: MakeConfig) -> None:
-    worker = worker_of(make_config(engine__profile=True))
+    worker = worker_of(make_config("run", engine__profile=True))
     found = block(worker, range(8, 12), 4)
     expected = [*(("load", client) for client in range(8, 12)), ("train", None)]
     assert [(mark.phase, mark.client) for mark in found.marks] == expected
