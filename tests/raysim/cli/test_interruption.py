@@ -1,4 +1,4 @@
-"""Runs in one process that are ended by signals: what is saved, what is said, the exit code."""
+"""Runs that are ended by signals: what is saved, what is said, the exit code."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -33,69 +34,42 @@ RUN = (
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-_started: list[subprocess.Popen[bytes]] = []
-
-
-class Started:
-    """A run as a process in a session of its own, with a terminal of its own or files."""
-
-    def __init__(self, folder: Path, *before: str, terminal: bool = False) -> None:
-        self.log = folder / "said.txt"
-        command = [*before, sys.executable, "-m", "raysim.launch", *RUN, "--output=run"]
-        environment = {**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"}
-        self.terminal, side = pty.openpty() if terminal else (-1, os.open(self.log, os.O_WRONLY | os.O_CREAT))
-        self.process = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            stdin=side if terminal else subprocess.DEVNULL,
-            stdout=side,
-            stderr=side,
-            start_new_session=True,
-            preexec_fn=(lambda: _own_terminal(side)) if terminal else _default_signals,
-        )
-        _started.append(self.process)
-        os.close(side)
-
-    def wait_for(self, condition: Callable[[], bool], seconds: float = 120) -> None:
-        deadline = time.monotonic() + seconds
-        while not condition():
-            assert self.process.poll() is None and time.monotonic() < deadline, self.said()
-            time.sleep(0.02)
-
-    def wait_for_text(self, text: str) -> None:
-        self.wait_for(lambda: text in self.said())
-
-    def said(self) -> str:
-        return self.log.read_text() if self.log.exists() else ""
-
-
-def _default_signals() -> None:
-    """Where the tests themselves run in the background, Ctrl-C is ignored, and children inherit that."""
-    for number in CODES:
-        signal.signal(number, signal.SIG_DFL)
-
-
-def _own_terminal(side: int) -> None:
-    """Makes the terminal the session's own, so that its end reaches the process as SIGHUP."""
-    import fcntl
-    import termios
-
-    _default_signals()
-    fcntl.ioctl(side, termios.TIOCSCTTY, 0)
-
-
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     shutil.copy(Path(__file__).parents[1] / "user_code.py", tmp_path / "mine.py")
-    yield tmp_path
-    for process in _started:  # after a failure it would wait for ever
-        process.kill()
-        process.wait()
-    _started.clear()
+    return tmp_path
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def two_rounds_are_done(folder: Path) -> None:
+    """And the visits of the third wait."""
+    table = folder / "run" / "rounds.csv"
+    wait_for(lambda: table.exists() and "\n2," in table.read_text())
+    time.sleep(0.3)
+
+
+def interrupted(folder: Path, number: int) -> int:
+    """The exit code of a run in this process, to which a signal comes in its third round."""
+
+    def send() -> None:
+        two_rounds_are_done(folder)
+        os.kill(os.getpid(), number)
+        (folder / "go").touch()
+
+    hand = threading.Thread(target=send)
+    hand.start()
+    code = main([*RUN, "--output=run"])
+    hand.join()
+    return code
 
 
 def goes_on_as_if_nothing_had_been(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -107,30 +81,102 @@ def goes_on_as_if_nothing_had_been(folder: Path, capsys: pytest.CaptureFixture[s
 
 
 @pytest.mark.parametrize("number", CODES)
-def test_the_last_whole_round_is_saved(
-    folder: Path, capsys: pytest.CaptureFixture[str], number: signal.Signals
-) -> None:
-    run = Started(folder)
-    run.wait_for_text("round 2/5")
-    time.sleep(0.5)  # well within round 3, whose visits wait
-    run.process.send_signal(number)
-    (folder / "go").touch()
-    assert run.process.wait(60) == CODES[number], run.said()
-    *_, stopped, advice = run.said().splitlines()
+def test_the_last_whole_round_is_saved(folder: Path, capsys: pytest.CaptureFixture[str], number: int) -> None:
+    assert interrupted(folder, number) == CODES[signal.Signals(number)]
+    said = capsys.readouterr().err
+    *_, stopped, advice = said.splitlines()
     assert stopped == "raysim: stopped"
     assert advice == "Go on with: python -m raysim.launch --resume run --method mine:Waiting"
-    assert "Traceback" not in run.said()
+    assert "Traceback" not in said
     goes_on_as_if_nothing_had_been(folder, capsys)
 
 
-@pytest.mark.parametrize("number", CODES)
-def test_before_the_first_round_nothing_is_left(folder: Path, number: signal.Signals) -> None:
-    run = Started(folder)
-    run.wait_for(lambda: (folder / "run" / "config.yaml").exists())
-    run.process.send_signal(number)
-    assert run.process.wait(60) == CODES[number], run.said()
-    assert "Traceback" not in run.said() and "--resume" not in run.said()
+def test_nohup_is_heeded(folder: Path) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        assert interrupted(folder, signal.SIGHUP) == 0
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+# -- processes of their own -----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def started(folder: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+    """Starts a run in a session of its own that writes to the other side of a terminal or to ``said.txt``."""
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def start(*more: str, terminal: int = -1) -> subprocess.Popen[bytes]:
+        side = os.open(folder / "said.txt", os.O_WRONLY | os.O_CREAT) if terminal < 0 else terminal
+        processes.append(
+            subprocess.Popen(
+                [sys.executable, "-m", "raysim.launch", *RUN, "--output=run", *more],
+                env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
+                stdin=subprocess.DEVNULL if terminal < 0 else side,
+                stdout=side,
+                stderr=side,
+                start_new_session=True,
+                preexec_fn=lambda: _own_signals(terminal),
+            )
+        )
+        os.close(side)
+        return processes[-1]
+
+    yield start
+    for process in processes:  # after a failure it would wait for ever
+        process.kill()
+        process.wait()
+
+
+def _own_signals(terminal: int) -> None:
+    """Where the tests run in the background Ctrl-C is ignored, and children inherit that; and makes the terminal the
+    session's own, so that its end reaches the process as SIGHUP."""
+    import fcntl
+    import termios
+
+    for number in CODES:
+        signal.signal(number, signal.SIG_DFL)
+    if terminal >= 0:
+        fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
+
+
+def test_before_the_first_round_nothing_is_left(folder: Path, started: Callable[..., subprocess.Popen[bytes]]) -> None:
+    run = started()
+    wait_for((folder / "run" / "config.yaml").exists)
+    run.send_signal(signal.SIGINT)
+    assert run.wait(60) == 130
+    said = (folder / "said.txt").read_text()
+    assert "Traceback" not in said and "--resume" not in said
     assert not (folder / "run").exists()
+
+
+def test_a_second_signal_does_not_wait(folder: Path, started: Callable[..., subprocess.Popen[bytes]]) -> None:
+    # Not for the partition's picture either, however long the plotting library takes to load.
+    (folder / "matplotlib").mkdir()
+    (folder / "matplotlib" / "__init__.py").write_text("import time\ntime.sleep(600)\n")
+    run = started("--pictures=true")
+    two_rounds_are_done(folder)
+    run.send_signal(signal.SIGTERM)
+    time.sleep(0.5)
+    assert run.poll() is None
+    run.send_signal(signal.SIGTERM)
+    said = folder / "said.txt"
+    assert run.wait(120) == 143, said.read_text()
+    assert "Traceback" not in said.read_text()
+    assert said.read_text().splitlines()[-1].startswith("Go on with: ")
+
+
+def test_a_closed_terminal_is_no_error(
+    folder: Path, capsys: pytest.CaptureFixture[str], started: Callable[..., subprocess.Popen[bytes]]
+) -> None:
+    terminal, side = pty.openpty()
+    run = started(terminal=side)
+    two_rounds_are_done(folder)
+    os.close(terminal)
+    (folder / "go").touch()
+    assert run.wait(60) == 129
+    goes_on_as_if_nothing_had_been(folder, capsys)
 
 
 def test_a_signal_within_an_import_keeps_the_exit_code(folder: Path) -> None:
@@ -145,37 +191,3 @@ def test_a_signal_within_an_import_keeps_the_exit_code(folder: Path) -> None:
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
     assert subprocess.run([sys.executable, "-m", "asked"], env=environment, timeout=60).returncode == 143
-
-
-def test_a_second_signal_does_not_wait(folder: Path) -> None:
-    # Not for the partition's picture either, however long the plotting library takes to load.
-    (folder / "matplotlib").mkdir()
-    (folder / "matplotlib" / "__init__.py").write_text("import time\ntime.sleep(600)\n")
-    run = Started(folder)
-    run.wait_for_text("round 2/5")
-    time.sleep(0.5)
-    run.process.send_signal(signal.SIGTERM)
-    time.sleep(0.5)
-    assert run.process.poll() is None
-    run.process.send_signal(signal.SIGTERM)
-    assert run.process.wait(120) == 143, run.said()
-    assert "Traceback" not in run.said() and run.said().splitlines()[-1].startswith("Go on with: ")
-
-
-def test_a_closed_terminal_is_no_error(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    run = Started(folder, terminal=True)
-    table = folder / "run" / "rounds.csv"
-    run.wait_for(lambda: table.exists() and "\n2," in table.read_text())
-    time.sleep(0.5)
-    os.close(run.terminal)
-    (folder / "go").touch()
-    assert run.process.wait(60) == 129
-    goes_on_as_if_nothing_had_been(folder, capsys)
-
-
-def test_nohup_is_heeded(folder: Path) -> None:
-    run = Started(folder, "nohup")
-    run.wait_for_text("round 2/5")
-    run.process.send_signal(signal.SIGHUP)
-    (folder / "go").touch()
-    assert run.process.wait(60) == 0, run.said()
