@@ -27,11 +27,12 @@ import tempfile
 import time
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from raysim.methods.fedavg import FedAvg
+from workloads.option_types import Help
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
@@ -52,7 +53,7 @@ STAGES = ("launching", "driver up", "data", "round 1", "first step")
 class Marked(FedAvg):
     """FedAvg that appends "what, process, clock" to a file at each call of the engine."""
 
-    marks: str = field(default="", metadata={"help": "the file"})
+    marks: Annotated[str, Help("the file")] = ""
 
     def mark(self, what: str) -> None:
         if self.marks:

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from raysim.config import registry
-from raysim.config.option_fields import Option, options_of_class, show
+from raysim.config.options import Option, options_of_class, show
 from raysim.config.run_config import unknown_option
 from raysim.errors import ConfigError, RaysimError
 from workloads.errors import WorkloadError
 from workloads.naming import synthetic_mark
+from workloads.option_types import NonNegativeInt
 
 if TYPE_CHECKING:
     from workloads.graphs.federation import GraphFederation
@@ -75,7 +76,7 @@ def _read(words: Sequence[str]) -> tuple[Any, Path, int]:
         raise ConfigError(f"output: {given.output!r} must end in {' or '.join(SUFFIXES)}; default spectra.png.")
     if not output.parent.is_dir():
         raise ConfigError(f"output: there is no folder {output.parent}; make it or choose another.")
-    seed = Option("seed", int, 0, {"low": 0}).convert(given.seed)
+    seed = Option("seed", NonNegativeInt, 0).convert(given.seed)
     texts = {name: getattr(given, name) for name in options}
     values = {name: options[name].convert(text) for name, text in texts.items() if text is not None}
     try:
@@ -92,7 +93,7 @@ def _parser(options: dict[str, Option]) -> argparse.ArgumentParser:
     parser.add_argument("--output", default="spectra.png", metavar="FILE", help="picture to write, .png or .svg")
     parser.add_argument("--seed", default="0", metavar="NUMBER", help="root of every random stream; default 0")
     for name, option in options.items():
-        text = f"{option.metadata.get('help', '')}; {option.allowed()}; default {show(option.default)}"
+        text = f"{option.help.text}; {option.allowed()}; default {show(option.default)}"
         parser.add_argument(f"--{name}", metavar="VALUE", help=text.replace("%", "%%"))
     return parser
 

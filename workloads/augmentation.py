@@ -5,12 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
+from workloads.option_types import Help
+
 Augment = Literal["none", "crop_flip", "resized_crop", "rotation", "resized_crop_rotation"]
-AUGMENT = {
-    "help": "training augmentation, drawn anew in each epoch: crop_flip (random crop with a padding of 1/8 height, and "
+AUGMENT = Help(
+    "training augmentation, drawn anew in each epoch: crop_flip (random crop with a padding of 1/8 height, and "
     "flip); resized_crop (a box of 60 % to 100 % of the area enlarged to the image, and flip); rotation (by up to 10 "
     "degrees, and flip); resized_crop_rotation (both, and flip, as in the code of FedLD); none"
-}
+)
 LEAST_AREA = 0.6
 DEGREES = 10.0
 

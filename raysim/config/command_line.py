@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Literal
 
 from raysim.config import registry
-from raysim.config.option_fields import Option
+from raysim.config.options import Option
 from raysim.config.run_config import (
     RunConfig,
     build,
@@ -181,7 +181,7 @@ def _cut(argv: Sequence[str]) -> _Line:
 
 
 def _value(typed: str, text: str | None, option: Option | None = None) -> str:
-    if text is None and option is not None and option.hint is bool:
+    if text is None and option is not None and option.type is bool:
         return "true"
     if text is None:
         raise ConfigError(f"--{typed} needs a value: --{typed} VALUE.")

@@ -9,7 +9,7 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 from raysim.config import registry
-from raysim.config.option_fields import Option, show
+from raysim.config.options import Option, show
 from raysim.config.run_config import RunConfig, classes_of, options_of
 
 if TYPE_CHECKING:
@@ -74,9 +74,9 @@ def _title(section: str, config: RunConfig) -> str:
 
 def _meaning(option: Option, default: object) -> str:
     facts = [f"default {show(default)}", option.allowed()]
-    if source := option.metadata.get("source"):
-        facts.append(str(source))
-    return f"{option.metadata.get('help', '')}\n[{' · '.join(facts)}]"
+    if option.help.source:
+        facts.append(option.help.source)
+    return f"{option.help.text}\n[{' · '.join(facts)}]"
 
 
 def _table(first: int) -> Table:

@@ -12,14 +12,15 @@ import copy
 import dataclasses
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, get_type_hints
+from typing import Annotated, Any, get_type_hints
 
 from raysim.config import registry, total_epochs
 from raysim.config.nearest import did_you_mean
-from raysim.config.option_fields import Option, options_of_class, plain
+from raysim.config.options import Option, options_of_class, plain
 from raysim.config.sections import Engine, Evaluation, Schedule, Training, cross_check
 from raysim.errors import ConfigError
 from workloads.errors import WorkloadError
+from workloads.option_types import Help, NonNegativeInt
 
 SECTIONS: Mapping[str, type[Any]] = {
     "training": Training,
@@ -27,6 +28,8 @@ SECTIONS: Mapping[str, type[Any]] = {
     "evaluation": Evaluation,
     "engine": Engine,
 }
+OWN = ("seed", "output", "pictures")
+"""Options that belong to no section."""
 __all__ = [
     "Engine",
     "Evaluation",
@@ -62,19 +65,19 @@ class RunConfig:
     schedule: Schedule = field(default_factory=Schedule)
     evaluation: Evaluation = field(default_factory=Evaluation)
     engine: Engine = field(default_factory=Engine)
-    seed: int = field(default=0, metadata={"help": "root of every random stream of the run", "low": 0})
-    output: str = field(
-        default="",
-        metadata={"help": "run folder to write; empty: a new one under ./runs", "placement": True},
-    )
-    pictures: bool = field(
-        default=True,
-        metadata={
-            "help": "draw curve.png and partition.png and write report.html; false: python -m raysim.report FOLDER "
+    seed: Annotated[NonNegativeInt, Help("root of every random stream of the run")] = 0
+    output: Annotated[str, Help("run folder to write; empty: a new one under ./runs", placement=True)] = ""
+    pictures: Annotated[
+        bool,
+        Help(
+            "draw curve.png and partition.png and write report.html; false: python -m raysim.report FOLDER "
             "makes the page later",
-            "placement": True,
-        },
-    )
+            placement=True,
+        ),
+    ] = True
+    placement: frozenset[str] = field(default=frozenset(), init=False, repr=False, compare=False)
+    """Paths of the options that cannot change results. Kept, because in a process that knows a user's class by value
+    alone the names in its annotations are unknown."""
 
     def __post_init__(self) -> None:
         validate(self)
@@ -85,11 +88,8 @@ def options_of(classes: Mapping[str, type[Any]]) -> dict[str, Option]:
     options: dict[str, Option] = {}
     for section, cls in {**classes, **SECTIONS}.items():
         options |= options_of_class(section, cls)
-    hints = get_type_hints(RunConfig)
-    for entry in dataclasses.fields(RunConfig):
-        if entry.metadata:  # the sections carry none
-            options[entry.name] = Option(entry.name, hints[entry.name], entry.default, entry.metadata)
-    return options
+    hints = get_type_hints(RunConfig, include_extras=True)
+    return options | {name: Option(name, hints[name], getattr(RunConfig, name)) for name in OWN}
 
 
 def classes_of(config: RunConfig) -> dict[str, type[Any]]:
@@ -119,9 +119,12 @@ def validate(config: RunConfig) -> None:
         instance = getattr(config, kind)
         if isinstance(instance, type) or not dataclasses.is_dataclass(instance):
             raise ConfigError(f"{kind}: expected an instance of a dataclass, not {instance!r}.")
-    for path, option in options_of(classes_of(config)).items():
+    options = options_of(classes_of(config))
+    for path, option in options.items():
         section, _, name = path.rpartition(".")
         option.check(getattr(getattr(config, section) if section else config, name))
+    placement = frozenset(path for path, option in options.items() if option.help.placement)
+    object.__setattr__(config, "placement", placement)
     cross_check(config.training, config.schedule, config.engine)
     _check_optimizer(config)
 
@@ -185,7 +188,7 @@ def unknown_option(path: str, options: Collection[str], prefix: str = "") -> Con
         listing = f"Options of {section}: {', '.join(same)}."
     else:
         sections = ", ".join([*registry.KINDS, *SECTIONS])
-        listing = f"Sections: {sections}; and seed, output, pictures. --help shows all options of a run."
+        listing = f"Sections: {sections}; and {', '.join(OWN)}. --help shows all options of a run."
     hint = _owners_hint(path, prefix) or did_you_mean(path, options, prefix)
     return ConfigError(f"Unknown option {prefix}{path}.{hint} {listing}")
 
@@ -223,9 +226,7 @@ def to_dict(config: RunConfig) -> dict[str, Any]:
         owner = getattr(config, section)
         values = {entry.name: plain(getattr(owner, entry.name)) for entry in dataclasses.fields(owner) if entry.init}
         result[section] = result.get(section, {}) | values
-    return result | {
-        entry.name: plain(getattr(config, entry.name)) for entry in dataclasses.fields(config) if entry.metadata
-    }
+    return result | {name: plain(getattr(config, name)) for name in OWN}
 
 
 def to_yaml(config: RunConfig) -> str:
@@ -259,12 +260,11 @@ def flatten(data: Mapping[str, object], source: str = "config") -> dict[str, obj
 def differences(a: RunConfig, b: RunConfig, *, placement: bool = False) -> list[str]:
     """Lines ``training.learning_rate: 0.05 → 0.1`` of the options that differ; those of placement only if asked for."""
     before, after = flatten(to_dict(a)), flatten(to_dict(b))
-    options = options_of(classes_of(a))
     renamed = {path.partition(".")[0] for path in DEFAULT_NAMES if before[path] != after[path]}
     lines = []
     for path, value in before.items():
         changed = path in DEFAULT_NAMES or path.partition(".")[0] not in renamed
-        counts = path in DEFAULT_NAMES or placement or not options[path].placement
+        counts = path in DEFAULT_NAMES or placement or path not in a.placement
         if changed and counts and value != after[path]:
             lines.append(f"{path}: {value} → {after[path]}")
     return lines
@@ -272,14 +272,7 @@ def differences(a: RunConfig, b: RunConfig, *, placement: bool = False) -> list[
 
 def settings(config: RunConfig) -> dict[str, object]:
     """Path → plain value of every option that results depend on; those of placement are left out."""
-    # Not by options_of: where a class of a script was sent by value, the names in its annotations are unknown.
-    sections = {kind: getattr(config, kind) for kind in (*registry.KINDS, *SECTIONS)}
-    entries = [
-        (f"{section}.{entry.name}", entry) for section, value in sections.items() for entry in dataclasses.fields(value)
-    ]
-    entries += [(entry.name, entry) for entry in dataclasses.fields(config)]
-    placement = {path for path, entry in entries if entry.metadata.get("placement")}
-    return {path: value for path, value in flatten(to_dict(config)).items() if path not in placement}
+    return {path: value for path, value in flatten(to_dict(config)).items() if path not in config.placement}
 
 
 _YAML_LIST = "tag:yaml.org,2002:seq"

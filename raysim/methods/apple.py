@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from workloads.option_types import Help, NonNegative, Share
 
 if TYPE_CHECKING:
     import torch
@@ -81,31 +82,19 @@ class Apple:
     - A client downloads all n cores (n·d values); the paper's limit on their number is left out.
     """
 
-    mu: float = field(
-        default=0.1,
-        metadata={"help": "weight μ of the pull of p towards its start", "low": 0.0, "source": SOURCE},
-    )
-    relation_learning_rate: float = field(
-        default=0.001,
-        metadata={"help": "learning rate of the relationship vector p", "low": 0.0, "source": SOURCE},
-    )
-    proximal_share: float = field(
-        default=0.2,
-        metadata={
-            "help": "share of all rounds, L, over which the pull decays to zero by a cosine",
-            "low": 0.0,
-            "high": 1.0,
-            "source": SOURCE,
-        },
-    )
-    start: Literal["samples", "uniform"] = field(
-        default="samples",
-        metadata={"help": "p starts at the clients' shares of training samples (the authors' code), or at 1/n"},
-    )
-    core_rate: Literal["clients", "print"] = field(
-        default="clients",
-        metadata={"help": "gradient of a core: n·p_ii·g, as large as FedAvg's at the start, or p_ii·g as printed"},
-    )
+    mu: Annotated[NonNegative, Help("weight μ of the pull of p towards its start", SOURCE)] = 0.1
+    relation_learning_rate: Annotated[NonNegative, Help("learning rate of the relationship vector p", SOURCE)] = 0.001
+    proximal_share: Annotated[
+        Share, Help("share of all rounds, L, over which the pull decays to zero by a cosine", SOURCE)
+    ] = 0.2
+    start: Annotated[
+        Literal["samples", "uniform"],
+        Help("p starts at the clients' shares of training samples (the authors' code), or at 1/n"),
+    ] = "samples"
+    core_rate: Annotated[
+        Literal["clients", "print"],
+        Help("gradient of a core: n·p_ii·g, as large as FedAvg's at the start, or p_ii·g as printed"),
+    ] = "clients"
 
     traits: ClassVar[Traits] = Traits(personal=True, uses_rounds=True)
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
 from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
     import torch
@@ -52,18 +53,14 @@ class FedCP:
       running mean of its own. What travels is the rest of the body, and the policy.
     """
 
-    discrepancy: float = field(
-        default=5.0,
-        metadata={
-            "help": "weight λ of the MMD term between features of the trained and of the received body",
-            "low": 0.0,
-            "source": "Zhang et al. 2023",
-        },
-    )
-    noise: Literal["none", "gumbel"] = field(
-        default="none",
-        metadata={"help": "the policy's softmax in training: plain (the print), or with Gumbel noise (authors' code)"},
-    )
+    discrepancy: Annotated[
+        NonNegative,
+        Help("weight λ of the MMD term between features of the trained and of the received body", "Zhang et al. 2023"),
+    ] = 5.0
+    noise: Annotated[
+        Literal["none", "gumbel"],
+        Help("the policy's softmax in training: plain (the print), or with Gumbel noise (authors' code)"),
+    ] = "none"
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from aggregators.gram import Matrix, combine, eigenvalue_shares, mean_cosine, pi
 from aggregators.means import sample_weights
 from aggregators.principal_gradients import authors_coefficients, axes_kept, principal_coefficients
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from workloads.option_types import Help, NonNegative, Positive, PositiveShare
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
@@ -51,65 +52,58 @@ class FedLD(GlobalModel):
     but K are of the parameters as one vector.
     """
 
-    margin_weight: float = field(
-        default=0.03,
-        metadata={
-            "help": "weight λ of margin control; 0 switches it off (Retina 0.1/0.03/0.03 by split, COVID-FL 0.01)",
-            "low": 0.0,
-            "source": "Zeng et al. 2024, Eq. 3 and section 3.1",
-        },
-    )
-    margin: Margin = field(
-        default="l2",
-        metadata={
-            "help": "l2: mean of |z|² over a batch's logits z (the paper); log: mean of log(1 + |z|²); "
+    margin_weight: Annotated[
+        NonNegative,
+        Help(
+            "weight λ of margin control; 0 switches it off (Retina 0.1/0.03/0.03 by split, COVID-FL 0.01)",
+            "Zeng et al. 2024, Eq. 3 and section 3.1",
+        ),
+    ] = 0.03
+    margin: Annotated[
+        Margin,
+        Help(
+            "l2: mean of |z|² over a batch's logits z (the paper); log: mean of log(1 + |z|²); "
             "softmax_log: log(1 + |softmax(z)|²) of the whole batch (the authors' code)",
-            "source": "Zeng et al. 2024, Eq. 3",
-        },
-    )
-    principal: bool = field(
-        default=True,
-        metadata={
-            "help": "aggregate by principal gradients; false: sample-weighted mean; share, conflict, granularity and "
+            "Zeng et al. 2024, Eq. 3",
+        ),
+    ] = "l2"
+    principal: Annotated[
+        bool,
+        Help(
+            "aggregate by principal gradients; false: sample-weighted mean; share, conflict, granularity and "
             "client_weights are then ignored",
-            "source": "Zeng et al. 2024, Eq. 4-7",
-        },
-    )
-    share: float = field(
-        default=0.8,
-        metadata={
-            "help": "share of the axes that are kept: K = max(1, floor(share * participants))",
-            "low": 0.0,
-            "low_open": True,
-            "high": 1.0,
-            "source": "Zeng et al. 2024, section 3.1",
-        },
-    )
-    conflict: Literal["keep", "drop"] = field(
-        default="keep",
-        metadata={
-            "help": "a client's component against the calibrated direction of an axis: keep (as printed) or drop it",
-            "source": "Zeng et al. 2024, Eq. 6-7",
-        },
-    )
-    granularity: Literal["model", "layer", "authors"] = field(
-        default="model",
-        metadata={
-            "help": "model: project whole updates (the paper); layer: each parameter tensor alone; authors: each "
+            "Zeng et al. 2024, Eq. 4-7",
+        ),
+    ] = True
+    share: Annotated[
+        PositiveShare,
+        Help(
+            "share of the axes that are kept: K = max(1, floor(share * participants))", "Zeng et al. 2024, section 3.1"
+        ),
+    ] = 0.8
+    conflict: Annotated[
+        Literal["keep", "drop"],
+        Help(
+            "a client's component against the calibrated direction of an axis: keep (as printed) or drop it",
+            "Zeng et al. 2024, Eq. 6-7",
+        ),
+    ] = "keep"
+    granularity: Annotated[
+        Literal["model", "layer", "authors"],
+        Help(
+            "model: project whole updates (the paper); layer: each parameter tensor alone; authors: each "
             "tensor and BatchNorm's statistics, every axis brought to its length by itself, first round the mean",
-            "source": "Zeng et al. 2024 and the authors' code",
-        },
-    )
-    client_weights: Literal["uniform", "samples"] = field(
-        default="uniform",
-        metadata={
-            "help": "weights of the clients in the mean of their projected gradients: uniform (the paper), or samples",
-            "source": "Zeng et al. 2024, Eq. 7",
-        },
-    )
-    server_learning_rate: float = field(
-        default=1.0, metadata={"help": "factor of the aggregated update", "low": 0.0, "low_open": True}
-    )
+            "Zeng et al. 2024 and the authors' code",
+        ),
+    ] = "model"
+    client_weights: Annotated[
+        Literal["uniform", "samples"],
+        Help(
+            "weights of the clients in the mean of their projected gradients: uniform (the paper), or samples",
+            "Zeng et al. 2024, Eq. 7",
+        ),
+    ] = "uniform"
+    server_learning_rate: Annotated[Positive, Help("factor of the aggregated update")] = 1.0
 
     @property
     def traits(self) -> Traits:

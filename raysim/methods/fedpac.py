@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from aggregators.classifier_combination import combination_weights
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
 
 if TYPE_CHECKING:
     import torch
@@ -53,26 +54,17 @@ class FedPAC:
     sum of the print outweighs the cross-entropy on wide features, so that all of them collapse into one point.
     """
 
-    head_epochs: int = field(
-        default=1, metadata={"help": "epochs on the head alone, body frozen", "low": 0, "source": "Xu et al. 2023"}
-    )
-    head_learning_rate: float = field(
-        default=0.1,
-        metadata={"help": "learning rate of the head", "low": 0.0, "low_open": True, "source": "Xu et al. 2023"},
-    )
-    alignment: float = field(
-        default=1.0,
-        metadata={
-            "help": "weight λ of |h - c_y|², the distance to the global class centroid, from round 2 on",
-            "low": 0.0,
-            "source": "Xu et al. 2023",
-        },
-    )
+    head_epochs: Annotated[NonNegativeInt, Help("epochs on the head alone, body frozen", "Xu et al. 2023")] = 1
+    head_learning_rate: Annotated[Positive, Help("learning rate of the head", "Xu et al. 2023")] = 0.1
+    alignment: Annotated[
+        NonNegative,
+        Help("weight λ of |h - c_y|², the distance to the global class centroid, from round 2 on", "Xu et al. 2023"),
+    ] = 1.0
 
-    distance: Literal["sum", "mean"] = field(
-        default="mean",
-        metadata={"help": "|h - c_y|² is the mean over features (the authors' code), or their sum (the print)"},
-    )
+    distance: Annotated[
+        Literal["sum", "mean"],
+        Help("|h - c_y|² is the mean over features (the authors' code), or their sum (the print)"),
+    ] = "mean"
 
     traits: ClassVar[Traits] = Traits(personal=True, same_task=True, model_parts=("body.", HEAD))
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
@@ -23,9 +24,7 @@ class FedProx(GlobalModel):
     is not known of clients whose single steps are merged (the term's gradient at θ is 0).
     """
 
-    mu: float = field(
-        default=0.01, metadata={"help": "weight μ of the proximal term", "low": 0.0, "source": "Li et al. 2020, Eq. 2"}
-    )
+    mu: Annotated[NonNegative, Help("weight μ of the proximal term", "Li et al. 2020, Eq. 2")] = 0.01
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True)
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,6 +22,7 @@ from aggregators.dynamic_weights import (
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
 from raysim.seeds import numpy_generator
+from workloads.option_types import Help, NonNegative, PositiveInt
 
 if TYPE_CHECKING:
     import torch
@@ -78,33 +79,26 @@ class FedRAD(GlobalModel):
         "training.optimizer": "sgd"
     }  # what the estimate of ∇SysLoss is made for
 
-    random_intervals: bool = field(
-        default=True,
-        metadata={"help": "communicate at random epochs in the second half of the run", "source": "Algorithm 1"},
-    )
-    aggregation: Literal["plain", "weighted", "dynamic"] = field(
-        default="dynamic",
-        metadata={
-            "help": "plain: mean by samples; weighted: by squared accuracy (Wei-Agg); dynamic: corrected by NeuNet",
-            "source": "Eq. 1-3",
-        },
-    )
-    neunet_rate: float = field(
-        default=10.0,
-        metadata={
-            "help": "learning rate η of NeuNet",
-            "low": 0.0,
-            "source": "Eq. 3 (no value printed; docs/fedrad.md)",
-        },
-    )
-    neunet_hidden: int = field(default=16, metadata={"help": "hidden units of NeuNet", "low": 1})
-    system_gradient: Literal["estimate", "exact"] = field(
-        default="estimate",
-        metadata={
-            "help": "gradient of SysLoss: estimate it from the round's updates (free, needs sgd), or exact: clients "
-            "also return the gradient of their test loss (one more pass over it, and upload doubled)",
-        },
-    )
+    random_intervals: Annotated[
+        bool, Help("communicate at random epochs in the second half of the run", "Algorithm 1")
+    ] = True
+    aggregation: Annotated[
+        Literal["plain", "weighted", "dynamic"],
+        Help(
+            "plain: mean by samples; weighted: by squared accuracy (Wei-Agg); dynamic: corrected by NeuNet", "Eq. 1-3"
+        ),
+    ] = "dynamic"
+    neunet_rate: Annotated[
+        NonNegative, Help("learning rate η of NeuNet", "Eq. 3 (no value printed; docs/fedrad.md)")
+    ] = 10.0
+    neunet_hidden: Annotated[PositiveInt, Help("hidden units of NeuNet")] = 16
+    system_gradient: Annotated[
+        Literal["estimate", "exact"],
+        Help(
+            "gradient of SysLoss: estimate it from the round's updates (free, needs sgd), or exact: clients "
+            "also return the gradient of their test loss (one more pass over it, and upload doubled)"
+        ),
+    ] = "estimate"
 
     @property
     def traits(self) -> Traits:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import weighted_sum
 from raysim.method import NOTHING, Context, Message, Traits, Update, Updates, Vector
+from workloads.option_types import Help, NonNegative, PositiveShare
 
 if TYPE_CHECKING:
     import torch
@@ -58,48 +59,30 @@ class FedSSP:
     the clients' μ_k and of μ_k − μ̄ over clients and features, and ``regulariser``, the clients' mean of the term.
     """
 
-    share: Literal["spectral", "nothing", "everything", "rest"] = field(
-        default="spectral",
-        metadata={
-            "help": "what is averaged: the two spectral encoders (GSKS), nothing, everything (but node encoder and head"
+    share: Annotated[
+        Literal["spectral", "nothing", "everything", "rest"],
+        Help(
+            "what is averaged: the two spectral encoders (GSKS), nothing, everything (but node encoder and head"
             " where clients' tasks differ), or everything but the spectral encoders",
-            "source": "FedSSP, section 4.1 and Table 3",
-        },
-    )
-    share_statistics: bool = field(
-        default=False, metadata={"help": "average BatchNorm's running statistics of what is shared too"}
-    )
-    preference: bool = field(
-        default=True, metadata={"help": "personalised preference (PGPA)", "source": "FedSSP, section 4.2"}
-    )
-    preference_rate: float = field(
-        default=0.005, metadata={"help": "SGD learning rate of the preference q", "low": 0.0, "source": "FedSSP, 4.2"}
-    )
-    regularisation: float = field(
-        default=100.0,
-        metadata={
-            "help": "weight τ of ½ mean((μ - μ̄)²), from the second round on",
-            "low": 0.0,
-            "source": "FedSSP, 4.2",
-        },
-    )
-    momentum: float = field(
-        default=0.5,
-        metadata={
-            "help": "weight β of a batch in the running mean μ of graph features",
-            "low": 0.0,
-            "low_open": True,
-            "high": 1.0,
-            "source": "FedSSP, 4.2",
-        },
-    )
-    start: Start = field(
-        default="every",
-        metadata={
-            "help": "μ starts, in every epoch, as its first batch's mean, or from zero; every: from zero in every"
-            " batch, as in the authors' code (docs/fedssp.md has what that changes)",
-        },
-    )
+            "FedSSP, section 4.1 and Table 3",
+        ),
+    ] = "spectral"
+    share_statistics: Annotated[bool, Help("average BatchNorm's running statistics of what is shared too")] = False
+    preference: Annotated[bool, Help("personalised preference (PGPA)", "FedSSP, section 4.2")] = True
+    preference_rate: Annotated[NonNegative, Help("SGD learning rate of the preference q", "FedSSP, 4.2")] = 0.005
+    regularisation: Annotated[
+        NonNegative, Help("weight τ of ½ mean((μ - μ̄)²), from the second round on", "FedSSP, 4.2")
+    ] = 100.0
+    momentum: Annotated[
+        PositiveShare, Help("weight β of a batch in the running mean μ of graph features", "FedSSP, 4.2")
+    ] = 0.5
+    start: Annotated[
+        Start,
+        Help(
+            "μ starts, in every epoch, as its first batch's mean, or from zero; every: from zero in every"
+            " batch, as in the authors' code (docs/fedssp.md has what that changes)"
+        ),
+    ] = "every"
 
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "spectral"}
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
 from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from workloads.option_types import Help, NonNegative, Positive
 
 if TYPE_CHECKING:
     import torch
@@ -27,31 +28,14 @@ class FGSSL(GlobalModel):
     edges or features are dropped at random to make two views. One temperature serves both terms.
     """
 
-    contrast: float = field(
-        default=1.0,
-        metadata={
-            "help": "weight w1 of the supervised contrast with the global model's features",
-            "low": 0.0,
-            "source": "Huang et al. 2023",
-        },
-    )
-    structure: float = field(
-        default=1.0,
-        metadata={
-            "help": "weight w2 of the distillation of the global model's similarities within a batch",
-            "low": 0.0,
-            "source": "Huang et al. 2023",
-        },
-    )
-    temperature: float = field(
-        default=0.5,
-        metadata={
-            "help": "what cosines are divided by before a softmax",
-            "low": 0.0,
-            "low_open": True,
-            "source": "Huang et al. 2023",
-        },
-    )
+    contrast: Annotated[
+        NonNegative, Help("weight w1 of the supervised contrast with the global model's features", "Huang et al. 2023")
+    ] = 1.0
+    structure: Annotated[
+        NonNegative,
+        Help("weight w2 of the distillation of the global model's similarities within a batch", "Huang et al. 2023"),
+    ] = 1.0
+    temperature: Annotated[Positive, Help("what cosines are divided by before a softmax", "Huang et al. 2023")] = 0.5
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, model_parts=("head.",))
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}

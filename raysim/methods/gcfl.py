@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from aggregators.clusters import split
 from aggregators.gram import gram_matrix
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from workloads.option_types import Help, NonNegative, NonNegativeInt
 
 if TYPE_CHECKING:
     import torch
@@ -52,28 +53,23 @@ class GCFL:
     members that did not take part, and clients yet to come.
     """
 
-    small_mean: float = field(
-        default=0.05,
-        metadata={
-            "help": "ε1: a cluster splits only while the norm of its mean update is smaller (the authors' runs: 0.07 on"
+    small_mean: Annotated[
+        NonNegative,
+        Help(
+            "ε1: a cluster splits only while the norm of its mean update is smaller (the authors' runs: 0.07 on"
             " SM and with BIO, 0.08 with SN)",
-            "low": 0.0,
-            "source": "Xie et al. 2021",
-        },
-    )
-    large_update: float = field(
-        default=0.1,
-        metadata={
-            "help": "ε2: and while the norm of one of its updates is larger (the authors' runs: 0.28 on SM, 0.35 with"
+            "Xie et al. 2021",
+        ),
+    ] = 0.05
+    large_update: Annotated[
+        NonNegative,
+        Help(
+            "ε2: and while the norm of one of its updates is larger (the authors' runs: 0.28 on SM, 0.35 with"
             " BIO, 0.4 with SN)",
-            "low": 0.0,
-            "source": "Xie et al. 2021",
-        },
-    )
-    quiet_rounds: int = field(
-        default=20,
-        metadata={"help": "no split in so many first rounds", "low": 0, "source": "Xie et al. 2021 (code)"},
-    )
+            "Xie et al. 2021",
+        ),
+    ] = 0.1
+    quiet_rounds: Annotated[NonNegativeInt, Help("no split in so many first rounds", "Xie et al. 2021 (code)")] = 20
 
     traits: ClassVar[Traits] = Traits(personal=True)
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}

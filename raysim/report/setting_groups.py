@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from raysim.config.option_fields import options_of_class, show
-from raysim.config.run_config import SECTIONS, RunConfig
+from raysim.config.options import show
+from raysim.config.run_config import options_of
 from raysim.storage.run_folder import RunResult
 
 SEED = "seed"
@@ -84,10 +83,7 @@ def _options(result: RunResult) -> dict[str, Any]:
 
 def _placement() -> set[str]:
     """The options of the fixed sections that cannot change a result."""
-    paths = {f.name for f in dataclasses.fields(RunConfig) if f.metadata.get("placement")}
-    for section, cls in SECTIONS.items():
-        paths |= {path for path, option in options_of_class(section, cls).items() if option.placement}
-    return paths
+    return {path for path, option in options_of({}).items() if option.help.placement}
 
 
 def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:

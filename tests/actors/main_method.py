@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import dataclasses
 import sys
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
 import raysim
 from raysim.config.run_config import Engine, Schedule
 from raysim.method import Message, Traits, Update
+from workloads.option_types import Ge, Help
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Server:
 class Damped:
     """FedAvg that goes a part of the way, with a state and an option of types that are known to this script only."""
 
-    share: float = dataclasses.field(default=0.5, metadata={"help": "part of the mean update", "low": 0.0})
+    share: Annotated[float, Ge(0), Help("part of the mean update")] = 0.5
     judged: Literal["all", "own"] = "all"
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)

@@ -9,8 +9,9 @@ from random import Random
 from typing import Any, Literal, get_args, get_origin
 
 from raysim.config import registry
-from raysim.config.option_fields import Option
+from raysim.config.options import Option
 from raysim.config.run_config import build, options_of
+from raysim.errors import ConfigError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.simulation import run
 from tests.attack.crash import Crash, Disk
@@ -141,15 +142,15 @@ def _value(option: Option, random: Random) -> list[object]:
     """One allowed value; none for text and lists that nothing describes."""
     if option.path in VALUES:
         return [random.choice(VALUES[option.path])]
-    if get_origin(option.hint) is Literal:
-        return [random.choice(get_args(option.hint))]
-    if option.hint is bool:
+    if get_origin(option.type) is Literal:
+        return [random.choice(get_args(option.type))]
+    if option.type is bool:
         return [random.random() < 0.5]
-    limits = option.metadata.get("low"), option.metadata.get("high")
-    if option.hint is int and limits[0] is not None:
-        return [random.randint(int(limits[0]), int(limits[0]) + 4)]
-    if option.hint is float and isinstance(option.default, (int, float)):
-        bounds = [limit for limit in limits if limit is not None and _allows(option, limit)]
+    schema = option.schema()
+    if option.type is int and "minimum" in schema:
+        return [random.randint(schema["minimum"], schema["minimum"] + 4)]
+    if option.type is float and isinstance(option.default, (int, float)):
+        bounds = [float(schema[limit]) for limit in ("minimum", "maximum") if limit in schema]
         scaled = option.default * random.uniform(0.3, 1.5)
         inside = scaled if _allows(option, scaled) else option.default
         return [random.choice([option.default, inside, *bounds])]
@@ -157,9 +158,11 @@ def _value(option: Option, random: Random) -> list[object]:
 
 
 def _allows(option: Option, value: float) -> bool:
-    low, high, metadata = option.metadata.get("low"), option.metadata.get("high"), option.metadata
-    above = low is None or value > low or (value == low and not metadata.get("low_open"))
-    return above and (high is None or value < high or (value == high and not metadata.get("high_open")))
+    try:
+        option.check(value)
+    except ConfigError:
+        return False
+    return True
 
 
 def words(settings: Mapping[str, Any]) -> list[str]:

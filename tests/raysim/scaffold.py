@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -12,6 +12,7 @@ from raysim.method import GlobalModel, Message, Traits, Update
 from raysim.training.local_sgd import train_epochs
 from workloads.augmentation import NO_AUGMENTATION
 from workloads.images.federation import ImageFederation
+from workloads.option_types import Help
 from workloads.partition import Partition
 
 SAMPLES = (2, 4, 6, 4)
@@ -75,7 +76,7 @@ class Server:
 class Scaffold(GlobalModel):
     """Karimireddy et al. 2020, Algorithm 1 with option II and a server rate of 1."""
 
-    union: bool = field(default=False, metadata={"help": "train on the union of all clients' data"})
+    union: Annotated[bool, Help("train on the union of all clients' data")] = False
 
     @property
     def traits(self) -> Traits:

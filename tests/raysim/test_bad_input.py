@@ -141,10 +141,7 @@ def test_a_gpu_that_this_machine_does_not_have(start: Start) -> None:
 
 
 def test_a_python_without_a_package_that_raysim_needs(start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
-    from raysim.config import option_fields
-
-    option_fields._parser.cache_clear()
-    monkeypatch.setitem(sys.modules, "jsonargparse", None)  # as if it were not installed
+    monkeypatch.setitem(sys.modules, "pydantic", None)  # as if it were not installed
     code, error = start("--learning_rate=0.1")
-    assert code == 2 and f"{sys.executable} has no package 'jsonargparse'" in error
+    assert code == 2 and f"{sys.executable} has no package 'pydantic'" in error
     assert ".venv/bin/activate" in error and "is not allowed" not in error and "Traceback" not in error

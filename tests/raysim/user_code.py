@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import torch
 
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.local import Local
+from workloads.option_types import Help
 
 
 @dataclass(frozen=True)
 class Broken(FedAvg):
     """FedAvg whose function ``where`` fails: train and aggregate in ``round``, train for client 2 only."""
 
-    where: str = field(default="train", metadata={"help": "which function fails"})
-    round: int = field(default=2, metadata={"help": "in which round"})
+    where: Annotated[str, Help("which function fails")] = "train"
+    round: Annotated[int, Help("in which round")] = 2
 
     def message(self, server, client):
         self.fail("message")
@@ -83,7 +84,7 @@ class Slow(FedAvg):
 class Waiting(FedAvg):
     """In round 3 every visit waits until a file exists."""
 
-    gate: str = field(default="", metadata={"help": "the file"})
+    gate: Annotated[str, Help("the file")] = ""
 
     def train(self, model, data, message, kept, visit):
         import time
@@ -98,7 +99,7 @@ class Waiting(FedAvg):
 class OtherState(FedAvg):
     """FedAvg whose ``aggregate`` returns something else than ``init_server`` did."""
 
-    kind: str = field(default="float64", metadata={"help": "float64, shape or dict"})
+    kind: Annotated[str, Help("float64, shape or dict")] = "float64"
 
     def aggregate(self, server, updates, context):
         found = super().aggregate(server, updates, context)

@@ -8,16 +8,17 @@ from typing import get_type_hints
 import pytest
 
 from workloads.errors import WorkloadError
+from workloads.option_types import Help
 from workloads.registry import WORKLOADS, workload_class
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_name_leads_to_its_documented_options(name: str) -> None:
     found = workload_class(name)
-    hints = get_type_hints(found)
+    hints = get_type_hints(found, include_extras=True)
     for option in fields(found):
-        assert option.metadata["help"], option.name
-        assert option.name in hints
+        [note] = [note for note in hints[option.name].__metadata__ if isinstance(note, Help)]
+        assert note.text, option.name
     assert callable(found.load)
     assert found.name == name
 

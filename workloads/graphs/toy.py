@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from workloads.graphs.graph_set import Graphs, Integers, offsets, without_nodes
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import stratified
 from workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
+from workloads.option_types import Ge, Help, OpenShare, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     import networkx
@@ -47,11 +48,11 @@ class ToyGraphs:
     inputs: ClassVar[Literal["array", "graph"]] = "graph"
     defaults: ClassVar[Mapping[str, object]] = {**DEFAULTS, "training.batch_size": 16, "schedule.rounds": 30}
 
-    clients: int = field(default=4, metadata={"help": "number of clients", "low": 1})
-    graphs_per_client: int = field(default=60, metadata={"help": "graphs of each client, in all", "low": 3})
-    test_share: float = field(default=0.1, metadata=TEST_SHARE)
-    validation_share: float = field(default=0.1, metadata=VALIDATION_SHARE)
-    laplacian: Laplacian = field(default="normalized", metadata=LAPLACIAN)
+    clients: Annotated[PositiveInt, Help("number of clients")] = 4
+    graphs_per_client: Annotated[int, Ge(3), Help("graphs of each client, in all")] = 60
+    test_share: Annotated[OpenShare, Help(TEST_SHARE)] = 0.1
+    validation_share: Annotated[ShareBelowOne, Help(VALIDATION_SHARE)] = 0.1
+    laplacian: Annotated[Laplacian, LAPLACIAN] = "normalized"
 
     def __post_init__(self) -> None:
         check_shares(self.test_share, self.validation_share)

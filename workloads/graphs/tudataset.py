@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.graphs.graph_set import Graphs, Integers, without_nodes
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import published, stratified
+from workloads.option_types import Help, OpenShare, Positive, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     from workloads.graphs.tu_files import TuFiles
@@ -46,15 +47,14 @@ DEFAULTS: Mapping[str, object] = {
     "schedule.rounds": 200,
     "schedule.local_epochs": 1,
 }
-LAPLACIAN = {
-    "help": "matrix whose spectrum the spectral model uses: normalized (I − D^{-1/2} A D^{-1/2}) or combinatorial "
+LAPLACIAN = Help(
+    "matrix whose spectrum the spectral model uses: normalized (I − D^{-1/2} A D^{-1/2}) or combinatorial "
     "(D − A, as in the code of FedSSP)",
-    "source": "FedSSP, section 3",
-}
-PAPER = {"source": "FedSSP, section 5.1"}
-SHARE = {"low": 0.0, "high": 1.0, "high_open": True}
-TEST_SHARE = {"help": "share of a client's graphs that is its test set, stratified by class", **SHARE, "low_open": True}
-VALIDATION_SHARE = {"help": "share of a client's graphs that is its validation set, stratified by class", **SHARE}
+    "FedSSP, section 3",
+)
+PAPER = "FedSSP, section 5.1"
+TEST_SHARE = "share of a client's graphs that is its test set, stratified by class"
+VALIDATION_SHARE = "share of a client's graphs that is its validation set, stratified by class"
 LEAST = 3
 """A part of a set that is cut over clients has at least so many graphs: one each to train, validate and test with."""
 
@@ -72,54 +72,49 @@ class TuDataset:
     inputs: ClassVar[Literal["array", "graph"]] = "graph"
     defaults: ClassVar[Mapping[str, object]] = DEFAULTS
 
-    setting: Literal["SM", "SM-BIO", "SM-CV", "SM-BIO-SN", "BIO-SN-CV", "SM-SN-CV"] = field(
-        default="SM",
-        metadata={
-            "help": "sets of FedSSP's study: SM small molecules (7 sets), BIO bioinformatics (3), SN social networks "
+    setting: Annotated[
+        Literal["SM", "SM-BIO", "SM-CV", "SM-BIO-SN", "BIO-SN-CV", "SM-SN-CV"],
+        Help(
+            "sets of FedSSP's study: SM small molecules (7 sets), BIO bioinformatics (3), SN social networks "
             "(2), CV letters (3)",
-            **PAPER,
-        },
-    )
-    sets: tuple[str, ...] = field(
-        default=(), metadata={"help": "names of the sets, one client each, as MUTAG,ENZYMES; empty: those of setting"}
-    )
-    parts: int = field(default=1, metadata={"help": "number of clients that one set is cut over", "low": 1})
-    partition: Literal["iid", "dirichlet"] = field(
-        default="dirichlet", metadata={"help": "how a set is cut, for parts > 1: iid or dirichlet (label skew)"}
-    )
-    alpha: float = field(
-        default=0.5,
-        metadata={
-            "help": "concentration of the Dirichlet distribution, for parts > 1; smaller is more skewed",
-            "low": 0.0,
-            "low_open": True,
-            "source": "Hsu et al. 2019, arXiv 1909.06335",
-        },
-    )
-    test_share: float = field(default=0.1, metadata={**TEST_SHARE, **PAPER})
-    validation_share: float = field(default=0.1, metadata={**VALIDATION_SHARE, **PAPER})
-    split: Literal["drawn", "published"] = field(
-        default="drawn",
-        metadata={
-            "help": "training, validation and test graphs: drawn with the run's seed, or published: the one split "
+            PAPER,
+        ),
+    ] = "SM"
+    sets: Annotated[
+        tuple[str, ...], Help("names of the sets, one client each, as MUTAG,ENZYMES; empty: those of setting")
+    ] = ()
+    parts: Annotated[PositiveInt, Help("number of clients that one set is cut over")] = 1
+    partition: Annotated[
+        Literal["iid", "dirichlet"], Help("how a set is cut, for parts > 1: iid or dirichlet (label skew)")
+    ] = "dirichlet"
+    alpha: Annotated[
+        Positive,
+        Help(
+            "concentration of the Dirichlet distribution, for parts > 1; smaller is more skewed",
+            "Hsu et al. 2019, arXiv 1909.06335",
+        ),
+    ] = 0.5
+    test_share: Annotated[OpenShare, Help(TEST_SHARE, PAPER)] = 0.1
+    validation_share: Annotated[ShareBelowOne, Help(VALIDATION_SHARE, PAPER)] = 0.1
+    split: Annotated[
+        Literal["drawn", "published"],
+        Help(
+            "training, validation and test graphs: drawn with the run's seed, or published: the one split "
             "(seed 123) that the code of GCFL, FedStar and FedSSP has for all seeds"
-        },
-    )
-    keep_edgeless: bool = field(
-        default=True,
-        metadata={"help": "false: graphs without edges are left out once a set is split, as in the code of FedSSP"},
-    )
-    laplacian: Laplacian = field(default="normalized", metadata=LAPLACIAN)
-    data: str = field(
-        default="",
-        metadata={
-            "help": "folder with NAME.zip or NAME/raw/NAME_A.txt … of the sets, where downloads go too; empty: the "
+        ),
+    ] = "drawn"
+    keep_edgeless: Annotated[
+        bool, Help("false: graphs without edges are left out once a set is split, as in the code of FedSSP")
+    ] = True
+    laplacian: Annotated[Laplacian, LAPLACIAN] = "normalized"
+    data: Annotated[
+        str,
+        Help(
+            "folder with NAME.zip or NAME/raw/NAME_A.txt … of the sets, where downloads go too; empty: the "
             f"folder tudataset of $RAYSIM_DATA, else {CACHE}"
-        },
-    )
-    download: bool = field(
-        default=False, metadata={"help": "allow the download of sets that are not there, from where PyG has them"}
-    )
+        ),
+    ] = ""
+    download: Annotated[bool, Help("allow the download of sets that are not there, from where PyG has them")] = False
 
     def __post_init__(self) -> None:
         check_shares(self.test_share, self.validation_share)

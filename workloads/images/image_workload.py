@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,7 @@ from workloads.augmented_fill import draw_fill
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.images.federation import ImageFederation, channel_statistics
+from workloads.option_types import Ge, Help, Le, NonNegativeInt, OpenShare, Positive, PositiveInt, ShareBelowOne
 from workloads.partition import Common, Partition
 from workloads.virtual_clients import Views, set_aside, views
 
@@ -30,91 +31,64 @@ class ImageOptions(ABC):
     name: ClassVar[str]
     inputs: ClassVar[Literal["array", "graph"]] = "array"
 
-    clients: int = field(
-        default=10, metadata={"help": "number of clients (partition=sites: ignored, one a site)", "low": 1}
-    )
-    partition: Literal["iid", "dirichlet", "shards", "quantity", "lognormal", "sites", "views"] = field(
-        default="dirichlet",
-        metadata={
-            "help": "split of the training images: iid; dirichlet (label skew); shards (a fixed number of classes a "
+    clients: Annotated[PositiveInt, Help("number of clients (partition=sites: ignored, one a site)")] = 10
+    partition: Annotated[
+        Literal["iid", "dirichlet", "shards", "quantity", "lognormal", "sites", "views"],
+        Help(
+            "split of the training images: iid; dirichlet (label skew); shards (a fixed number of classes a "
             "client); quantity and lognormal (skewed sizes); sites (the real sites of an npz file); views (label skew, "
             "samples drawn for each client by itself, so that any number of clients may exist; clients overlap)"
-        },
-    )
-    alpha: float = field(
-        default=0.5,
-        metadata={
-            "help": "concentration of the Dirichlet distribution, for dirichlet, quantity and views; smaller is more "
-            "skewed",
-            "low": 0.0,
-            "low_open": True,
-            "source": "Hsu et al. 2019, arXiv 1909.06335",
-        },
-    )
-    sigma: float = field(
-        default=1.0,
-        metadata={
-            "help": "standard deviation of the logarithm of the clients' sizes, for lognormal",
-            "source": "FedProx's synthetic data have 2",
-            "low": 0.0,
-            "high": 5.0,
-        },
-    )
-    classes_per_client: int = field(
-        default=2,
-        metadata={"help": "classes of each client, for shards", "low": 1, "source": "McMahan et al. 2017"},
-    )
-    min_samples: int = field(
-        default=10,
-        metadata={
-            "help": "least samples of a client, before its local test set is cut off (not for sites and views)",
-            "low": 1,
-        },
-    )
-    view_samples: int = field(
-        default=50, metadata={"help": "samples of a client, its local test set among them, for views", "low": 1}
-    )
-    local_test: Literal["cut", "global"] = field(
-        default="cut",
-        metadata={
-            "help": "a client's local test set: cut (test_share of its own samples, which it then does not train on; "
+        ),
+    ] = "dirichlet"
+    alpha: Annotated[
+        Positive,
+        Help(
+            "concentration of the Dirichlet distribution, for dirichlet, quantity and views; smaller is more skewed",
+            "Hsu et al. 2019, arXiv 1909.06335",
+        ),
+    ] = 0.5
+    sigma: Annotated[
+        float,
+        Ge(0),
+        Le(5),
+        Help(
+            "standard deviation of the logarithm of the clients' sizes, for lognormal",
+            "FedProx's synthetic data have 2",
+        ),
+    ] = 1.0
+    classes_per_client: Annotated[PositiveInt, Help("classes of each client, for shards", "McMahan et al. 2017")] = 2
+    min_samples: Annotated[
+        PositiveInt, Help("least samples of a client, before its local test set is cut off (not for sites and views)")
+    ] = 10
+    view_samples: Annotated[PositiveInt, Help("samples of a client, its local test set among them, for views")] = 50
+    local_test: Annotated[
+        Literal["cut", "global"],
+        Help(
+            "a client's local test set: cut (test_share of its own samples, which it then does not train on; "
             "where an npz file has test_sites, the test samples of its own site) or global (the common test set, the "
             "same for every client, as in the code of FedLD; nothing is cut off)"
-        },
-    )
-    test_share: float = field(
-        default=0.2,
-        metadata={
-            "help": "share of a client's samples that is its local test set, for local_test=cut",
-            "low": 0.0,
-            "low_open": True,
-            "high": 1.0,
-            "high_open": True,
-        },
-    )
-    validation_share: float = field(
-        default=0.0,
-        metadata={
-            "help": "share of a client's training samples that is its validation set, which it does not train on; the "
-            "rounds table then has validation_accuracy, the mean over clients. 0: none",
-            "low": 0.0,
-            "high": 1.0,
-            "high_open": True,
-        },
-    )
-    samples_per_client: int = field(
-        default=0,
-        metadata={
-            "help": "fill every client's training part up to this many samples with augmented copies of training "
+        ),
+    ] = "cut"
+    test_share: Annotated[
+        OpenShare, Help("share of a client's samples that is its local test set, for local_test=cut")
+    ] = 0.2
+    validation_share: Annotated[
+        ShareBelowOne,
+        Help(
+            "share of a client's training samples that is its validation set, which it does not train on; the "
+            "rounds table then has validation_accuracy, the mean over clients. 0: none"
+        ),
+    ] = 0.0
+    samples_per_client: Annotated[
+        NonNegativeInt,
+        Help(
+            "fill every client's training part up to this many samples with augmented copies of training "
             "samples of all clients; 0: do not",
-            "low": 0,
-            "source": "FedRAD, section 4.2.2",
-        },
-    )
-    augment: Augment = field(default="none", metadata=AUGMENT)
-    limit: int = field(
-        default=0, metadata={"help": "use only the first N training images, for quick looks; 0: all", "low": 0}
-    )
+            "FedRAD, section 4.2.2",
+        ),
+    ] = 0
+    augment: Annotated[Augment, AUGMENT] = "none"
+    limit: Annotated[NonNegativeInt, Help("use only the first N training images, for quick looks; 0: all")] = 0
 
     @abstractmethod
     def images(self, stream: Stream) -> ImageSet:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar, Literal
 
 from workloads.augmentation import AUGMENT, Augment
 from workloads.errors import WorkloadError
 from workloads.images.decode import resize
 from workloads.images.image_set import ImageSet, blank, image_set, read_npz
 from workloads.images.npz import Npz, find_npz
+from workloads.option_types import Ge, Help, Le, PositiveInt
 
 # What FedLD trains with, on a network for small images; its learning rates are for ImageNet weights.
 DEFAULTS: Mapping[str, object] = {
@@ -31,10 +32,8 @@ class MedicalNpz(Npz):
     origin: ClassVar[str]
     class_names: ClassVar[tuple[str, ...]]
 
-    augment: Augment = field(default="crop_flip", metadata=AUGMENT)
-    size: int = field(
-        default=0, metadata={"help": "height and width to resize images to; 0: as stored", "low": 0, "high": 2048}
-    )
+    augment: Annotated[Augment, AUGMENT] = "crop_flip"
+    size: Annotated[int, Ge(0), Le(2048), Help("height and width to resize images to; 0: as stored")] = 0
 
     def _read(self, pixels: bool) -> ImageSet:
         try:
@@ -68,10 +67,8 @@ class RetinaMnist(MedicalNpz):
     class_names: ClassVar[tuple[str, ...]] = tuple(f"grade {grade}" for grade in range(5))
     defaults: ClassVar[Mapping[str, object]] = DEFAULTS
 
-    path: str = field(
-        default="retinamnist", metadata={"help": "the file: a path, or a name in the folder images of $RAYSIM_DATA"}
-    )
-    clients: int = field(default=5, metadata={"help": "number of clients", "low": 1, "source": "FedLD, section 3.1"})
+    path: Annotated[str, Help("the file: a path, or a name in the folder images of $RAYSIM_DATA")] = "retinamnist"
+    clients: Annotated[PositiveInt, Help("number of clients", "FedLD, section 3.1")] = 5
 
 
 @dataclass(frozen=True)
@@ -87,13 +84,11 @@ class CovidXray(MedicalNpz):
     class_names: ClassVar[tuple[str, ...]] = ("covid", "normal", "pneumonia")
     defaults: ClassVar[Mapping[str, object]] = DEFAULTS
 
-    path: str = field(
-        default="covid-xray", metadata={"help": "the file: a path, or a name in the folder images of $RAYSIM_DATA"}
-    )
-    partition: Literal["iid", "dirichlet", "shards", "quantity", "lognormal", "sites"] = field(
-        default="sites",
-        metadata={
-            "help": "split of the training images: sites (their real sources); iid; dirichlet (label skew); shards (a "
+    path: Annotated[str, Help("the file: a path, or a name in the folder images of $RAYSIM_DATA")] = "covid-xray"
+    partition: Annotated[
+        Literal["iid", "dirichlet", "shards", "quantity", "lognormal", "sites"],
+        Help(
+            "split of the training images: sites (their real sources); iid; dirichlet (label skew); shards (a "
             "fixed number of classes a client); quantity and lognormal (skewed sizes)"
-        },
-    )
+        ),
+    ] = "sites"

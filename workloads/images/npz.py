@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.images.image_set import ImageSet, image_set, read_npz
 from workloads.images.image_workload import ImageOptions
+from workloads.option_types import Help, NonNegativeInt
 
 
 @dataclass(frozen=True)
@@ -25,16 +26,11 @@ class Npz(ImageOptions):
 
     name: ClassVar[str] = "npz"
 
-    path: str = field(
-        default="",
-        metadata={
-            "help": "the file: a path, or the name of a file in the folder images of $RAYSIM_DATA; .npz may be left out"
-        },
-    )
-    classes: int = field(
-        default=0, metadata={"help": "number of classes; 0: the largest training label plus one", "low": 0}
-    )
-    use_val: bool = field(default=False, metadata={"help": "add the validation images (val_*) to the training images"})
+    path: Annotated[
+        str, Help("the file: a path, or the name of a file in the folder images of $RAYSIM_DATA; .npz may be left out")
+    ] = ""
+    classes: Annotated[NonNegativeInt, Help("number of classes; 0: the largest training label plus one")] = 0
+    use_val: Annotated[bool, Help("add the validation images (val_*) to the training images")] = False
 
     def images(self, stream: Stream) -> ImageSet:
         return self._read(pixels=True)

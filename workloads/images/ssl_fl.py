@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from workloads.federated_data import Stream
 from workloads.images import layout
 from workloads.images.decoded_cache import open_cache
 from workloads.images.file_federation import FileFederation, ImageFiles
+from workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt, ShareBelowOne
 from workloads.partition import Common, Partition
 
 CACHE = "~/.cache/raysim"
@@ -45,72 +46,47 @@ class PublishedOptions(ABC):
     mean: ClassVar[tuple[float, float, float]]
     deviation: ClassVar[tuple[float, float, float]]
 
-    path: str = field(
-        default="",
-        metadata={"help": "folder with train, test and labels.csv; empty: the folder $RAYSIM_DATA/WORKLOAD"},
-    )
-    partition: Literal["published", "dirichlet", "iid"] = field(
-        default="published",
-        metadata={
-            "help": "split of the training images: published (one .csv file a client), dirichlet (label skew) or iid"
-        },
-    )
-    clients: int = field(
-        default=5, metadata={"help": "number of clients; published splits are there for 5 (retina) and 12", "low": 1}
-    )
-    alpha: float = field(
-        default=1.0,
-        metadata={
-            "help": "concentration of the Dirichlet distribution, for dirichlet; smaller is more skewed",
-            "low": 0.0,
-            "low_open": True,
-            "source": "Hsu et al. 2019, arXiv 1909.06335",
-        },
-    )
-    min_samples: int = field(
-        default=10,
-        metadata={
-            "help": "least samples of a client, before its local test set is cut off (not for published)",
-            "low": 1,
-        },
-    )
-    local_test: Literal["cut", "global"] = field(
-        default="cut",
-        metadata={
-            "help": "a client's local test set: cut (test_share of its own images, which it then does not train on) "
+    path: Annotated[str, Help("folder with train, test and labels.csv; empty: the folder $RAYSIM_DATA/WORKLOAD")] = ""
+    partition: Annotated[
+        Literal["published", "dirichlet", "iid"],
+        Help("split of the training images: published (one .csv file a client), dirichlet (label skew) or iid"),
+    ] = "published"
+    clients: Annotated[PositiveInt, Help("number of clients; published splits are there for 5 (retina) and 12")] = 5
+    alpha: Annotated[
+        Positive,
+        Help(
+            "concentration of the Dirichlet distribution, for dirichlet; smaller is more skewed",
+            "Hsu et al. 2019, arXiv 1909.06335",
+        ),
+    ] = 1.0
+    min_samples: Annotated[
+        PositiveInt, Help("least samples of a client, before its local test set is cut off (not for published)")
+    ] = 10
+    local_test: Annotated[
+        Literal["cut", "global"],
+        Help(
+            "a client's local test set: cut (test_share of its own images, which it then does not train on) "
             "or global (all of test/, as in the code of FedLD; nothing is cut off)"
-        },
-    )
-    test_share: float = field(
-        default=0.1,
-        metadata={
-            "help": "share of a client's samples that is its local test set, for local_test=cut",
-            "low": 0.0,
-            "low_open": True,
-            "high": 1.0,
-            "high_open": True,
-        },
-    )
-    validation_share: float = field(
-        default=0.0,
-        metadata={
-            "help": "share of a client's training samples that is its validation set, which it does not train on; the "
-            "rounds table then has validation_accuracy, the mean over clients. 0: none",
-            "low": 0.0,
-            "high": 1.0,
-            "high_open": True,
-        },
-    )
-    size: int = field(default=224, metadata={"help": "height and width of an image in pixels", "low": 4, "high": 2048})
-    augment: Augment = field(default="crop_flip", metadata=AUGMENT)
-    truncated: bool = field(
-        default=False,
-        metadata={"help": "accept image files that end early, as the authors' code does: what is missing is grey"},
-    )
-    cache_dir: str = field(
-        default="",
-        metadata={"help": f"folder for decoded images (size² · 3 bytes each); empty: {CACHE}", "placement": True},
-    )
+        ),
+    ] = "cut"
+    test_share: Annotated[
+        OpenShare, Help("share of a client's samples that is its local test set, for local_test=cut")
+    ] = 0.1
+    validation_share: Annotated[
+        ShareBelowOne,
+        Help(
+            "share of a client's training samples that is its validation set, which it does not train on; the "
+            "rounds table then has validation_accuracy, the mean over clients. 0: none"
+        ),
+    ] = 0.0
+    size: Annotated[int, Ge(4), Le(2048), Help("height and width of an image in pixels")] = 224
+    augment: Annotated[Augment, AUGMENT] = "crop_flip"
+    truncated: Annotated[
+        bool, Help("accept image files that end early, as the authors' code does: what is missing is grey")
+    ] = False
+    cache_dir: Annotated[
+        str, Help(f"folder for decoded images (size² · 3 bytes each); empty: {CACHE}", placement=True)
+    ] = ""
 
     @abstractmethod
     def split_folder(self) -> str:
@@ -221,15 +197,12 @@ class Retina(PublishedOptions):
     deviation: ClassVar[tuple[float, float, float]] = (0.0342, 0.0535, 0.0484)
     defaults: ClassVar[Mapping[str, object]] = {**PAPER_DEFAULTS, "training.learning_rate": 0.01}
 
-    split: int = field(
-        default=1,
-        metadata={
-            "help": "published split, of Dirichlet concentration 100, 1.0, 0.5: 1, 2, 3 (published only)",
-            "low": 1,
-            "high": 3,
-            "source": "Yan et al. 2023",
-        },
-    )
+    split: Annotated[
+        int,
+        Ge(1),
+        Le(3),
+        Help("published split, of Dirichlet concentration 100, 1.0, 0.5: 1, 2, 3 (published only)", "Yan et al. 2023"),
+    ] = 1
 
     def split_folder(self) -> str:
         return f"{self.clients}_clients/split_{self.split}"
@@ -246,9 +219,7 @@ class CovidFl(PublishedOptions):
     deviation: ClassVar[tuple[float, float, float]] = (0.229, 0.224, 0.225)
     defaults: ClassVar[Mapping[str, object]] = {**PAPER_DEFAULTS, "training.learning_rate": 0.005}
 
-    clients: int = field(
-        default=12, metadata={"help": "number of clients; the published split has 12, the sites", "low": 1}
-    )
+    clients: Annotated[PositiveInt, Help("number of clients; the published split has 12, the sites")] = 12
 
     def split_folder(self) -> str:
         return f"{self.clients}_clients/split_real"

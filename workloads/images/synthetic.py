@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from workloads.federated_data import Stream
 from workloads.images.image_set import ImageSet, blank
 from workloads.images.image_workload import ImageOptions
+from workloads.option_types import Ge, Help, Le, NonNegative, PositiveInt
 
 COARSE = 5  # points of a template's coarse grid per side: smooth enough to survive a shift
 CHUNK = 4096  # images made at a time
@@ -23,15 +24,13 @@ class Synthetic(ImageOptions):
 
     name: ClassVar[str] = "synthetic"
 
-    train_size: int = field(default=10_000, metadata={"help": "training images", "low": 1})
-    test_size: int = field(default=2_000, metadata={"help": "global test images", "low": 1})
-    classes: int = field(default=10, metadata={"help": "number of classes", "low": 2})
-    channels: int = field(default=3, metadata={"help": "channels of an image", "low": 1, "high": 4})
-    height: int = field(default=32, metadata={"help": "height of an image in pixels", "low": 2})
-    width: int = field(default=32, metadata={"help": "width of an image in pixels", "low": 2})
-    noise: float = field(
-        default=1.0, metadata={"help": "standard deviation of the noise, in those of a template", "low": 0.0}
-    )
+    train_size: Annotated[PositiveInt, Help("training images")] = 10_000
+    test_size: Annotated[PositiveInt, Help("global test images")] = 2_000
+    classes: Annotated[int, Ge(2), Help("number of classes")] = 10
+    channels: Annotated[int, Ge(1), Le(4), Help("channels of an image")] = 3
+    height: Annotated[int, Ge(2), Help("height of an image in pixels")] = 32
+    width: Annotated[int, Ge(2), Help("width of an image in pixels")] = 32
+    noise: Annotated[NonNegative, Help("standard deviation of the noise, in those of a template")] = 1.0
 
     def images(self, stream: Stream) -> ImageSet:
         generator = stream("synthetic")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from workloads.federated_data import Stream
 from workloads.images.image_set import ImageSet, image_set, read_npz
 from workloads.images.image_workload import ImageOptions
 from workloads.images.npz import images_folder
+from workloads.option_types import Help
 
 CACHE = "~/.cache/raysim"
 
@@ -29,10 +30,8 @@ class TorchvisionOptions(ImageOptions):
     folder: ClassVar[str]
     """Of torchvision's files, below `data_dir`."""
 
-    data_dir: str = field(default="", metadata={"help": f"folder with torchvision's files of this set; empty: {CACHE}"})
-    download: bool = field(
-        default=False, metadata={"help": "allow torchvision to download missing files into data_dir, with checksums"}
-    )
+    data_dir: Annotated[str, Help(f"folder with torchvision's files of this set; empty: {CACHE}")] = ""
+    download: Annotated[bool, Help("allow torchvision to download missing files into data_dir, with checksums")] = False
 
     @abstractmethod
     def dataset(self, root: str, train: bool, download: bool) -> Any:
@@ -90,7 +89,7 @@ class Cifar10(TorchvisionOptions):
         "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
     )  # fmt: skip
 
-    augment: Augment = field(default="crop_flip", metadata=AUGMENT)
+    augment: Annotated[Augment, AUGMENT] = "crop_flip"
 
     def dataset(self, root: str, train: bool, download: bool) -> Any:
         from workloads._torchvision import datasets

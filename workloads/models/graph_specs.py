@@ -7,10 +7,11 @@ layer, head, and the layers between pooling and head stay with their client.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
+from workloads.option_types import Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     from workloads.federated_data import Task
@@ -27,25 +28,11 @@ def node_width(model: str, task: Task) -> int:
     return task.input_shape[0]
 
 
-def layers_field() -> Any:
-    return field(default=3, metadata={"help": "graph convolutions", "low": 1, "source": "Xie et al. 2021"})
-
-
-def hidden_field() -> Any:
-    return field(default=64, metadata={"help": "width of every layer", "low": 1, "source": "Xie et al. 2021"})
-
-
-def dropout_field() -> Any:
-    return field(
-        default=0.5,
-        metadata={
-            "help": "dropout behind every convolution and before the head",
-            "low": 0.0,
-            "high": 1.0,
-            "high_open": True,
-            "source": "Xie et al. 2021 (code)",
-        },
-    )
+Layers = Annotated[PositiveInt, Help("graph convolutions", "Xie et al. 2021")]
+Hidden = Annotated[PositiveInt, Help("width of every layer", "Xie et al. 2021")]
+Dropout = Annotated[
+    ShareBelowOne, Help("dropout behind every convolution and before the head", "Xie et al. 2021 (code)")
+]
 
 
 @dataclass(frozen=True)
@@ -60,9 +47,9 @@ class Gin:
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     batch_norm: ClassVar[bool] = False
 
-    layers: int = layers_field()
-    hidden: int = hidden_field()
-    dropout: float = dropout_field()
+    layers: Layers = 3
+    hidden: Hidden = 64
+    dropout: Dropout = 0.5
 
     def check(self, task: Task) -> None:
         node_width(self.name, task)
@@ -83,9 +70,9 @@ class GraphSage:
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     batch_norm: ClassVar[bool] = False
 
-    layers: int = layers_field()
-    hidden: int = hidden_field()
-    dropout: float = dropout_field()
+    layers: Layers = 3
+    hidden: Hidden = 64
+    dropout: Dropout = 0.5
 
     def check(self, task: Task) -> None:
         node_width(self.name, task)
@@ -111,21 +98,13 @@ class StructuralGin:
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.structure.")
     batch_norm: ClassVar[bool] = False
 
-    layers: int = layers_field()
-    hidden: int = hidden_field()
-    dropout: float = dropout_field()
-    walk_steps: int = field(
-        default=16,
-        metadata={
-            "help": "return probabilities of 1 … so many random-walk steps",
-            "low": 1,
-            "source": "Tan et al. 2023",
-        },
-    )
-    degrees: int = field(
-        default=16,
-        metadata={"help": "one-hot degree of a node, cut to so many", "low": 1, "source": "Tan et al. 2023"},
-    )
+    layers: Layers = 3
+    hidden: Hidden = 64
+    dropout: Dropout = 0.5
+    walk_steps: Annotated[
+        PositiveInt, Help("return probabilities of 1 … so many random-walk steps", "Tan et al. 2023")
+    ] = 16
+    degrees: Annotated[PositiveInt, Help("one-hot degree of a node, cut to so many", "Tan et al. 2023")] = 16
 
     def check(self, task: Task) -> None:
         node_width(self.name, task)

@@ -7,18 +7,19 @@ builds a model seeds first. It raises WorkloadError where the input is not an im
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
 
 from workloads.errors import WorkloadError
+from workloads.option_types import Help, Positive, ShareBelowOne
 
 if TYPE_CHECKING:
     from workloads.federated_data import Task
     from workloads.models.classifier import Classifier
 
 Stem = Literal["auto", "small", "imagenet"]
-STEM_HELP = (
+STEM = Help(
     "first layers: small keeps the resolution of small images, imagenet is torchvision's, "
     "auto is small up to 64x64 pixels"
 )
@@ -117,9 +118,9 @@ class Mlp:
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     batch_norm: ClassVar[bool] = False
 
-    hidden: int | tuple[int, ...] = field(
-        default=64, metadata={"help": "width of the hidden layer, or a list of widths, each at least 1"}
-    )
+    hidden: Annotated[
+        int | tuple[int, ...], Help("width of the hidden layer, or a list of widths, each at least 1")
+    ] = 64
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -179,16 +180,9 @@ class AlexNet:
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     batch_norm: ClassVar[bool] = False
 
-    dropout: float = field(
-        default=0.5,
-        metadata={
-            "help": "dropout before each hidden fully connected layer",
-            "low": 0.0,
-            "high": 1.0,
-            "high_open": True,
-            "source": "Krizhevsky et al. 2012",
-        },
-    )
+    dropout: Annotated[
+        ShareBelowOne, Help("dropout before each hidden fully connected layer", "Krizhevsky et al. 2012")
+    ] = 0.5
 
     def check(self, task: Task) -> None:
         image_shape(self.name, task, least=15)
@@ -219,20 +213,9 @@ class MobileNet:
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     batch_norm: ClassVar[bool] = True
 
-    stem: Stem = field(default="auto", metadata={"help": STEM_HELP})
-    width: float = field(
-        default=1.0,
-        metadata={
-            "help": "multiplier of the channels",
-            "low": 0.0,
-            "low_open": True,
-            "source": "Sandler et al. 2018",
-        },
-    )
-    dropout: float = field(
-        default=0.2,
-        metadata={"help": "dropout before the head", "low": 0.0, "high": 1.0, "high_open": True},
-    )
+    stem: Annotated[Stem, STEM] = "auto"
+    width: Annotated[Positive, Help("multiplier of the channels", "Sandler et al. 2018")] = 1.0
+    dropout: Annotated[ShareBelowOne, Help("dropout before the head")] = 0.2
 
     def check(self, task: Task) -> None:
         image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 32)
@@ -263,14 +246,14 @@ class ResidualNetwork:
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     batch_norm: ClassVar[bool] = True
 
-    stem: Stem = field(default="auto", metadata={"help": STEM_HELP})
-    weights_file: str = field(
-        default="",
-        metadata={
-            "help": "local file with torchvision's weights for this network (.safetensors, or a .pth state dict);"
+    stem: Annotated[Stem, STEM] = "auto"
+    weights_file: Annotated[
+        str,
+        Help(
+            "local file with torchvision's weights for this network (.safetensors, or a .pth state dict);"
             " empty: random initialisation"
-        },
-    )
+        ),
+    ] = ""
 
     def check(self, task: Task) -> None:
         image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 28)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
+from workloads.option_types import Ge, Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     from workloads.federated_data import Task
@@ -23,27 +24,17 @@ class Spectral:
     needs_spectra: ClassVar[bool] = True
     """Eigenvalues and eigenvectors of every graph are computed before the first round."""
 
-    hidden: int = field(
-        default=128,
-        metadata={"help": "width of all layers; even, and divisible by heads", "low": 2, "source": "FedSSP"},
-    )
-    heads: int = field(
-        default=4, metadata={"help": "attention heads, and new eigenvalues of each", "low": 1, "source": "FedSSP"}
-    )
-    layers: int = field(default=3, metadata={"help": "graph convolutions", "low": 1, "source": "FedSSP"})
-    decoder_activation: Literal["none", "relu", "tanh"] = field(
-        default="none", metadata={"help": "activation of the new eigenvalues"}
-    )
-    dropout: float = field(
-        default=0.1,
-        metadata={
-            "help": "dropout in and behind the attention, behind its FFN, in the filter encoder and the convolutions",
-            "low": 0.0,
-            "high": 1.0,
-            "high_open": True,
-            "source": "FedSSP (code)",
-        },
-    )
+    hidden: Annotated[int, Ge(2), Help("width of all layers; even, and divisible by heads", "FedSSP")] = 128
+    heads: Annotated[PositiveInt, Help("attention heads, and new eigenvalues of each", "FedSSP")] = 4
+    layers: Annotated[PositiveInt, Help("graph convolutions", "FedSSP")] = 3
+    decoder_activation: Annotated[Literal["none", "relu", "tanh"], Help("activation of the new eigenvalues")] = "none"
+    dropout: Annotated[
+        ShareBelowOne,
+        Help(
+            "dropout in and behind the attention, behind its FFN, in the filter encoder and the convolutions",
+            "FedSSP (code)",
+        ),
+    ] = 0.1
 
     def check(self, task: Task) -> None:
         """WorkloadError where the inputs are no graphs or the widths do not fit."""

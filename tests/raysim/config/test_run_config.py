@@ -4,8 +4,8 @@ import dataclasses
 import sys
 import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar, Literal
 
 import pytest
 import yaml
@@ -25,7 +25,9 @@ from raysim.config.run_config import (
     from_dict,
 )
 from raysim.errors import ConfigError
+from workloads import option_types
 from workloads.errors import WorkloadError
+from workloads.option_types import Ge, Help, Le, NonNegative, PositiveInt, PositiveShare
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,7 @@ class ToyMethod:
 
     defaults: ClassVar[Mapping[str, object]] = {"training.learning_rate": 0.3, "training.batch_size": 7}
 
-    mu: float = field(default=0.01, metadata={"help": "pull", "low": 0.0, "source": "Li et al. 2020"})
+    mu: Annotated[NonNegative, Help("pull", "Li et al. 2020")] = 0.01
 
 
 @dataclass(frozen=True)
@@ -48,13 +50,13 @@ class ToyWorkload:
         "model.widths": (4, 4),
     }
 
-    clients: int = field(default=10, metadata={"help": "clients", "low": 1, "high": 50})
-    share: float = field(default=0.5, metadata={"help": "share", "low": 0.0, "low_open": True, "high": 1.0})
-    split: Literal["iid", "skewed"] = field(default="iid", metadata={"help": "split"})
-    limit: int | None = field(default=None, metadata={"help": "limit", "low": 1})
-    shuffled: bool = field(default=True, metadata={"help": "shuffled"})
-    folder: str = field(default="", metadata={"help": "folder", "placement": True})
-    test_clients: int = field(default=1, metadata={"help": "judged"})
+    clients: Annotated[int, Ge(1), Le(50), Help("clients")] = 10
+    share: Annotated[PositiveShare, Help("share")] = 0.5
+    split: Annotated[Literal["iid", "skewed"], Help("split")] = "iid"
+    limit: Annotated[PositiveInt | None, Help("limit")] = None
+    shuffled: Annotated[bool, Help("shuffled")] = True
+    folder: Annotated[str, Help("folder", placement=True)] = ""
+    test_clients: Annotated[int, Help("judged")] = 1
 
     def __post_init__(self) -> None:
         if self.test_clients > self.clients:
@@ -65,13 +67,13 @@ class ToyWorkload:
 class ToyModel:
     """A model."""
 
-    widths: tuple[int, ...] = field(default=(8,), metadata={"help": "widths", "low": 1})
-    stem: int | tuple[int, ...] = field(default=3, metadata={"help": "stem"})
+    widths: Annotated[tuple[PositiveInt, ...], Help("widths")] = (8,)
+    stem: Annotated[int | tuple[int, ...], Help("stem")] = 3
 
 
 @dataclass(frozen=True)
 class NoDefault:
-    needed: int = field(metadata={"help": "needed"})
+    needed: Annotated[int, Help("needed")]
 
 
 @pytest.fixture(autouse=True)
@@ -80,7 +82,7 @@ def toys(monkeypatch: pytest.MonkeyPatch) -> None:
     for cls in (ToyMethod, ToyWorkload, ToyModel, NoDefault):
         setattr(module, cls.__name__, cls)
         monkeypatch.setattr(cls, "__module__", "toy_options")
-    module.__dict__.update({"ClassVar": ClassVar, "Mapping": Mapping, "Literal": Literal})
+    vars(module).update(vars(option_types) | {"ClassVar": ClassVar, "Mapping": Mapping, "Literal": Literal})
     monkeypatch.setitem(sys.modules, "toy_options", module)
 
 
@@ -112,7 +114,7 @@ def test_every_option_of_every_named_class_has_help_and_a_valid_default() -> Non
         for name in registry.known(kind):
             config = default_config(**{kind: name})
             for path, option in configs.options_of(configs.classes_of(config)).items():
-                assert option.metadata.get("help"), path
+                assert option.help.text, path
 
 
 def test_a_value_out_of_range_names_option_value_range_default_and_source() -> None:
@@ -341,12 +343,13 @@ def by_value() -> RunConfig:
 
     source = (
         "from __future__ import annotations\n"
-        "from dataclasses import dataclass, field\n"
-        "from typing import Literal\n"
+        "from dataclasses import dataclass\n"
+        "from typing import Annotated, Literal\n"
+        "from workloads.option_types import Help\n"
         "@dataclass(frozen=True)\n"
         "class Mine:\n"
         "    kind: Literal['one', 'two'] = 'two'\n"
-        "    factor: float = field(default=0.5, metadata={'help': 'a factor'})\n"
+        "    factor: Annotated[float, Help('a factor')] = 0.5\n"
     )
     main = sys.modules["__main__"]
     sys.modules["__main__"] = module = types.ModuleType("__main__")
@@ -371,7 +374,7 @@ def test_a_method_that_came_by_value_still_says_its_options() -> None:
 
 
 def test_a_default_is_found_in_a_class_that_came_by_value() -> None:
-    from raysim.config.option_fields import options_of_class
+    from raysim.config.options import options_of_class
 
     kind = type(by_value().method)
     kind.__annotations__.update(kind=Literal["one", "two"], factor=float)

@@ -1,0 +1,180 @@
+"""An option is a field of a dataclass: pydantic checks values by its annotation, and converts what was typed.
+
+The annotation holds the range and the help text (``workloads/option_types.py``); any other constraint that pydantic
+knows works too. What is text on the command line stands for what it would be in a YAML file.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import MISSING, dataclass, fields
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+
+from raysim.config.nearest import did_you_mean
+from raysim.errors import ConfigError
+from workloads.option_types import Help
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+_KINDS = {
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a finite number",
+    "string": "text",
+    "null": "null",
+}
+_LIMITS = {"exclusiveMinimum": ">", "minimum": "≥", "exclusiveMaximum": "<", "maximum": "≤"}
+_OUT_OF_RANGE = ("greater_than", "less_than")
+_WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False, "null": None, "~": None}
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option of a run: ``path`` is its full name, ``training.learning_rate``; ``default`` its dataclass's own."""
+
+    path: str
+    hint: Any
+    default: object
+
+    @property
+    def help(self) -> Help:
+        """Its meaning; empty where a class of a user's own says none."""
+        notes = getattr(self.hint, "__metadata__", ())
+        return next((note for note in notes if isinstance(note, Help)), Help(self.schema().get("description", "")))
+
+    @property
+    def type(self) -> Any:
+        """Its type without constraints."""
+        return get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
+
+    def schema(self) -> dict[str, Any]:
+        """What is allowed, as JSON Schema."""
+        from pydantic.errors import PydanticInvalidForJsonSchema
+
+        try:
+            return _adapter(self.hint).json_schema()
+        except PydanticInvalidForJsonSchema:  # a type of a user's own
+            return {"title": getattr(self.type, "__name__", str(self.type))}
+
+    def allowed(self) -> str:
+        """The values that are allowed, for people: ``sgd | adamw``; ``a finite number > 0, ≤ 1``."""
+        return _describe(self.schema())
+
+    def check(self, value: object) -> None:
+        """ConfigError unless ``value`` has the type and lies in the range of this option."""
+        from pydantic import ValidationError
+
+        try:
+            _adapter(self.hint).validate_python(value)
+        except ValidationError as error:
+            raise self._error(value) from error
+
+    def convert(self, raw: object) -> object:
+        """``raw``, text of a command line or a value out of a YAML file, as the type of this option; checked."""
+        from pydantic import ValidationError
+
+        shown = raw
+        for value in _readings(raw):
+            try:
+                return _adapter(self.hint).validate_python(value)
+            except ValidationError as error:
+                if any(reason["type"].startswith(_OUT_OF_RANGE) for reason in error.errors()):
+                    shown = value
+        raise self._error(shown)
+
+    def _error(self, value: object) -> ConfigError:
+        hint = did_you_mean(str(value), map(str, get_args(self.type))) if get_origin(self.type) is Literal else ""
+        default = show(self.default) + (f" ({self.help.source})" if self.help.source else "")
+        return ConfigError(
+            f"{self.path}: {plain(value)!r} is not allowed.{hint} Allowed: {self.allowed()}; default {default}."
+        )
+
+
+def options_of_class(section: str, cls: type[Any]) -> dict[str, Option]:
+    """Path → option for every field of the dataclass ``cls``; each must have a default, so that any run can start."""
+    hints = get_type_hints(cls, include_extras=True)
+    options = {}
+    for field in fields(cls):
+        if field.init:
+            path = f"{section}.{field.name}"
+            factory: Any = field.default_factory
+            default = field.default if _is_missing(factory) else factory()
+            if _is_missing(default):
+                raise ConfigError(
+                    f"{path}: {cls.__module__}.{cls.__qualname__} declares this option without a default."
+                )
+            options[path] = Option(path, hints[field.name], default)
+    return options
+
+
+def show(value: object) -> str:
+    """A value in a sentence for people."""
+    return "empty" if value in ("", ()) else str(value).lower() if isinstance(value, bool) else str(plain(value))
+
+
+def plain(value: object) -> object:
+    """A value as YAML and JSON have it: tuples become lists."""
+    return [plain(element) for element in value] if isinstance(value, tuple) else value
+
+
+def _is_missing(value: object) -> bool:
+    # By type: a class of __main__ is sent to other processes by value, and so are the marks of what it lacks.
+    return isinstance(value, type(MISSING))
+
+
+@functools.cache
+def _adapter(hint: Any) -> TypeAdapter[Any]:
+    from pydantic import ConfigDict, TypeAdapter
+
+    rules = ConfigDict(strict=True, allow_inf_nan=False, arbitrary_types_allowed=True)
+    return TypeAdapter(hint, config=rules)
+
+
+def _readings(raw: object) -> Iterator[object]:
+    """What a value may stand for: a number rather than text, and an element rather than a list of it."""
+    if isinstance(raw, str):
+        import yaml
+
+        yield _word(raw)
+        yield raw
+        try:
+            raw = yaml.load(raw if raw.strip().startswith("[") else f"[{raw}]", Loader=yaml.BaseLoader)
+        except (yaml.YAMLError, RecursionError):
+            return
+    if isinstance(raw, list | tuple):
+        yield tuple(map(_word, raw))
+        yield tuple(raw)
+    else:
+        yield raw
+
+
+def _word(text: object) -> object:
+    """A word of a command line or a list as a number, true, false or null; itself where it is none of these."""
+    if not isinstance(text, str):
+        return text
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            pass
+    return _WORDS.get(text.lower(), text)
+
+
+def _describe(schema: Mapping[str, Any]) -> str:
+    limited = schema.get("items", schema)  # a list's limits are those of its elements
+    limits = ", ".join(f"{sign} {limited[key]:g}" for key, sign in _LIMITS.items() if key in limited)
+    return " ".join(filter(None, (_kind(schema), limits)))
+
+
+def _kind(schema: Mapping[str, Any]) -> str:
+    if choices := schema.get("enum", [schema["const"]] if "const" in schema else []):
+        return " | ".join(map(str, choices))
+    if "anyOf" in schema:
+        return " or ".join(map(_describe, schema["anyOf"]))
+    if "prefixItems" in schema:
+        return "list of " + ", ".join(map(_describe, schema["prefixItems"]))
+    if "items" in schema:
+        return f"list of {_kind(schema['items']).removeprefix('a ')}s"
+    return _KINDS.get(schema.get("type", ""), str(schema.get("title", "anything")))
