@@ -10,8 +10,8 @@ each function.
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from aggregators.means import weighted_sum
 from raysim import Context, GlobalModel, Message, Traits, Update, Updates, local_sgd
+from workloads.option_types import Help, Positive
 
 if TYPE_CHECKING:
     from raysim import Visit
@@ -51,10 +52,7 @@ class FedDyn(GlobalModel):
     gradient, are averaged.
     """
 
-    alpha: float = field(
-        default=0.1,
-        metadata={"help": "weight α of the penalty", "low": 0.0, "low_open": True, "source": "Acar et al. 2021"},
-    )
+    alpha: Annotated[Positive, Help("weight α of the penalty", "Acar et al. 2021")] = 0.1
 
     traits: ClassVar[Traits] = Traits()
 
