@@ -9,14 +9,16 @@ import asyncio
 import hmac
 import ipaddress
 import json
+import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from aiohttp import web
 
-from raysim.errors import ResultsError
+from raysim.errors import ConfigError, ResultsError
 from raysim.ui.reading import Reading
 
 STATIC = Path(__file__).parent / "static"
@@ -24,10 +26,14 @@ PAUSE = 0.5
 """Seconds between two looks at the run's folder."""
 HEARTBEAT = 10.0
 """Seconds of silence after which the stream says that it is still there."""
+_EMPTY_STYLE = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
+"""Digest of no text at all: plotly adds an empty style element and fills it rule by rule, which is no inline style. A
+style of its maps, which no chart here uses, is refused, as a browser's console says."""
 _HEADERS = {
     # A browser then refuses whatever a slip in handling text might let in, and everything from elsewhere.
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
-    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
+    f"style-src 'self' {_EMPTY_STYLE}; "
+    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -88,9 +94,25 @@ def application(reading: Reading, token: str = "") -> web.Application:
     app[_READING] = reading
     app.router.add_get("/", _index)
     app.router.add_get("/events", _events)
+    app.router.add_get("/static/plotly.min.js", _plotly)
     app.router.add_static("/static", STATIC)
     app.cleanup_ctx.append(_watching)
     return app
+
+
+def chart_library() -> Path:
+    """The charts' JavaScript, in the installed package; found without importing that.
+
+    Raises:
+        ConfigError: the package is not installed.
+    """
+    package = find_spec("plotly")
+    if package is None or not package.submodule_search_locations:
+        raise ConfigError(
+            f"the live page draws its charts with plotly, which {sys.executable} does not have. Install it: "
+            "pip install -e . in raysim's folder"
+        )
+    return Path(package.submodule_search_locations[0]) / "package_data" / "plotly.min.js"
 
 
 def is_loopback(host: str) -> bool:
@@ -124,7 +146,8 @@ def _guard(token: str) -> Any:
             raise web.HTTPForbidden(text="Open this page as http://127.0.0.1 or http://localhost.\n")
         response = await handler(request)
         if not response.prepared:
-            response.headers.update(_HEADERS)
+            for name, value in _HEADERS.items():
+                response.headers.setdefault(name, value)
         return response
 
     return guard
@@ -150,6 +173,11 @@ async def _watching(app: web.Application) -> AsyncIterator[None]:
 
 async def _index(request: web.Request) -> web.StreamResponse:
     return web.FileResponse(STATIC / "index.html")
+
+
+async def _plotly(request: web.Request) -> web.StreamResponse:
+    # The one large file: a browser keeps it and only asks whether it has changed.
+    return web.FileResponse(chart_library(), headers={"Cache-Control": "no-cache"})
 
 
 async def _events(request: web.Request) -> web.StreamResponse:

@@ -14,7 +14,7 @@ from aiohttp import web
 
 from raysim.errors import ConfigError
 from raysim.ui.reading import Reading
-from raysim.ui.server import application, is_loopback
+from raysim.ui.server import application, chart_library, is_loopback
 
 TOKEN_VARIABLE = "RAYSIM_UI_TOKEN"
 
@@ -52,11 +52,12 @@ class Page:
     """The server of one run's page, in a thread of its own until ``close``.
 
     Raises:
-        ConfigError: nothing can listen at the address.
+        ConfigError: nothing can listen at the address, or the charts' package is missing.
         ResultsError: the folder holds no run, or a damaged one.
     """
 
     def __init__(self, folder: Path, address: Address) -> None:
+        chart_library()
         Reading(folder).refresh()  # a folder that cannot be shown is said now, not to a browser
         self._reading = Reading(folder)
         self._address = address

@@ -14,10 +14,9 @@ export class Clients {
   constructor() {
     this.chosen = "all";
     this.part = null;
-    const title = (place) => `client ${number(place + 1)} from the worst`;
-    const ends = ["worst client", "best client"];
-    const options = { kind: "bars", low: 0, high: 1, format: (value) => `${Math.round(100 * value)}\u202f%`, ends, title };
-    this.spread = new Chart(byId("spread"), [{ name: "spread", label: "accuracy", colour: 1 }], options);
+    const [places, title] = ["clients, from the worst to the best", "client %{x} from the worst"];
+    const options = { bars: true, range: [0, 1.05], format: ".2%", places, title };
+    this.spread = new Chart(byId("spread"), [{ name: "spread", label: "accuracy", color: "one" }], options);
     this.buttons = Object.entries(FILTERS).map(([name, [label, meaning]]) => {
       const button = element("button", "", label);
       button.type = "button";
@@ -42,7 +41,7 @@ export class Clients {
     const judged = known(median) ? `${percent(lowest)} to ${percent(highest)}, median ${percent(median)}` : "not judged yet";
     setText(byId("spread-text"), `${number(counts.all)} clients took part; accuracy on their own test sets: ${judged}`);
     byId("spread").hidden = spread.length < 2;
-    this.spread.show({ spread: spread.map((value, at) => [at, value]) });
+    this.spread.show({ spread: spread.map((value, at) => [at + 1, value]) });
     for (const [name, label, button] of this.buttons) {
       setText(button, `${label} ${number(counts[name])}`);
       button.setAttribute("aria-pressed", String(name === this.chosen));

@@ -8,49 +8,45 @@ import { showRun } from "./run.js";
 const parts = {};
 let ahead = 0; // of the server's clock, in seconds
 
-const percentTick = (value) => `${Number((100 * value).toFixed(1))}\u202f%`;
-const plain = (value) => String(Number(value.toPrecision(6)));
-const charts = {
-  accuracy: new Chart(
+const charts = [
+  new Chart(
     byId("accuracy"),
     [
-      { name: "accuracy", label: "test", colour: 1 },
-      { name: "client_accuracy_mean", label: "mean of clients", colour: 2 },
-      { name: "client_accuracy_worst_decile", label: "worst 10\u202f% of clients", colour: 3 },
+      { name: "accuracy", label: "test", color: "one" },
+      { name: "client_accuracy_mean", label: "mean of clients", color: "two" },
+      { name: "client_accuracy_worst_decile", label: "worst 10\u202f% of clients", color: "three" },
     ],
-    { kind: "lines", format: percentTick },
+    { format: ".2%" },
   ),
-  loss: new Chart(
+  new Chart(
     byId("loss"),
     [
-      { name: "loss", label: "test", colour: 1 },
-      { name: "train_loss", label: "training", colour: 2 },
+      { name: "loss", label: "test", color: "one" },
+      { name: "train_loss", label: "training", color: "two" },
     ],
-    { kind: "lines", format: number, tick: plain },
+    { format: ".4~g", log: true },
   ),
-  phases: new Chart(
+  new Chart(
     byId("phases"),
     [
-      { name: "seconds_train", label: "training", colour: 1 },
-      { name: "seconds_aggregate", label: "aggregation", colour: 2 },
-      { name: "seconds_evaluate", label: "evaluation", colour: 3 },
+      { name: "seconds_train", label: "training", color: "one" },
+      { name: "seconds_aggregate", label: "aggregation", color: "two" },
+      { name: "seconds_evaluate", label: "evaluation", color: "three" },
     ],
-    { kind: "bars", format: number, tick: plain },
+    { bars: true, format: ".4~g" },
   ),
-  utilisation: new Chart(byId("utilisation"), [{ name: "slot_utilisation", label: "busy share", colour: 1 }], {
-    kind: "lines",
-    low: 0,
-    high: 1,
-    format: percentTick,
+  new Chart(byId("utilisation"), [{ name: "slot_utilisation", label: "busy share", color: "one" }], {
+    range: [0, 1.05],
+    format: ".0%",
   }),
-};
+];
 const clients = new Clients();
 
 function showRounds(rounds) {
   const series = { ...rounds.series };
   // A personal method has no other accuracy than its clients'.
   if (JSON.stringify(series.accuracy) === JSON.stringify(series.client_accuracy_mean)) series.accuracy = [];
-  for (const chart of Object.values(charts)) chart.show(series);
+  for (const chart of charts) chart.show(series);
 }
 
 function showTiles() {

@@ -8,6 +8,7 @@ import re
 import shutil
 import signal
 import threading
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,7 @@ from raysim.config.run_config import build
 from raysim.engine.observer import Silent
 from raysim.engine.outcome import Outcome
 from raysim.simulation import execute, prepare
+from raysim.storage.run_folder import RunFolder
 from raysim.ui.serving import Address, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
@@ -37,14 +39,27 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
+def is_complaint(said: Any) -> bool:
+    """All but the one expected: plotly's maps, which are not used, bring an inline style, and the policy refuses it."""
+    return said.type in ("error", "warning") and not said.text.startswith("Applying inline style violates")
+
+
 def tab(browser: Any, page: Page, **options: Any) -> tuple[Any, list[str]]:
     """The page, opened, and what its console complains about."""
     opened = browser.new_page(**options)
     complaints: list[str] = []
-    opened.on("console", lambda said: complaints.append(said.text) if said.type in ("error", "warning") else None)
+    opened.on("console", lambda said: complaints.append(said.text) if is_complaint(said) else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.goto(page.url)
     return opened, complaints
+
+
+def until(opened: Any, expression: str, value: object) -> None:
+    """Waits until JavaScript says so; not by the page itself, whose policy forbids to evaluate text."""
+    deadline = time.monotonic() + PATIENT / 1000
+    while opened.evaluate(expression) != value:
+        assert time.monotonic() < deadline, expression
+        opened.wait_for_timeout(100)
 
 
 @pytest.mark.usefixtures("ray_session")
@@ -74,7 +89,7 @@ def test_a_run_from_its_first_round_to_after_its_end(browser: Any, tmp_path: Pat
         expect(opened.locator("#pace")).to_have_text(re.compile("^[1-9]"), timeout=PATIENT)
         seen = opened.locator("#pace").inner_text().split(" of ")[0]
         expect(opened.locator("#pace")).not_to_have_text(re.compile(f"^({seen}|0) of"), timeout=PATIENT)
-        expect(opened.locator("#accuracy path.curve").first).to_be_visible()
+        expect(opened.locator("#accuracy path.js-line").first).to_be_visible()
         expect(opened.locator("#clients tbody tr")).to_have_count(6)
         expect(opened.locator(".slot")).to_have_count(2, timeout=PATIENT)
 
@@ -112,6 +127,31 @@ def test_texts_of_a_run_are_texts(browser: Any, folder: Path) -> None:
         opened.locator("summary").click()
         expect(opened.locator("#log")).to_contain_text("<img src=x onerror")
         assert opened.locator("img").count() == 0 and opened.title() == "fedavg on digits"
+        assert complaints == []
+        opened.close()
+    finally:
+        page.close()
+
+
+def test_a_chart_tells_values_is_logarithmic_on_request_and_keeps_a_zoom(browser: Any, folder: Path) -> None:
+    from playwright.sync_api import expect
+
+    page = Page(folder, Address("127.0.0.1", 0))
+    try:
+        opened, complaints = tab(browser, page)
+        opened.locator("#loss").scroll_into_view_if_needed()
+        expect(opened.locator("#loss path.js-line").first).to_be_visible(timeout=PATIENT)
+        opened.locator("#loss .nsewdrag").hover()
+        expect(opened.locator("#loss .hoverlayer")).to_contain_text("round ")
+        opened.get_by_role("button", name="log scale").click()
+        kind = "document.getElementById('loss')._fullLayout.yaxis.type"
+        until(opened, kind, "log")
+        # A new round is drawn beside the others, and what the reader has chosen stays.
+        opened.evaluate("Plotly.relayout('loss', {'xaxis.range': [0, 2]})")
+        RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.9, "loss": 0.2})
+        until(opened, "document.getElementById('loss').data[0].x.length", 3)
+        assert opened.evaluate(kind) == "log"
+        assert opened.evaluate("document.getElementById('loss')._fullLayout.xaxis.range") == [0, 2]
         assert complaints == []
         opened.close()
     finally:

@@ -15,7 +15,9 @@ import pytest
 
 from raysim.errors import ConfigError
 from raysim.launch import main
-from raysim.ui.server import is_loopback
+from raysim.ui import server
+from raysim.ui.__main__ import main as ui_main
+from raysim.ui.server import STATIC, chart_library, is_loopback
 from raysim.ui.serving import TOKEN_VARIABLE, Address, Page
 
 
@@ -47,7 +49,7 @@ def test_the_stream_begins_with_all_parts(page: Page) -> None:
 
 
 def test_nothing_from_elsewhere_is_allowed_in(page: Page) -> None:
-    for path in ("", "static/page.js"):
+    for path in ("", "static/page.js", "static/plotly.min.js"):
         with urllib.request.urlopen(page.url + path, timeout=10) as answer:
             policy = answer.headers["Content-Security-Policy"]
             assert (
@@ -58,6 +60,26 @@ def test_nothing_from_elsewhere_is_allowed_in(page: Page) -> None:
         text = file.read_text().replace("http://www.w3.org/2000/svg", "")  # a name, never fetched
         assert "//" not in text.replace("// ", "") or file.suffix == ".js", file.name
         assert "http:" not in text and "https:" not in text and "innerHTML" not in text, file.name
+
+
+def test_the_chart_library_is_the_installed_one_and_is_sent_once(page: Page) -> None:
+    address = f"{page.url}static/plotly.min.js"
+    with urllib.request.urlopen(address, timeout=30) as answer:
+        assert answer.read() == chart_library().read_bytes()
+        assert answer.headers["Cache-Control"] == "no-cache"
+        kept = answer.headers["ETag"]
+    assert status(address, **{"if-none-match": kept}) == 304
+    assert not list(STATIC.glob("*plotly*"))  # no copy in the repository
+    with urllib.request.urlopen(f"{page.url}static/page.js", timeout=10) as answer:
+        assert answer.headers["Cache-Control"] == "no-store"
+
+
+def test_without_the_chart_library_one_sentence_says_what_to_install(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(server, "find_spec", lambda name: None)
+    assert ui_main([str(folder)]) == 2
+    assert "draws its charts with plotly" in capsys.readouterr().err
 
 
 def test_no_way_out_of_the_static_folder(page: Page) -> None:
