@@ -1,22 +1,28 @@
-"""Tables on the pages of docs/ are what their studies make of the rows in docs/results/. Nothing is run."""
+"""Pages are readable and true: tables are made of rows in docs/results/, links and commands work. Nothing is run."""
 
 from __future__ import annotations
 
 import re
+import shlex
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
 
+from raysim.config.command_line import parse
 from raysim.engine.schedule import planned_intervals
 from raysim.report import study_file
 from raysim.report.study_file import Cell
 from raysim.report.study_table import finished, place_of_table, table
 from raysim.study import check_cell
 
-DOCS = Path(__file__).resolve().parents[1] / "docs"
+ROOT = Path(__file__).resolve().parents[1]
+DOCS = ROOT / "docs"
 STUDIES = sorted((DOCS / "studies").glob("*.yaml"))
+PAGES = sorted((*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")))
+LINK = re.compile(r"\]\(([^)\s]+)\)")
+CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 MARKER = re.compile(r"<!-- table( [^:]+)?: written by raysim\.study -->")
 read = cache(study_file.read)
 
@@ -59,3 +65,50 @@ def test_every_table_of_a_page_has_a_study(page: Path) -> None:
     studies = [study for path in STUDIES if (study := read(path)).table == page]
     markers = [name.strip() for name in MARKER.findall(page.read_text(encoding="utf-8"))]
     assert sorted(markers) == sorted(study.name for study in studies) or (markers == [""] and len(studies) == 1)
+
+
+def prose_of(page: Path) -> str:
+    """A page without its code blocks, which keep their number of lines."""
+    text = page.read_text(encoding="utf-8")
+    return CODE.sub(lambda block: "\n" * block.group().count("\n"), text)
+
+
+def anchors(page: Path) -> set[str]:
+    """The names that GitHub gives a page's headings."""
+    headings = re.findall(r"^#+ (.*)$", prose_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_lines_outside_tables_and_code_have_at_most_120_columns(page: Path) -> None:
+    lines = enumerate(prose_of(page).splitlines(), start=1)
+    assert [number for number, line in lines if len(line) > 120 and not line.startswith("|")] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_links_lead_somewhere(page: Path) -> None:
+    broken = []
+    for link in LINK.findall(prose_of(page)):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = (page.parent / name).resolve() if name else page
+        if not target.exists() or (anchor and anchor not in anchors(target)):
+            broken.append(link)
+    assert broken == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_commands_that_start_a_run_have_options_that_exist(page: Path) -> None:
+    """Every ``python -m raysim.launch`` of a code block is a command line that would be accepted."""
+    for block in CODE.findall(page.read_text(encoding="utf-8")):
+        for line in block.replace("\\\n", " ").splitlines():
+            _, found, command = line.partition("python -m raysim.launch ")
+            words = shlex.split(command, comments=True)
+            if found and not any("NAME" in word or "mine" in word or word.startswith("--resume") for word in words):
+                parse([*words, "--print-config"])
+
+
+def test_the_readme_is_a_short_page() -> None:
+    """Details belong to docs/: a newcomer reads at most 70 lines before the first run."""
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 70
