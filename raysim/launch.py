@@ -11,8 +11,9 @@ import shutil
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, redirect_stdout
 from pathlib import Path
+from typing import TextIO
 
 from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
@@ -63,14 +64,22 @@ def _reported(words: Sequence[str]) -> int:
 
 
 def _main(words: Sequence[str], interruption: Interruption) -> int:
+    output = sys.stdout
+    if "--json" not in words:
+        return _run(words, interruption, output, as_json=False)
+    with redirect_stdout(sys.stderr):  # where a user's own code prints to, then
+        return _run(words, interruption, output, as_json=True)
+
+
+def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as_json: bool) -> int:
     from raysim.simulation import prepare
 
     invocation = parse(words)
     if invocation.action != "run":
         try:
-            print(invocation.text, flush=True)
+            print(invocation.text, file=output, flush=True)
         except BrokenPipeError:  # what reads it has seen enough, as `| head` does
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         return FINISHED
     if invocation.resume is not None and "output" in invocation.overrides:
         raise ConfigError("--output: a resumed run goes on in its own folder; leave --output out")
@@ -82,15 +91,18 @@ def _main(words: Sequence[str], interruption: Interruption) -> int:
     try:
         with interruption.deferred():
             folder = prepare(invocation.config, invocation.resume)
-        return work(invocation, folder, interruption)
+        return work(invocation, folder, interruption, output if as_json else None)
     except KeyboardInterrupt:
         if folder is not None and invocation.resume is None and not (folder / "rounds.csv").exists():
             shutil.rmtree(folder, ignore_errors=True)
         raise
 
 
-def work(invocation: Invocation, folder: Path, interruption: Interruption) -> int:
-    """Drive the run in ``folder``, which is prepared, and serve its page if one was asked for; the exit code."""
+def work(invocation: Invocation, folder: Path, interruption: Interruption, output: TextIO | None = None) -> int:
+    """Drive the run in ``folder``, which is prepared, and serve its page if one was asked for; the exit code.
+
+    With ``output`` that gets how the run ended, as one JSON object.
+    """
     with ExitStack() as stack:
         try:
             stack.enter_context(sitting(folder))
@@ -99,7 +111,7 @@ def work(invocation: Invocation, folder: Path, interruption: Interruption) -> in
                 shutil.rmtree(folder, ignore_errors=True)
             raise
         if invocation.ui is None:
-            return _follow(invocation, folder, interruption)
+            return _follow(invocation, folder, interruption, output)
         from raysim.ui.serving import Address, Page, until_interrupted
 
         try:
@@ -110,7 +122,7 @@ def work(invocation: Invocation, folder: Path, interruption: Interruption) -> in
             raise
         try:
             print(f"live page: {page.url}", file=sys.stderr, flush=True)
-            code = _follow(invocation, folder, interruption)
+            code = _follow(invocation, folder, interruption, output)
             # A job without a terminal must end with its run: there would be nobody to press Ctrl-C.
             if not interruption.asked() and sys.stdin.isatty() and folder.exists():
                 print(f"the page stays until Ctrl-C: {page.url}", file=sys.stderr)
@@ -122,7 +134,7 @@ def work(invocation: Invocation, folder: Path, interruption: Interruption) -> in
             page.close()
 
 
-def _follow(invocation: Invocation, folder: Path, interruption: Interruption) -> int:
+def _follow(invocation: Invocation, folder: Path, interruption: Interruption, output: TextIO | None) -> int:
     """Run, show progress and how it ended; the exit code."""
     from raysim.config.run_config import to_dict
     from raysim.engine.schedule import planned_intervals
@@ -149,7 +161,7 @@ def _follow(invocation: Invocation, folder: Path, interruption: Interruption) ->
         from raysim.monitor.profile_table import show
 
         show(folder / "profile.csv", sys.stdout)
-    return tell(outcome, folder, interruption.exit_code, progress.times())
+    return tell(outcome, folder, interruption.exit_code, progress.times(), output)
 
 
 if __name__ == "__main__":

@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 import sys
 from pathlib import Path
+from typing import Any, TextIO
 
 from raysim.config.command_line import CONFIG_NAME, read_config_file
+from raysim.config.json_text import json_text
 from raysim.config.trust import naming_words
 from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
@@ -14,11 +16,26 @@ from raysim.monitor.progress import plain_text
 from workloads.naming import synthetic_mark
 
 
-def tell(outcome: Outcome, folder: Path, stopped: int, times: str) -> int:
-    """Print how the run ended, how long it took (``times``) and what to do next; the exit code, ``stopped`` for
-    a run that was stopped."""
+def tell(outcome: Outcome, folder: Path, stopped: int, times: str, output: TextIO | None = None) -> int:
+    """Print how the run ended and what to do next.
+
+    Args:
+        outcome: how it ended.
+        folder: the run's; one without a round has been taken back.
+        stopped: the exit code of a run that was stopped.
+        times: how long it took, in words.
+        output: gets one JSON object in the place of the words for a finished run; None: words.
+
+    Returns:
+        The exit code.
+    """
+    if output is not None:
+        there = folder.exists()
+        told = {"status": outcome.status, "message": outcome.message, "folder": str(folder) if there else None}
+        print(json_text(told | (_summary(folder) if outcome.status == "finished" else {})), file=output, flush=True)
     if outcome.status == "finished":
-        _print_summary(folder, times)
+        if output is None:
+            _print_summary(folder, times)
         return FINISHED
     if outcome.status == "stopped":
         print("raysim: stopped", file=sys.stderr)
@@ -42,8 +59,13 @@ def short(path: Path) -> str:
         return str(path)
 
 
+def _summary(folder: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    return found
+
+
 def _print_summary(folder: Path, times: str) -> None:
-    summary = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
+    summary = _summary(folder)
     data = synthetic_mark(summary["synthetic"])
     measured = summary["accuracy"] is not None
     accuracy = f"accuracy {summary['accuracy']:.4f}" if measured else "no accuracy (no test samples)"

@@ -22,6 +22,7 @@ from raysim.config.run_config import (
     default_config,
     flatten,
     options_of,
+    to_dict,
     to_yaml,
     unknown_option,
 )
@@ -34,13 +35,14 @@ Action = Literal["run", "help", "list", "print-config", "version"]
 CONFIG_NAME = "config.yaml"
 PAGE_ADDRESS = "127.0.0.1:0"
 """Of the live page unless another is given: any free port, and only for this machine."""
-_COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "version", "verbose", "ui")
+_COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "json", "version", "verbose", "ui")
 _FLAGS = {
     "help": "--help",
     "h": "-h",
     "list": "--list",
     "print_config": "--print-config",
     "version": "--version",
+    "json": "--json",
     "verbose": "--verbose",
 }
 
@@ -82,34 +84,39 @@ def parse(argv: Sequence[str]) -> Invocation:
 
     Later wins: defaults, the config of ``--resume FOLDER``, each ``--config`` file, the command line.
     """
-    from raysim.config.help_text import help_text, list_text
+    from raysim.config.help_text import help_text, list_text, names
+    from raysim.config.json_text import json_text, schema
 
     line = _cut(argv)
-    verbose = "verbose" in line.flags
+    verbose, as_json = "verbose" in line.flags, "json" in line.flags
     if "version" in line.flags:
-        return Invocation(default_config(), (), line.resume, verbose, "version", f"raysim {__version__}")
+        text = json_text({"raysim": __version__}) if as_json else f"raysim {__version__}"
+        return Invocation(default_config(), (), line.resume, verbose, "version", text)
     if "list" in line.flags:
-        return Invocation(default_config(), (), line.resume, verbose, "list", list_text())
+        text = json_text(names()) if as_json else list_text()
+        return Invocation(default_config(), (), line.resume, verbose, "list", text)
     base = [read_config_file(line.resume / CONFIG_NAME, run_folder=True)] if line.resume else []
     files = [read_config_file(path) for path in line.files]
-    names = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
+    named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
     sources = [line.resume / CONFIG_NAME] if line.resume else []
     for settings, source in zip([*base, *files], [*sources, *line.files], strict=True):
-        check_names(settings, source, names, line.trusted)
-    classes, _ = choose_classes([*base, *files, names])
+        check_names(settings, source, named, line.trusted)
+    classes, _ = choose_classes([*base, *files, named])
     if line.flags & {"help", "h"}:
         layers = [{path: layer[path] for path in layer if path.endswith(".name")} for layer in (*base, *files)]
-        config = build([*layers, names])
-        return Invocation(config, (), line.resume, verbose, "help", help_text(config))
+        config = build([*layers, named])
+        text = json_text(schema(config)) if as_json else help_text(config)
+        return Invocation(config, (), line.resume, verbose, "help", text)
     options = options_of(classes)
     given: dict[str, object] = {}
-    for typed, text in line.pairs:
+    for typed, word in line.pairs:
         path = _path(typed, options)
-        given[path] = _value(typed, text, options.get(path))
+        given[path] = _value(typed, word, options.get(path))
     config = build([*base, *files, given])
     overrides = tuple(dict.fromkeys(itertools.chain(*files, given)))
     if "print_config" in line.flags:
-        return Invocation(config, overrides, line.resume, verbose, "print-config", to_yaml(config))
+        text = json_text(to_dict(config)) if as_json else to_yaml(config)
+        return Invocation(config, overrides, line.resume, verbose, "print-config", text)
     return Invocation(config, overrides, line.resume, verbose, "run", "", line.ui)
 
 

@@ -25,6 +25,8 @@ _COMMANDS = {
     "names that are also given on the command line",
     "--print-config": "print the complete config as YAML and stop",
     "--list": "list methods, workloads and models and stop",
+    "--json": "print one JSON object for scripts: after a run its summary; with --help a JSON Schema of all options, "
+    "with --list the names and their meaning, with --print-config the config",
     "--version": "print the version and stop",
     "--help": "this text, for the chosen method, workload and model",
     "--ui, --ui=HOST:PORT": "serve a live page of the run, by default on a free port for this machine alone; on any "
@@ -54,13 +56,21 @@ def help_text(config: RunConfig) -> str:
     return usage + _render(tables)
 
 
+def names() -> dict[str, dict[str, str]]:
+    """``methods``, ``workloads`` and ``models``: name → first sentence of the docstring."""
+    return {
+        f"{kind}s": {name: summary(registry.resolve(kind, name)) for name in registry.known(kind)}
+        for kind in registry.KINDS
+    }
+
+
 def list_text() -> str:
-    """Names and first docstring sentences of all methods, workloads and models."""
+    """All methods, workloads and models with their meaning."""
     tables: list[tuple[str, Table]] = []
-    for kind in registry.KINDS:
-        tables.append((f"{kind}s", _table(24)))
-        for name in registry.known(kind):
-            tables[-1][1].add_row(name, _summary(registry.resolve(kind, name)))
+    for title, meanings in names().items():
+        tables.append((title, _table(24)))
+        for name, meaning in meanings.items():
+            tables[-1][1].add_row(name, meaning)
     return _render(tables)
 
 
@@ -68,7 +78,7 @@ def _title(section: str, config: RunConfig) -> str:
     for kind in registry.KINDS:
         if kind == section:
             instance = getattr(config, kind)
-            return f"{kind} {registry.public_name(kind, instance)}: {_summary(type(instance))}"
+            return f"{kind} {registry.public_name(kind, instance)}: {summary(type(instance))}"
     return section or "run"
 
 
@@ -100,7 +110,7 @@ def _render(tables: list[tuple[str, Table]]) -> str:
     return "\n".join(line.rstrip() for line in stream.getvalue().lstrip("\n").splitlines()) + "\n"
 
 
-def _summary(cls: type[Any]) -> str:
+def summary(cls: type[Any]) -> str:
     """The first sentence of a class's docstring; of its module's if it has none of its own."""
     text = inspect.getdoc(cls) or ""
     if not text or text.startswith(f"{cls.__name__}("):  # what dataclass writes where there is none
