@@ -1,0 +1,1 @@
+"""All of Ray: the session of a run, its driver, the client actors and their pool."""

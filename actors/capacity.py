@@ -27,6 +27,7 @@ class Placement:
     gpus: float
 
     def describe(self, clients: int) -> str:
+        """The placement in one sentence for people."""
         held = f"{1 / self.gpus:g} to a GPU" if 0 < self.gpus < 1 else f"{self.gpus:g} GPU each" if self.gpus else ""
         each = held or f"{self.cpus:g} CPU each"
         return f"{self.actors} client actors, {each}, serve {clients} clients"

@@ -49,11 +49,15 @@ class Work:
 
     @property
     def left(self) -> bool:
+        """Whether a job is still waiting or on its way."""
         return bool(self.waiting or self.sent)
 
     def next_for(self, slot: Slot) -> int:
-        """Which of those that wait the slot gets: of the longest, one that it served before, so that no worker has to
-        hold all clients' data; else one that is nobody's; else the very longest."""
+        """Choose the waiting job that a slot gets.
+
+        Of the longest ones it is one whose clients the slot served before, so that no worker has to hold all clients'
+        data; else one that is nobody's; else the very longest.
+        """
         front = [self.waiting[place] for place in range(min(WINDOW, len(self.waiting)))]
         longest = self.jobs[front[0]].cost
         alike = [index for index in front if self.jobs[index].cost >= ALIKE * longest]

@@ -40,6 +40,7 @@ class RayParallel:
     """Called before the first item is sent: whoever holds cores without using them gives them back."""
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
+        """Apply the function to every item in remote tasks; results in the order of the items."""
         if items and self.make_room is not None:
             self.make_room()
         task = ray.remote(num_cpus=1, max_retries=RETRIES)(function).options(name=label)

@@ -41,10 +41,12 @@ class Slot:
 
     @property
     def up(self) -> bool:
+        """Whether an actor is here and has finished its start."""
         return self.actor is not None and self.coming is None
 
     @property
     def name(self) -> str:
+        """The actor's name in Ray's dashboard."""
         return actor_name(self.place)
 
 
@@ -154,6 +156,7 @@ class Slots:
                 self.kill(slot)
 
     def close(self) -> None:
+        """Kill all client actors."""
         for slot in self._slots:
             self.kill(slot)
 

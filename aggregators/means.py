@@ -74,8 +74,10 @@ class PairwiseSum:
         self._nodes.append((start, size, vector))
 
     def nodes(self) -> tuple[tuple[NDArray[np.float32] | None, int], ...]:
-        """Sum and size of the fewest nodes that make up what was added, in order: what :meth:`add` of another takes.
-        Nothing may be added afterwards."""
+        """Sum and size of the fewest tree nodes that make up the added vectors, in order.
+
+        They are what :meth:`add` of another sum takes. Nothing may be added afterwards.
+        """
         return tuple((vector, size) for _, size, vector in self._nodes)
 
     def total(self) -> NDArray[np.float32] | None:
@@ -87,7 +89,7 @@ class PairwiseSum:
 
 
 def node_count(first: int, positions: int) -> int:
-    """How many nodes :class:`PairwiseSum` makes of so many positions from ``first`` on."""
+    """How many nodes :class:`PairwiseSum` makes of ``positions`` neighbors from ``first`` on."""
     stop, count = first + positions, 0
     while first < stop:
         largest = first & -first or 1 << positions.bit_length()

@@ -47,8 +47,12 @@ class Cohort:
     @overload
     def share(self, samples: NDArray[np.int64]) -> NDArray[np.float64]: ...
     def share(self, samples: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
-        """p_i = m_i / m over all present clients: of ``data.samples`` in ``train``, ``updates.samples`` in
-        ``aggregate``; the shares of a cohort add up to 1 only where every present client takes part."""
+        """A client's share of the data of all present clients, p_i = m_i / m.
+
+        Args:
+            samples: ``data.samples`` in ``train``, ``updates.samples`` in ``aggregate``. The shares of a cohort add up
+                to 1 only where every present client takes part.
+        """
         return samples / self.present_samples
 
     @overload
@@ -56,7 +60,7 @@ class Cohort:
     @overload
     def share_of_cohort(self, samples: NDArray[np.int64]) -> NDArray[np.float64]: ...
     def share_of_cohort(self, samples: int | NDArray[np.int64]) -> float | NDArray[np.float64]:
-        """m_i over the samples of this round's cohort."""
+        """A client's share of the data of this round's cohort, m_i over its samples."""
         return samples / self.samples
 
 

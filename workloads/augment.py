@@ -75,8 +75,9 @@ def crop_and_rotate_with(images: Tensor, boxes: Tensor, angles: Tensor, flips: T
 
 
 def crop_and_flip(images: Tensor, generator: torch.Generator, padding: int = 4) -> Tensor:
-    """Crop every image at random out of its zero-padded self, and flip it left to right with probability 1/2 (He et al.
-    2016, section 4.2).
+    """Crop every image at random out of its zero-padded self, and flip it left to right with probability 1/2.
+
+    Source: He et al. 2016, section 4.2.
 
     `images` is [B, C, H, W] of any dtype, the result a new tensor of the same shape, dtype, device and memory format
     (channels_last stays so). Each image has its own draw. The draws are made on the generator's device, so a CPU

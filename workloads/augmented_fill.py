@@ -15,8 +15,11 @@ CHUNK = 2048  # copies made at a time, which bounds the memory for their padded 
 
 @dataclass(frozen=True, eq=False)
 class Fill:
-    """Recipes of copies: client i's are `offsets[i]:offsets[i + 1]`. Copy j is image `sources[j]`, padded by `padding`
-    zeros on each side, cropped to its old size from row `tops[j]`, column `lefts[j]`, and mirrored where `flips[j]`."""
+    """Recipes of the augmented copies that fill clients up.
+
+    Client i's are `offsets[i]:offsets[i + 1]`. Copy j is image `sources[j]`, padded by `padding` zeros on each side,
+    cropped to its old size from row `tops[j]`, column `lefts[j]`, and mirrored where `flips[j]`.
+    """
 
     sources: Integers
     offsets: Integers
@@ -26,6 +29,7 @@ class Fill:
     padding: int
 
     def size(self, client: int) -> int:
+        """Number of copies that a client has."""
         return int(self.offsets[client + 1] - self.offsets[client])
 
     def total(self, clients: int) -> int:
@@ -33,6 +37,7 @@ class Fill:
         return int(self.offsets[clients])
 
     def sources_of(self, client: int) -> Integers:
+        """The images that a client's copies are made of."""
         return self.sources[self.offsets[client] : self.offsets[client + 1]]
 
     def pooled(self) -> Fill:

@@ -18,10 +18,10 @@ Stream = Callable[[str], np.random.Generator]
 
 @dataclass(frozen=True)
 class Task:
-    """What a model must fit: the shape of one input (images: channels, height, width; graphs: the width F of a node's
-    features, alone) and the number of classes."""
+    """What a model must fit: the shape of one input and the number of classes."""
 
     input_shape: tuple[int, ...]
+    """Of images channels, height and width; of graphs the width F of a node's features alone."""
     classes: int
     kind: Literal["array", "graph"] = "array"
     name: str = ""
@@ -31,11 +31,12 @@ class Task:
 
 @dataclass
 class Batch:
-    """Inputs (images: float32 [B, C, H, W], by default channels_last; graphs: a GraphBatch of B graphs) and labels,
-    int64 [B]. Not to be written to."""
+    """A mini-batch of B inputs and their labels, not to be written to."""
 
     x: Any
+    """Images: float32 [B, C, H, W], by default channels_last; graphs: a GraphBatch of B graphs."""
     y: torch.Tensor
+    """Labels, int64 [B]."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -47,9 +48,12 @@ class Samples(Protocol):
     def __len__(self) -> int: ...
 
     def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        """One pass. With a generator: a training epoch, shuffled and (where the workload says so) augmented, all of it
-        drawn from that generator, cut by `batch_bounds(training=True)`; a single batch need not be shuffled. Without:
-        in order, as the samples are."""
+        """One pass over the samples in mini-batches.
+
+        With a generator it is a training epoch, shuffled and (where the workload says so) augmented, all of it drawn
+        from that generator, cut by `batch_bounds(training=True)`; a single batch need not be shuffled. Without one the
+        samples come in order, as they are.
+        """
         ...
 
 
@@ -60,6 +64,7 @@ class NoSamples:
         return 0
 
     def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        """No mini-batch."""
         return iter(())
 
 
@@ -92,7 +97,9 @@ class Federation(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """The name of the data, for tables and titles."""
+        ...
 
     @property
     def synthetic(self) -> bool:
@@ -100,19 +107,27 @@ class Federation(Protocol):
         ...
 
     @property
-    def clients(self) -> int: ...
+    def clients(self) -> int:
+        """Number of clients."""
+        ...
 
     @property
-    def class_names(self) -> tuple[str, ...]: ...
+    def class_names(self) -> tuple[str, ...]:
+        """What people call the classes."""
+        ...
 
     @property
-    def global_test_size(self) -> int: ...
+    def global_test_size(self) -> int:
+        """Number of samples of the common test set; 0 where there is none."""
+        ...
 
     def client_name(self, client: int) -> str:
         """What a person calls the client: its real site, or its number."""
         ...
 
-    def task(self, client: int) -> Task: ...
+    def task(self, client: int) -> Task:
+        """What the client's model must fit."""
+        ...
 
     def samples(self, client: int) -> int:
         """m_i, the client's training samples, augmented copies that fill it up included."""
@@ -122,13 +137,16 @@ class Federation(Protocol):
         """Σ m_i over the first `clients` clients, without asking each of them: a population may be millions."""
         ...
 
-    def test_samples(self, client: int) -> int: ...
+    def test_samples(self, client: int) -> int:
+        """Number of samples of the client's local test set."""
+        ...
 
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         """Gathers the client's tensors on the device; keep the result, it is not cached here.
 
         Without `channels_last`, images are contiguous [B, C, H, W]: for models without convolutions, which flatten
-        them."""
+        them.
+        """
         ...
 
     def global_test(self, start: int, stop: int, device: str) -> Samples:
@@ -140,8 +158,11 @@ class Federation(Protocol):
         ...
 
     def manifest(self) -> pandas.DataFrame:
-        """One row a client: client, name, samples, test_samples, class_0 .. (of `samples`), filled (copies in it).
-        Its `attrs` hold workload, synthetic and class_names."""
+        """A table of who has what, one row per client.
+
+        Its columns are client, name, samples, test_samples, class_0 .. (of `samples`) and filled (copies in it); its
+        `attrs` hold workload, synthetic and class_names.
+        """
         ...
 
 

@@ -43,6 +43,7 @@ class Evaluation:
 
     @property
     def samples(self) -> int:
+        """Number of samples that were judged."""
         return int(self.confusion.sum())
 
     @property

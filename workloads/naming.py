@@ -10,8 +10,9 @@ LISTED = 3
 
 
 def data_name(section: Mapping[str, object]) -> str:
-    """The name of the data that a config's workload section asks for: of an .npz file its stem, of TUDatasets the sets
-    or the setting, else the workload's own name.
+    """The name of the data that a config's workload section asks for.
+
+    It is the stem of an .npz file, the sets or the setting of TUDatasets, else the workload's own name.
 
     Args:
         section: plain data, as it stands in a config.yaml; nothing is imported.

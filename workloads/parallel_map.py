@@ -21,7 +21,9 @@ class Parallel(Protocol):
     the items are ("eigendecompositions"), for progress and errors.
     """
 
-    def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]: ...
+    def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
+        """Apply the function to every item; results in the order of the items."""
+        ...
 
 
 def silent(label: str, done: int, total: int) -> None:
@@ -35,6 +37,7 @@ class Sequential:
     progress: Progress = silent
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
+        """Apply the function to one item after another."""
         results: list[Result] = []
         self.progress(label, 0, len(items))
         for item in items:

@@ -1,5 +1,8 @@
-"""Splits of a data set over clients. Every split is disjoint, complete, bounded in work and a function of its
-generator; all but `sites` give every client at least `min_samples` samples."""
+"""Splits of a data set over clients.
+
+Every split is disjoint, complete, bounded in work and a function of its generator; all but `sites` give every client at
+least `min_samples` samples.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +26,7 @@ class Partition:
 
     @property
     def clients(self) -> int:
+        """Number of clients."""
         return len(self.offsets) - 1
 
     @property
@@ -36,6 +40,7 @@ class Partition:
         return np.repeat(np.arange(self.clients), self.sizes)
 
     def size(self, client: int) -> int:
+        """Number of a client's samples."""
         return len(self.of(client))
 
     def total(self, clients: int) -> int:
@@ -61,9 +66,11 @@ class Common:
     clients: int
 
     def size(self, client: int) -> int:
+        """Number of a client's samples: all of them."""
         return len(self.of(client))
 
     def of(self, client: int) -> Integers:
+        """The samples of a client, which are the same for all."""
         if not 0 <= client < self.clients:
             raise IndexError(f"client {client} of {self.clients}")
         return self.indices

@@ -21,8 +21,10 @@ BARS = 120  # with more clients than this, single bars would be thinner than a p
 def client_table(
     federation: Federation, names: list[str], owners: Integers, labels: Integers, copies: Integers
 ) -> pandas.DataFrame:
-    """A federation's manifest from the client and the label of each training sample, copies included, both int64
-    [samples], and the number of copies of each client, [clients]."""
+    """Make a federation's manifest from the client and the label of each training sample.
+
+    Both are int64 [samples], copies included; the number of copies of each client is [clients].
+    """
     import pandas
 
     clients, classes = federation.clients, len(federation.class_names)
@@ -45,8 +47,11 @@ def client_table(
 
 
 def draw_partition(manifest: pandas.DataFrame, path: Path, title: str) -> None:
-    """Writes a PNG: training samples of each client, stacked by class. `manifest` is Federation.manifest(), from whose
-    `attrs` come the class names and whether the data is synthetic, which the title then says."""
+    """Write a PNG of the training samples of each client, stacked by class.
+
+    `manifest` is Federation.manifest(), from whose `attrs` come the class names and whether the data is synthetic,
+    which the title then says.
+    """
     import matplotlib
 
     with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $

@@ -22,9 +22,12 @@ PARTS = ("training", "test", "validation")
 
 @dataclass(frozen=True, eq=False)
 class Views:
-    """Client k owns `each` distinct samples, drawn from (key, k) alone: its class shares ~ Dirichlet(alpha), its
-    samples uniformly from their classes. Class c's samples are `pool[bounds[c]:bounds[c + 1]]`: int64 arrays of length
-    samples and classes + 1. Two views with one key but another `part` draw by the same shares."""
+    """A split whose clients are drawn one by one when they are needed, so that any number of them may exist.
+
+    Client k owns `each` distinct samples, drawn from (key, k) alone: its class shares ~ Dirichlet(alpha), its samples
+    uniformly from their classes. Class c's samples are `pool[bounds[c]:bounds[c + 1]]`: int64 arrays of length samples
+    and classes + 1. Two views with one key but another `part` draw by the same shares.
+    """
 
     pool: Integers
     bounds: Integers
@@ -35,6 +38,7 @@ class Views:
     part: int
 
     def size(self, client: int) -> int:
+        """Number of a client's samples, the same for all."""
         self._check(client)
         return self.each
 

@@ -207,8 +207,9 @@ class Combination:
         return cross_entropy(module, batch)
 
     def step(self, rate: float, proximal: float, scale: float) -> Callable[[FlatModel], None]:
-        """What to do after a backward pass: g at the personal model → scale·p_ii·g at the own core, a step of p at the
-        same point, and the own core back into the buffer.
+        """Turn the gradient g at the personal model into that of the own core, after a backward pass.
+
+        It becomes scale·p_ii·g; p makes a step at the same point, and the own core goes back into the buffer.
 
         Args:
             rate: learning rate of p.

@@ -26,6 +26,7 @@ class Line:
     """Of the round."""
 
     def texts(self) -> tuple[str, ...]:
+        """The cells of this line of the table."""
         return (
             self.lane,
             self.stage,

@@ -42,6 +42,7 @@ class ClientFiles:
 
     @property
     def next_number(self) -> int:
+        """Number of the next file of client states."""
         return max(self._files, default=-1) + 1
 
     def plan(self, changed: Collection[int]) -> tuple[list[int], list[int]]:
@@ -90,6 +91,7 @@ class ClientFiles:
 
 
 def stem(number: int) -> str:
+    """Name of a file of client states, without its endings."""
     return f"{STEM}{number:05d}"
 
 

@@ -45,8 +45,10 @@ def _processor() -> str | None:
 
 
 def _commit(source: Path) -> dict[str, Any]:
-    """Commit and dirty flag of the source tree; both null where it is not itself the top of a git checkout (a package
-    installed inside somebody's own repository must not take that one's commit)."""
+    """Commit and dirty flag of the source tree; both null where it is not itself the top of a git checkout.
+
+    A package installed inside somebody's own repository must not take that repository's commit.
+    """
     try:
         if Path(_git(source, "rev-parse", "--show-toplevel")).resolve() == source:
             changes = _git(source, "status", "--porcelain", "--", *_SOURCES)

@@ -32,7 +32,7 @@ def leaves(state: object) -> list[tuple[str, object]]:
 
 
 def nbytes(state: object) -> int:
-    """Bytes a state takes on the wire: the arrays' bytes, and 8 for each other leaf that is not ``None``."""
+    """Bytes that a state takes on the wire: those of its arrays, and 8 for each other leaf that is not ``None``."""
     try:
         return _nbytes(state)
     except TypeError:
@@ -77,8 +77,11 @@ def map_arrays(state: object, function: Callable[[Array], object]) -> Any:
 
 
 def equal(first: object, second: object) -> bool:
-    """Bit equality: same structure, types, shapes and bytes. NaN equals the same NaN, ``0.0`` is not ``-0.0``, ``1`` is
-    not ``1.0``; as in Python, the order of a dict's keys does not count."""
+    """Whether two states agree in structure, types, shapes and every bit.
+
+    NaN equals the same NaN, ``0.0`` is not ``-0.0``, ``1`` is not ``1.0``; as in Python, the order of a dict's keys
+    does not count.
+    """
     (structure, arrays), (other_structure, other_arrays) = _canonical(first), _canonical(second)
     if structure != other_structure:
         return False

@@ -19,6 +19,7 @@ _DTYPES = frozenset({np.dtype(bool), np.dtype("complex64"), *map(np.dtype, ("flo
 
 
 def client_name(client: int) -> str:
+    """Name of a client's state among the arrays of a file."""
     return f"clients[{client}]"
 
 
@@ -53,10 +54,12 @@ def shards(kept: Iterable[tuple[int, object]]) -> Iterator[tuple[list[Any], dict
 
 
 def pair(stem: str) -> tuple[str, str]:
+    """Names of the two files of a state: its structure and its arrays."""
     return f"{stem}.json", f"{stem}.safetensors"
 
 
 def write_pair(write: Callable[[str, bytes], None], stem: str, structure: JSON, arrays: dict[str, Array]) -> None:
+    """Write a state's structure and arrays as two files of one stem."""
     from safetensors.numpy import save as to_bytes
 
     plain, tensors = pair(stem)
@@ -66,6 +69,7 @@ def write_pair(write: Callable[[str, bytes], None], stem: str, structure: JSON, 
 
 
 def read_pair(path: Path, stem: str) -> tuple[Any, dict[str, Array]]:
+    """Read what :func:`write_pair` wrote; DamagedError if a file is not what was written."""
     from safetensors import SafetensorError
     from safetensors.numpy import load as from_bytes
 
@@ -77,4 +81,5 @@ def read_pair(path: Path, stem: str) -> tuple[Any, dict[str, Array]]:
 
 
 def damaged(path: Path, reason: str) -> DamagedError:
+    """The error for a file of a checkpoint that is not what the run wrote."""
     return DamagedError(f"damaged: {path}: {reason}")

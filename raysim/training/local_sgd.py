@@ -56,6 +56,7 @@ class Trained:
     """Mean mini-batch loss over the last local epoch, weighted by batch size; nan without a step."""
 
     def metrics(self) -> dict[str, float]:
+        """The numbers for the clients table: ``steps`` and ``train_loss``."""
         return {"steps": float(self.steps), "train_loss": self.loss}
 
 

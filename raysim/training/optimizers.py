@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 
 class Optimizer(Protocol):
+    """Steps of an optimizer on given parameters, with a state that can be saved and loaded."""
+
     def clear(self) -> None:
         """Forget the gradients, before a backward pass adds new ones."""
         ...

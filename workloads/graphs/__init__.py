@@ -1,0 +1,1 @@
+"""Graph data sets and what is computed of their graphs."""

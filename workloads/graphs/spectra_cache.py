@@ -19,6 +19,7 @@ CACHE = "~/.cache/raysim"
 
 
 def default_folder() -> Path:
+    """The folder of this user in which spectra are kept from run to run."""
     return Path(CACHE).expanduser() / "spectra"
 
 

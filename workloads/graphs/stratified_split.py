@@ -73,8 +73,10 @@ def published(
 
 
 def _quotas(counts: Integers, share: float, free: Integers, most: int) -> Integers:
-    """Graphs of each class [classes] for one part: of `counts` there are, `free` are not taken yet, and the part may
-    have `most` in all."""
+    """Number of graphs of each class [classes] that one part gets.
+
+    Of `counts` there are, `free` are not taken yet, and the part may have at most `most` in all.
+    """
     if share <= 0 or most <= 0:
         return np.zeros(len(counts), np.int64)
     # A share such as 0.1 of 30 must be 3, not 2.9999…: what is whole but for rounding counts as whole.

@@ -36,9 +36,11 @@ class Family:
 
 @dataclass(frozen=True)
 class ToyGraphs:
-    """Graphs of one family a client (client k: family k mod 6): Erdős–Rényi (few or many edges), Barabási–Albert (1, 2
-    or 3 edges a new node), Watts–Strogatz (a ring, rewired or not), grids (narrow or square), trees (long, random,
-    bushy), stochastic blocks (1, 2 or 3 communities of equal density). What is in brackets is the class of a graph.
+    """Generated graphs: every client has one of six families (client k: family k mod 6).
+
+    Erdős–Rényi (few or many edges), Barabási–Albert (1, 2 or 3 edges a new node), Watts–Strogatz (a ring, rewired or
+    not), grids (narrow or square), trees (long, random, bushy), stochastic blocks (1, 2 or 3 communities of equal
+    density). What is in brackets is the class of a graph.
 
     Node features are one-hot degrees. Not real data: every output of a run says so. `load` draws from the streams
     "toy-graphs k" and "split NAME".
@@ -154,8 +156,11 @@ def _tree(label: int, nodes: int, seed: int) -> networkx.Graph:
 
 
 def _blocks(label: int, nodes: int, seed: int) -> networkx.Graph:
-    """A node has about 5 neighbours in its community, whatever the class, and one in two nodes one outside it; with
-    more communities these are smaller, denser and so richer in triangles."""
+    """A graph of 1, 2 or 3 communities of equal density.
+
+    A node has about 5 neighbors in its community, whatever the class, and one in two nodes one outside it; with more
+    communities these are smaller, denser and so richer in triangles.
+    """
     from networkx import stochastic_block_model
 
     communities = label + 1

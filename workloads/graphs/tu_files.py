@@ -48,8 +48,10 @@ class TuFiles:
 
 
 def find(name: str, folders: list[Path]) -> TuFiles | None:
-    """The files of a set in the first folder that has them: NAME/raw/NAME_A.txt (PyG's layout), NAME/NAME_A.txt or
-    NAME.zip with one of NAME/NAME_A.txt, NAME_A.txt in it."""
+    """Find the files of a set in the first folder that has them.
+
+    They are NAME/raw/NAME_A.txt (PyG's layout), NAME/NAME_A.txt, or NAME.zip with NAME/NAME_A.txt or NAME_A.txt in it.
+    """
     for folder in folders:
         for place in (folder / name / "raw", folder / name):
             if (place / f"{name}_A.txt").exists():

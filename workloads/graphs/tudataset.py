@@ -142,8 +142,11 @@ class TuDataset:
         return self._federation([(files.name, *read_graphs(files)) for files in self._files()], stream)
 
     def sketch(self, stream: Stream) -> GraphFederation | None:
-        """What `load` gives, with graphs that have no nodes and no features; from the labels alone, so None where the
-        split depends on more than these, or a set is yet to be downloaded. WorkloadError as in `load`."""
+        """The clients that `load` gives, with graphs that have no nodes and no features.
+
+        It reads the labels alone, so it is None where the split depends on more than these, or where a set is yet to be
+        downloaded. WorkloadError as in `load`.
+        """
         from workloads.graphs.tu_reader import read_classes
 
         if not self._all_there() or self.split == "published" or not self.keep_edgeless:

@@ -1,0 +1,1 @@
+"""Image data sets and their splits over clients."""

@@ -25,8 +25,10 @@ MAX_CLASSES = 65_536
 
 @dataclass(frozen=True, eq=False)
 class ImageSet:
-    """A checked data set before it is split: images uint8 [N, H, W, C], labels int64 [N] in 0..classes-1, and
-    optionally the real site of each sample, a string."""
+    """A checked data set before it is split over clients.
+
+    Images are uint8 [N, H, W, C], labels int64 [N] in 0..classes-1; optionally each sample has a real site, a string.
+    """
 
     name: str
     images: NDArray[np.uint8]
@@ -52,7 +54,8 @@ def blank(shape: tuple[int, ...]) -> NDArray[np.uint8]:
 def read_npz(path: Path, pixels: bool = True) -> dict[str, Array]:
     """All arrays of an .npz file; nothing in it is unpickled. WorkloadError if it is missing, empty or damaged.
 
-    Without `pixels`, of the arrays whose names end in `_images` only type and shape are read: they are blank."""
+    Without `pixels`, of the arrays whose names end in `_images` only type and shape are read: they are blank.
+    """
     if not path.exists():
         raise WorkloadError(f"no file {path}; give the path of an .npz file with MedMNIST's keys")
     if path.is_dir():

@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class ImageOptions(ABC):
-    """The split of an image set over clients. `load` draws from the streams partition, local_test,
-    validation and fill."""
+    """The split of an image set over clients.
+
+    `load` draws from the streams partition, local_test, validation and fill.
+    """
 
     name: ClassVar[str]
     inputs: ClassVar[Literal["array", "graph"]] = "array"
@@ -97,7 +99,8 @@ class ImageOptions(ABC):
     def blank_images(self, stream: Stream) -> ImageSet | None:
         """The same set with blank images, labels and sites as they are; None where these cannot be read much faster.
 
-        WorkloadError if the images cannot be had."""
+        WorkloadError if the images cannot be had.
+        """
         return None
 
     def load(self, stream: Stream) -> ImageFederation:

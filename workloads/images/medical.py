@@ -57,8 +57,10 @@ class MedicalNpz(Npz):
 
 @dataclass(frozen=True)
 class RetinaMnist(MedicalNpz):
-    """RetinaMNIST (MedMNIST v2, Yang et al. 2023): 3x28x28 fundus photographs, five grades of diabetic retinopathy,
-    1080 training, 120 validation (see `use_val`) and 400 test images, split over 5 clients."""
+    """RetinaMNIST: fundus photographs 3x28x28 in five grades of diabetic retinopathy, split over 5 clients.
+
+    Source: MedMNIST v2, Yang et al. 2023. 1080 training, 120 validation (see `use_val`) and 400 test images.
+    """
 
     name: ClassVar[str] = "retinamnist"
     origin: ClassVar[str] = (
@@ -73,8 +75,11 @@ class RetinaMnist(MedicalNpz):
 
 @dataclass(frozen=True)
 class CovidXray(MedicalNpz):
-    """Chest X-rays of the cohen, figure1, actualmed and kaggle collections, which are the four clients: 1x128x128,
-    353 training images (figure1 has 7) and 89 test images, each of a known source."""
+    """Chest X-rays 1x128x128 of four collections, which are the four clients.
+
+    The collections are cohen, figure1, actualmed and kaggle: 353 training images (figure1 has 7) and 89 test images,
+    each of a known source.
+    """
 
     name: ClassVar[str] = "covid-xray"
     origin: ClassVar[str] = (

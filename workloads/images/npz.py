@@ -16,8 +16,10 @@ from workloads.option_types import Help, NonNegativeInt
 
 @dataclass(frozen=True)
 class Npz(ImageOptions):
-    """An .npz file with `train_images`, `train_labels`, `test_images`, `test_labels`: uint8 (N, H, W) or (N, H, W, C),
-    labels (N,) or (N, 1).
+    """Images of any .npz file with MedMNIST's keys.
+
+    The keys are `train_images`, `train_labels`, `test_images` and `test_labels`; images are uint8 (N, H, W) or
+    (N, H, W, C), labels (N,) or (N, 1).
 
     `val_*` stays unused unless `use_val` adds it to the training images. With partition=sites, every site named in
     `train_sites` is a client, in sorted order; if `test_sites` exists too, a client's local test set is the test images

@@ -187,8 +187,10 @@ PAPER_DEFAULTS: Mapping[str, object] = {
 
 @dataclass(frozen=True)
 class Retina(PublishedOptions):
-    """Retina of Yan et al. 2023: fundus photographs of the Kaggle diabetic retinopathy set in 2 classes, as .npy files,
-    with three published splits over 5 clients (Dirichlet 100, 1.0 and 0.5)."""
+    """Retina of Yan et al. 2023: fundus photographs of the Kaggle diabetic retinopathy set in 2 classes.
+
+    They are .npy files, with three published splits over 5 clients (Dirichlet 100, 1.0 and 0.5).
+    """
 
     name: ClassVar[str] = "retina"
     title: ClassVar[str] = "Retina"

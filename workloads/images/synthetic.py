@@ -19,8 +19,11 @@ CHUNK = 4096  # images made at a time
 
 @dataclass(frozen=True)
 class Synthetic(ImageOptions):
-    """One smooth random template a class; a sample is its template at a random shift (up to 1/8 of the side, wrapped
-    around) and contrast (0.5 to 1.5), with Gaussian noise. Not real data: every output of a run says synthetic."""
+    """Made-up images: one smooth random template per class, shifted and with noise.
+
+    A sample is its class's template at a random shift (up to 1/8 of the side, wrapped around) and contrast (0.5 to
+    1.5), with Gaussian noise. Not real data: every output of a run says synthetic.
+    """
 
     name: ClassVar[str] = "synthetic"
 

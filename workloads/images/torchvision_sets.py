@@ -22,9 +22,12 @@ CACHE = "~/.cache/raysim"
 
 @dataclass(frozen=True)
 class TorchvisionOptions(ImageOptions):
-    """Taken from NAME.npz in the folder images of $RAYSIM_DATA (MedMNIST's keys; it may be a subset) if that is there,
-    else from files that torchvision has in `data_dir`, else, with `download` only, by torchvision's download, whose
-    checksums are verified. Nothing is fetched without that option."""
+    """A data set that torchvision knows, from the first place that has it.
+
+    These are NAME.npz in the folder images of $RAYSIM_DATA (MedMNIST's keys; it may be a subset), files that
+    torchvision has in `data_dir`, and, with `download` only, torchvision's download, whose checksums are verified.
+    Nothing is fetched without that option.
+    """
 
     class_names: ClassVar[tuple[str, ...]]
     folder: ClassVar[str]
