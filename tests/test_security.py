@@ -256,6 +256,7 @@ print(json.dumps({"places": places, "dashboard": dashboard, "with": with_token, 
 """
 
 
+@pytest.mark.slow
 def test_a_ray_that_is_started_here_listens_on_this_machine_only_and_asks_for_a_token() -> None:
     environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
     done = subprocess.run(

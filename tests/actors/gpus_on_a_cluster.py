@@ -74,8 +74,8 @@ def main() -> None:
     cluster.wait_for_nodes()
     ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
     try:
-        quarter = {"gpus_per_client": 0.25, "cpus_per_client": 0.0}
-        pool = EarlyActors(config(**quarter)).pool(SimpleNamespace(clients=100), 100)
+        half = {"gpus_per_client": 0.5, "cpus_per_client": 0.0}
+        pool = EarlyActors(config(**half)).pool(SimpleNamespace(clients=100), 100)
         places = ray.get([slot.actor.place.remote() for slot in pool._slots])
         print(
             json.dumps(
@@ -83,9 +83,9 @@ def main() -> None:
                     "plan": pool.plan,
                     "nodes": [node.node_id for node in nodes],
                     "places": places,
-                    "too many": refusal(**quarter, actors=13),
+                    "too many": refusal(**half, actors=7),
                     "too large": refusal(gpus_per_client=3.0),
-                    "cores": refusal(gpus_per_client=0.25, actors=3),
+                    "cores": refusal(gpus_per_client=0.5, actors=3),
                 }
             ),
         )

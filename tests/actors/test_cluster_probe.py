@@ -21,8 +21,10 @@ from actors import cluster_probe, code_shipping
 from actors.start_retry import patiently
 from raysim.config.run_config import build, default_config
 from raysim.errors import PlacementError
+from raysim.launch import main
 from tests.fingerprint import fingerprint
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TOKEN = "0123456789abcdef" * 4
 SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--workload.limit=200", "--rounds=1")
@@ -158,8 +160,15 @@ def job(cluster: Cluster, *words: str, code: int = 0) -> str:
     return done.stdout
 
 
+def wait_for(file: Path, text: str) -> None:
+    deadline = time.monotonic() + 240
+    while not file.exists() or text not in file.read_text():
+        assert time.monotonic() < deadline, f"no {text!r} in {file}"
+        time.sleep(0.1)
+
+
 @pytest.mark.timeout(900)
-def test_a_run_in_the_background_is_a_job(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_run_in_the_background_is_a_job(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As docs/cluster.md shows it: sent, stopped, gone on with, followed to its end."""
     shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", tmp_path / "mine.py")
     settings = json.dumps({"env_vars": {"PYTHONPATH": f"{ROOT}:{tmp_path}", "RAY_JOB_STOP_WAIT_TIME_S": "60"}})
@@ -168,24 +177,18 @@ def test_a_run_in_the_background_is_a_job(cluster: Cluster, tmp_path: Path) -> N
     gate, folder = tmp_path / "go", tmp_path / "run"
     run = (*SMALL, "--rounds=4", "--engine.checkpoint_every=1", "--method=mine:Waiting", f"--method.gate={gate}")
     job(cluster, *submit, "--submission-id=first", *launch, *run, f"--output={folder}")
-    deadline = time.monotonic() + 240
-    while "\n2," not in (folder / "rounds.csv").read_text() if (folder / "rounds.csv").exists() else True:
-        assert time.monotonic() < deadline, job(cluster, "logs", "first")
-        time.sleep(0.1)
-    job(cluster, "stop", "first")
-    assert "round 2/4" in job(cluster, "logs", "first")
+    wait_for(folder / "rounds.csv", "\n2,")  # the visits of the third round wait for the gate
+    job(cluster, "stop", "--no-wait", "first")
+    said = cluster.folder / "session_latest" / "logs" / "job-driver-first.log"
+    wait_for(said, "stopping: ")
     gate.touch()
+    wait_for(said, "raysim: stopped")
     job(cluster, *submit, "--submission-id=second", *launch, f"--resume={folder}", "--method=mine:Waiting")
-    said = job(cluster, "logs", "--follow", "second")
-    assert "goes on after round 2" in said and "after 4 rounds" in said
-    done = subprocess.run(
-        [sys.executable, "-m", "raysim.launch", *run, "--engine.backend=inline", f"--output={tmp_path}/undisturbed"],
-        env={**os.environ, "PYTHONPATH": f"{ROOT}:{tmp_path}"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert done.returncode == 0, done.stderr
+    followed = job(cluster, "logs", "--follow", "second")
+    assert "goes on after round 2" in followed and "after 4 rounds" in followed
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "mine", raising=False)
+    assert main([*run, "--engine.backend=inline", f"--output={tmp_path}/undisturbed"]) == 0
     assert fingerprint(folder) == fingerprint(tmp_path / "undisturbed")
 
 

@@ -16,21 +16,11 @@ from tests.small_runs import MakeConfig
 
 
 @pytest.mark.usefixtures("ray_session")
-def test_a_client_actor_killed_in_a_visit_changes_nothing(make_config: MakeConfig) -> None:
+def test_the_driver_killed_goes_on_from_its_checkpoint_by_itself(make_config: MakeConfig) -> None:
+    """Of a method without client states; test_faults.py has one with them, and what befalls client actors."""
     expected = undisturbed(make_config, "fedrad")
-    killer = Killer("ray::train[round", round=2)
-    found = run(make_config("fedrad-killed", engine__actors=2, **options("fedrad")), observer=killer)
-    assert killer.killed
-    assert any(" died during round" in note for note in killer.notes)
-    assert fingerprint(found.folder) == expected
-
-
-@pytest.mark.usefixtures("ray_session")
-@pytest.mark.parametrize("method", ["fedrad", "local"])
-def test_the_driver_killed_goes_on_from_its_checkpoint_by_itself(make_config: MakeConfig, method: str) -> None:
-    expected = undisturbed(make_config, method)
     killer = Killer("ray::DriverActor", round=3)
-    found = run(make_config(f"{method}-driver", engine__actors=2, **options(method)), observer=killer)
+    found = run(make_config("driver", engine__actors=2, **options("fedrad")), observer=killer)
     assert killer.killed
     assert any("the driver died" in note for note in killer.notes)
     assert any("goes on after round" in note for note in killer.notes)

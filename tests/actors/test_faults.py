@@ -28,6 +28,7 @@ from tests.conftest import start_ray_session
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 
+pytestmark = pytest.mark.slow
 AT_WORK = "ray::train[round"
 LONG = {"model__name": "mlp", "schedule__rounds": 200, "evaluation__every": 50, "engine__checkpoint_every": 50}
 """Long enough for an actor on a new node to come up and take part."""
@@ -195,7 +196,8 @@ def undisturbed(make_config: MakeConfig) -> Callable[..., dict[str, Any]]:
 def test_a_client_actor_killed_in_a_visit_of_every_round(
     machines: Machines, make_config: MakeConfig, undisturbed: Any
 ) -> None:
-    options = {"schedule__rounds": 20, "schedule__local_epochs": 1, "evaluation__every": 20}
+    rounds = 8
+    options = {"schedule__rounds": rounds, "schedule__local_epochs": 1, "evaluation__every": rounds}
     expected = undisturbed(**options)
     choice = random.Random(0)
     killed = []
@@ -206,10 +208,10 @@ def test_a_client_actor_killed_in_a_visit_of_every_round(
         killed.append(process)
 
     with going(make_config("killed", engine__cpus_per_client=0.25, **options)) as found:
-        for number in range(1, 21):
+        for number in range(1, rounds + 1):
             found.wait_for_round(number)
             kill_one()
-    assert len(set(killed)) == 20
+    assert len(set(killed)) == rounds
     assert fingerprint(found.folder) == expected
 
 
@@ -244,8 +246,8 @@ def test_the_node_that_held_client_states_killed(machines: Machines, make_config
 
 
 def test_the_driver_killed(machines: Machines, make_config: MakeConfig, undisturbed: Any) -> None:
-    expected = undisturbed()
-    with going(make_config("killed")) as found:
+    expected = undisturbed(method__name="local")
+    with going(make_config("killed", method__name="local")) as found:
         found.wait_for_round(3)
         (driver,) = processes("ray::DriverActor")
         os.kill(driver, signal.SIGKILL)

@@ -16,6 +16,7 @@ import pytest
 
 from actors.reaper import MARK
 
+pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 LIMIT = 8
 long = pytest.mark.skipif("RAYSIM_LONG_TESTS" not in os.environ, reason="set RAYSIM_LONG_TESTS=1: each starts a Ray")

@@ -11,6 +11,7 @@ import pytest
 
 from tests.fingerprint import fingerprint
 
+pytestmark = pytest.mark.slow
 SCRIPT = Path(__file__).with_name("main_method.py")
 
 

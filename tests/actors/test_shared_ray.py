@@ -78,6 +78,7 @@ def left(folder: Path) -> dict[int, str]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_runs_of_a_process_share_one_ray_and_leave_nothing(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)

@@ -8,10 +8,13 @@ import sys
 import tempfile
 from pathlib import Path
 
+import pytest
+
 from raysim.config.run_config import RunConfig, build, to_yaml
 from raysim.simulation import run
 from tests.fingerprint import fingerprint
 
+pytestmark = pytest.mark.slow
 CLIENTS = 60
 SCRIPT = """
 import sys

@@ -116,6 +116,7 @@ def test_one_plain_line_a_round_and_a_summary(
     assert "(synthetic data) after 2 rounds and 4 local epochs" in out and "run/report.html" in out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "expected_code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 def test_interrupted_on_ray_and_resumed(
     folder: Path, capsys: pytest.CaptureFixture[str], number: int, expected_code: int
@@ -144,6 +145,7 @@ def test_interrupted_on_ray_and_resumed(
     pd.testing.assert_frame_equal(comparable(found.clients), comparable(expected.clients))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_while_ray_starts(folder: Path, number: int) -> None:
     """It ends without waiting for Ray, and leaves neither a folder nor a process."""
@@ -157,6 +159,7 @@ def test_interrupted_while_ray_starts(folder: Path, number: int) -> None:
     assert not (folder / "run").exists() and launched.left() == []
 
 
+@pytest.mark.slow
 def test_interrupted_twice_does_not_wait_for_the_visit(folder: Path) -> None:
     launched = Launched(folder, "--method=mine:Slow", "--model=logistic", "--rounds=3")
     launched.wait_for("round 1/3")  # the visits of round 2 take ten minutes each
@@ -169,6 +172,7 @@ def test_interrupted_twice_does_not_wait_for_the_visit(folder: Path) -> None:
     assert launched.left() == []
 
 
+@pytest.mark.slow
 def test_a_mistake_in_a_users_method_on_ray(folder: Path) -> None:
     launched = Launched(folder, "--method=mine:Broken", "--model=logistic", "--rounds=3")
     code, _, errors = launched.end()
