@@ -20,7 +20,7 @@ from raysim.config.run_config import build
 from raysim.engine.client_task import TrainBlock
 from raysim.engine.payload import Packed, PackedMessage
 from raysim.engine.worker import Worker, fixed_threads
-from raysim.training.local_sgd import Visit
+from raysim.method import ClientTask
 
 SIZES = (1, 2, 4, 8, 16, 32)
 TRAINING_SHARE = 0.8
@@ -74,7 +74,7 @@ def measure(model: str, samples: int, clients: int, repeats: int) -> list[float]
         worker = Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose)))
         everyone = tuple(range(clients))
         counts = tuple(worker.federation.samples(client) for client in everyone)
-        visit = Visit(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
+        visit = ClientTask(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
         packed = Packed((PackedMessage(0),) * clients, (None,) * clients, ())
         start = worker.model(0).take_shared()
         seconds: dict[int, list[float]] = {size: [] for size in SIZES}

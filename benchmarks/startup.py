@@ -36,8 +36,7 @@ from workloads.option_types import Help
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from raysim.method import Context, Message, Update, Updates, Vector
-    from raysim.training.local_sgd import Visit
+    from raysim.method import ClientTask, Context, Message, Update, Updates, Vector
     from workloads.federated_data import ClientData
 
 RAY = (
@@ -79,10 +78,10 @@ class Marked(FedAvg):
         return super().message(server, client)
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: Any, task: ClientTask
     ) -> tuple[Update, None]:
         self.mark("train")
-        return super().train(model, data, message, kept, visit)
+        return super().train(model, data, message, state, task)
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         aggregated: Vector = super().aggregate(server, updates, context)

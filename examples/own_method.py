@@ -18,11 +18,10 @@ import torch
 from numpy.typing import NDArray
 
 from aggregators.means import weighted_sum
-from raysim import Context, GlobalModel, Message, Traits, Update, Updates, local_sgd
+from raysim import ClientTask, Context, Message, Traits, Update, Updates, WholeModel, local_sgd
 from workloads.option_types import Help, Positive
 
 if TYPE_CHECKING:
-    from raysim import Visit
     from raysim.flat_model import FlatModel
     from workloads.federated_data import ClientData
 
@@ -40,7 +39,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class FedDyn(GlobalModel):
+class FedDyn(WholeModel[Server, Vector]):
     """FedDyn: a penalty that changes with every client task makes local and global optima agree.
 
     Source: Acar et al. 2021, Federated learning based on dynamic regularization (ICLR; arXiv 2111.04263), Algorithm 1.
@@ -69,19 +68,19 @@ class FedDyn(GlobalModel):
         return Message(server.parameters)
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
         """Local epochs on the penalized loss; the change of the model, and the client's next state."""
         model.load_shared(message.parameters)
         start = model.shared_parameters.clone()
-        gathered = torch.tensor(kept, device=model.device)
+        gathered = torch.tensor(state, device=model.device)
 
         def add_penalty(model: FlatModel) -> None:
             model.shared_gradient.add_(self.alpha * (model.shared_parameters - start) - gathered)
 
-        trained = local_sgd.train_epochs(model, data.train, visit, add_gradient=add_penalty)
+        trained = local_sgd.train_epochs(model, data.train, task, add_gradient=add_penalty)
         change = model.change_from(message.parameters)
-        return Update(change, trained.metrics()), kept - np.float32(self.alpha) * change[: len(kept)]
+        return Update(change, trained.metrics()), state - np.float32(self.alpha) * change[: len(state)]
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         """One step of the server; the length of h is a column ``h_norm`` of the rounds table."""

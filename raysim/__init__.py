@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from raysim.cohort import Cohort
     from raysim.config.run_config import RunConfig, default_config
     from raysim.errors import RaysimError
-    from raysim.method import Context, GlobalModel, Message, Method, Traits, Update, Updates
+    from raysim.method import ClientTask, Context, GlobalModel, Message, Method, Traits, Update, Updates, WholeModel
     from raysim.simulation import run
     from raysim.trained import load_model
     from raysim.training import local_sgd
-    from raysim.training.local_sgd import Visit
 
 __all__ = [
+    "ClientTask",
     "Cohort",
     "Context",
     "GlobalModel",
@@ -34,7 +34,7 @@ __all__ = [
     "Traits",
     "Update",
     "Updates",
-    "Visit",
+    "WholeModel",
     "__version__",
     "default_config",
     "load_model",
@@ -43,6 +43,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "ClientTask": "raysim.method",
     "Cohort": "raysim.cohort",
     "Context": "raysim.method",
     "GlobalModel": "raysim.method",
@@ -53,7 +54,7 @@ _MODULES = {
     "Traits": "raysim.method",
     "Update": "raysim.method",
     "Updates": "raysim.method",
-    "Visit": "raysim.training.local_sgd",
+    "WholeModel": "raysim.method",
     "default_config": "raysim.config.run_config",
     "load_model": "raysim.trained",
     "local_sgd": "raysim.training",

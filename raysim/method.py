@@ -3,13 +3,11 @@
 A method is one frozen dataclass in one file of ``raysim/methods``: its fields are its hyper-parameters (and so its
 command-line options), its functions are both halves of the algorithm. The server's half (``init_server``, ``message``,
 ``aggregate``) runs in the driver, the client's half (``init_client``, ``train``, ``deploy``) in an actor that serves
-many clients. State goes in and comes out: nothing may live in ``self``, a module or a file, so that a visit can be
-repeated anywhere with the same bits.
-
-A method may add modules to the user's model, by an optional function ``extend`` (raysim/extension.py).
+many clients. State goes in and comes out: nothing may live in ``self``, a module or a file, so that a client task can
+be repeated anywhere with the same bits.
 
 Both halves are told how many clients the round samples and of how many, and how many samples these have
-(``visit.cohort``, ``context.cohort``: raysim/cohort.py), since |S|/N and p_i differ from 1 and m_i/m of the cohort
+(``task.cohort``, ``context.cohort``: raysim/cohort.py), since |S|/N and p_i differ from 1 and m_i/m of the cohort
 wherever clients are sampled or join late.
 
 The least there is to a method, federated averaging, is ``raysim/methods/fedavg.py``; a new one starts as a copy of it.
@@ -19,12 +17,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
+from raysim import seeds
 from raysim.cohort import UNKNOWN, Cohort
 from raysim.config.sections import Training
 from raysim.storage import pytree
@@ -33,10 +32,11 @@ if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Visit
     from workloads.federated_data import ClientData
 
 Vector = NDArray[np.float32]
+ServerState = TypeVar("ServerState")
+ClientState = TypeVar("ClientState")
 NOTHING: Vector = np.zeros(0, np.float32)
 """Of a model that shares nothing, or an update that was added up already."""
 
@@ -70,6 +70,31 @@ class Traits:
     """Every client must have a local test set, as ``train`` looks at it."""
     model_parts: tuple[str, ...] = ()
     """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
+
+
+@dataclass(frozen=True)
+class ClientTask:
+    """What ``train`` is given besides model, data, message and client state; the same values give the same bits."""
+
+    seed: int
+    round: int
+    """Counted from 1."""
+    client: int
+    local_epochs: int
+    learning_rate: float
+    """For this round: the decay over rounds is already in it."""
+    training: Training
+    """Options of the clients' local training."""
+    classes: int = 0
+    """Number of classes of this client's data."""
+    evaluation_batch: int = 500
+    """Batch size where ``train`` evaluates."""
+    cohort: Cohort = UNKNOWN
+    """Numbers of clients and samples of this round."""
+
+    def generator(self, purpose: str) -> torch.Generator:
+        """The random stream of this task for one purpose."""
+        return seeds.torch_generator(self.seed, purpose, self.round, self.client)
 
 
 @dataclass(frozen=True)
@@ -144,7 +169,7 @@ class Context:
     learning_rate: float
     """The clients' learning rate in this round."""
     shared_parameter_count: int
-    """The first so many entries of a shared vector are parameters, the rest are buffers (see parameters.py)."""
+    """Number of leading entries of a shared vector that are parameters; the rest are buffers (raysim/flat_model.py)."""
     training: Training = field(default_factory=Training)
     """Options of the clients' local training."""
     cohort: Cohort = UNKNOWN
@@ -161,67 +186,91 @@ class Context:
         self.round_columns[name] = value
 
 
-class Method(Protocol):
-    """The functions of a method; see the module's text for where each runs."""
+class Method(Protocol[ServerState, ClientState]):
+    """What a method declares and does; the text of this module says where each function runs.
+
+    A method names its two states: ``class FedPAC(Method[Server, None])``. ``ClientState`` is None where clients keep
+    nothing. States are arrays, numbers, and dataclasses and containers of these. ``defaults`` and ``extend`` may be
+    left out.
+    """
+
+    defaults: ClassVar[Mapping[str, object]] = {}
+    """Other defaults of options outside the method, by full path: ``{"training.optimizer": "sgd"}``."""
 
     @property
-    def traits(self) -> Traits: ...
+    def traits(self) -> Traits:
+        """What the engine has to know; a ``ClassVar``, or a property where it depends on hyper-parameters."""
+        ...
+
+    def extend(self, module: torch.nn.Module) -> torch.nn.Module:
+        """The module that takes the place of the user's freshly built model everywhere; by default the model itself.
+
+        What it holds lies in the flat buffer like all else, ``shared_names`` decides what of it travels, and its
+        ``forward`` is the prediction that clients are judged by. It keeps the model's own children, ``body`` and
+        ``head``, under their names. Parts that fit one task only (a second head) it names, beside the model's own, in
+        an attribute ``task_specific`` (workloads/models/classifier.py). What it draws at random is the same for all
+        clients, whatever the size of their models.
+        """
+        return module
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         """Names of the parameters and float buffers that the server and the clients exchange."""
         ...
 
-    def init_server(self, model: FlatModel) -> Any:
-        """The server's first state: arrays, numbers, and dataclasses and containers of these."""
+    def init_server(self, model: FlatModel) -> ServerState:
+        """The server's first state (driver)."""
         ...
 
-    def init_client(self, model: FlatModel) -> Any:
-        """A client's first state, before its first visit; None where clients keep nothing."""
+    def init_client(self, model: FlatModel) -> ClientState:
+        """A client's state before its first task; None where clients keep nothing (client actor)."""
         ...
 
-    def message(self, server: Any, client: int) -> Message:
+    def message(self, server: ServerState, client: int) -> Message:
         """What this client receives (driver)."""
         ...
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
-    ) -> tuple[Update, Any]:
-        """A visit: local training on one client (client actor).
+        self, model: FlatModel, data: ClientData, message: Message, state: ClientState, task: ClientTask
+    ) -> tuple[Update, ClientState]:
+        """Local training of one client: its update, and what it keeps (client actor).
 
         ``model`` comes with its initial values, and is left with the client's whole trained model θ_i: that is what
         the loss decomposition judges (raysim/engine/loss_decomposition.py).
         """
         ...
 
-    def aggregate(self, server: Any, updates: Updates, context: Context) -> Any:
+    def aggregate(self, server: ServerState, updates: Updates, context: Context) -> ServerState:
         """The server's next state from the round's updates, which come in client order (driver)."""
         ...
 
-    def deploy(self, model: FlatModel, message: Message, kept: Any) -> None:
+    def deploy(self, model: FlatModel, message: Message, state: ClientState) -> None:
         """Put the model that this client is judged by into ``model`` (client actor)."""
         ...
 
 
-class GlobalModel:
-    """The five functions that every method with one global model and no client state has in common.
-
-    A convenience, not a method: such a method writes ``traits``, ``train`` and ``aggregate``. Its server state is the
-    shared vector itself.
-    """
+class WholeModel(Method[ServerState, ClientState], Protocol[ServerState, ClientState]):
+    """Base of methods that exchange the whole model, by which every client is judged as it was received."""
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         from raysim.flat_model import all_names
 
         return all_names(module)
 
-    def init_server(self, model: FlatModel) -> Any:
+    def deploy(self, model: FlatModel, message: Message, state: ClientState) -> None:
+        model.load_shared(message.parameters)
+
+
+class GlobalModel(WholeModel[Vector, None], Protocol):
+    """Base of methods whose server state is one global model, the shared vector, and whose clients keep nothing.
+
+    Such a method writes ``traits``, ``train`` and ``aggregate``.
+    """
+
+    def init_server(self, model: FlatModel) -> Vector:
         return model.take_shared()
 
-    def init_client(self, model: FlatModel) -> Any:
+    def init_client(self, model: FlatModel) -> None:
         return None
 
-    def message(self, server: Any, client: int) -> Message:
+    def message(self, server: Vector, client: int) -> Message:
         return Message(server)
-
-    def deploy(self, model: FlatModel, message: Message, kept: Any) -> None:
-        model.load_shared(message.parameters)

@@ -15,7 +15,7 @@ from raysim.config import registry
 from raysim.engine import schedule
 from raysim.engine.model_parts import lacks_part, without_batch_norm
 from raysim.errors import ConfigError
-from raysim.method import Traits
+from raysim.method import Method, Traits
 from workloads.federated_data import distinct_tasks
 
 if TYPE_CHECKING:
@@ -87,7 +87,12 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
 def _check_functions(kind: Kind, instance: Any) -> None:
     cls = type(instance)
     where = f"{kind} {registry.public_name(kind, instance)}"
-    missing = [name for name in FUNCTIONS[kind] if not callable(getattr(instance, name, None))]
+    # A class that inherits from Method has all functions; those that are Method's own do nothing.
+    missing = [
+        name
+        for name in FUNCTIONS[kind]
+        if not callable(getattr(instance, name, None)) or getattr(cls, name, None) is getattr(Method, name, cls)
+    ]
     if missing:
         own = [name for name in vars(cls) if not name.startswith("_") and name not in FUNCTIONS[kind]]
         near = [f"{close[0]} for {name}" for name in missing if (close := difflib.get_close_matches(name, own, 1))]

@@ -30,7 +30,7 @@ def numpy_generator(seed: int, purpose: str, round: int = 0, client: int = 0) ->
 
 
 def torch_generator(seed: int, purpose: str, round: int = 0, client: int = 0) -> torch.Generator:
-    """A CPU torch generator for draws inside a visit: shuffling and augmentation."""
+    """A CPU torch generator for draws inside a client task: shuffling and augmentation."""
     import torch
 
     return torch.Generator().manual_seed(number(seed, purpose, round, client))

@@ -19,8 +19,7 @@ from raysim.cohort import Cohort
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.launch import main
-from raysim.method import Context, Message, Update, Updates
-from raysim.training.local_sgd import Visit
+from raysim.method import ClientTask, Context, Message, Update, Updates
 from tests.fingerprint import fingerprint
 from workloads.federated_data import Batch, ClientData
 
@@ -53,7 +52,7 @@ def test_a_client_task_of_feddyn_by_hand() -> None:
     method, state = FedDyn(alpha=2.0), np.array([0.25, -0.5], np.float32)
     module = torch.nn.Linear(1, 2, bias=False)
     model = FlatModel(module, method.shared_names(module))
-    visit = Visit(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
+    visit = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
     data = ClientData(0, "one", TwoBatches(), TwoBatches())
     update, after = method.train(model, data, Message(np.zeros(2, np.float32)), state, visit)
     p1 = 1 - 1 / (1 + np.exp(-7 / 8))

@@ -17,14 +17,13 @@ from raysim import seeds
 from raysim.engine.backend import power_of_two
 from raysim.engine.client_state import ClientState
 from raysim.engine.failure import Failure
-from raysim.engine.fedsgd import Merged, take_one_step, visit_merged
+from raysim.engine.fedsgd import Merged, take_one_step, train_merged
 from raysim.engine.payload import Packed
 from raysim.engine.timing import Mark, Marks
 from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, as_tensor, finite, to_numpy
-from raysim.method import NOTHING, Message, Update, Vector
+from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.storage import pytree
-from raysim.training.local_sgd import Visit
 from workloads.models.classifier import has_batch_norm
 
 OneVisit: TypeAlias = "tuple[Update | Failure, ClientState | None, float]"
@@ -50,7 +49,7 @@ class TrainBlock:
 
     first: int
     """Where the first of them stands among the round's participants."""
-    visit: Visit
+    visit: ClientTask
     """All visits, but for client and classes: one is packed in less time than all."""
     clients: tuple[int, ...]
     packed: Packed
@@ -125,7 +124,7 @@ class TrainBlock:
     def _merge(
         self,
         worker: Worker,
-        visits: Sequence[Visit],
+        visits: Sequence[ClientTask],
         inputs: Sequence[Any],
         group: slice,
         marks: Marks,
@@ -136,10 +135,10 @@ class TrainBlock:
         if self.merged == 1 or len(samples) == 1 or not take_one_step(self.visit.training, samples):
             return None
         parameters = None if after_another else self.packed.messages[0].unpack(inputs).parameters
-        return visit_merged(worker, visits[group], samples, parameters, marks)
+        return train_merged(worker, visits[group], samples, parameters, marks)
 
     def _visited(
-        self, worker: Worker, visits: Sequence[Visit], inputs: Sequence[Any], chosen: slice, marks: Marks
+        self, worker: Worker, visits: Sequence[ClientTask], inputs: Sequence[Any], chosen: slice, marks: Marks
     ) -> Iterator[OneVisit]:
         """Every chosen visit, in order."""
         for visit, packed, place in zip(
@@ -162,7 +161,7 @@ def _with_failure(failure: Failure, each: list[OneVisit], clients: Sequence[int]
 
 
 def _visit(
-    worker: Worker, visit: Visit, message: Message, kept: ClientState | None, keeps: bool, marks: Marks
+    worker: Worker, visit: ClientTask, message: Message, kept: ClientState | None, keeps: bool, marks: Marks
 ) -> tuple[Update | Failure, ClientState | None]:
     """One visit; an exception or a non-finite update becomes a Failure and leaves the kept state as it was.
 
@@ -195,7 +194,7 @@ def _visit(
         return Failure(visit.client, stage, f"{type(error).__name__}: {error}", traceback.format_exc()), kept
 
 
-def _unusable(visit: Visit, model: FlatModel, update: Update, state: ClientState | None) -> Failure | None:
+def _unusable(visit: ClientTask, model: FlatModel, update: Update, state: ClientState | None) -> Failure | None:
     """The failure that a non-finite update is; ``model`` is as the visit left it."""
     # Where a client keeps something, that and the model are looked at too: they are no part of the update.
     kept = state is None or (pytree.finite(state) and finite(model.buffer))
@@ -216,7 +215,7 @@ def kept_globals() -> Iterator[None]:
         yield
 
 
-def seed_globals(visit: Visit) -> None:
+def seed_globals(visit: ClientTask) -> None:
     """Give what draws from torch's global streams (dropout) a stream of this visit."""
     seed = seeds.number(visit.seed, "global", visit.round, visit.client)
     # Not torch.manual_seed: it formats a stack trace for every device that is not there, longer than a small visit.

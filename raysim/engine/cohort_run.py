@@ -20,9 +20,8 @@ from raysim.engine.payload import Packer
 from raysim.engine.tree_reduce import add_on_workers, stays_on_workers, sum_of
 from raysim.engine.update_spill import Landing
 from raysim.errors import ClientError, RaysimError
-from raysim.method import Message, Update, Updates
+from raysim.method import ClientTask, Message, Update, Updates
 from raysim.storage import pytree
-from raysim.training.local_sgd import Visit
 
 if TYPE_CHECKING:
     from raysim.cohort import Cohort
@@ -100,7 +99,7 @@ class Collector:
         """Of a visit in the last round, for each local epoch; 0 before the first."""
 
     def collect(self, plan: RoundPlan, messages: Mapping[int, Message], kept: Mapping[int, Any]) -> Collected:
-        """Visit every participant once.
+        """ClientTask every participant once.
 
         Raises:
             ClientError: a visit failed, and failing clients are not to be skipped.
@@ -226,7 +225,7 @@ class Collector:
     ) -> Job:
         config = self._config
         packed = packer.pack(block, [messages[client] for client in block], kept)
-        visit = Visit(
+        visit = ClientTask(
             config.seed,
             plan.number,
             block[0],

@@ -14,7 +14,7 @@ A class that inherits the trait and trains in another way, with a loss of its ow
 federated averaging. :func:`contradiction` therefore compares a merged step of two clients with what the method's own
 ``train`` gives, once before the first round. It cannot see what differs later or on other clients alone.
 
-Source: McMahan et al. 2017, section 2, "FederatedSGD". The sums agree with those of single visits up to rounding.
+Source: McMahan et al. 2017, section 2, "FederatedSGD". The sums agree with those of single tasks up to rounding.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ from raysim.engine.failure import Failure
 from raysim.engine.per_sample import operations, takes_samples_alone
 from raysim.engine.timing import Marks
 from raysim.flat_model import FlatModel, finite
-from raysim.method import NOTHING, Message, Update, Vector
-from raysim.training.local_sgd import Trained, Visit, epoch_batches
+from raysim.method import NOTHING, ClientTask, Message, Update, Vector
+from raysim.training.local_sgd import Trained, epoch_batches
 from raysim.training.precision import autocast
 from workloads.federated_data import batch_bounds, distinct_tasks
 
@@ -51,7 +51,7 @@ MERGED_SAMPLES = 512
 LEAST_GROUPS = 16
 """Clients are merged while a round has so many groups of them."""
 MOST_OPERATIONS = 5e7
-"""In the forward pass of a client's batch: a visit of a few milliseconds. What takes longer gains nothing, and its
+"""In the forward pass of a client's batch: a task of a few milliseconds. What takes longer gains nothing, and its
 clients are better shared among actors than done by one."""
 TRIED_CLIENTS = 1000
 """Look at no more clients than this for two that take a single step."""
@@ -95,16 +95,17 @@ def contradiction(worker: Worker) -> str:
     if not clients:
         return ""
     samples = [federation.samples(client) for client in clients]
-    visits = [Visit(config.seed, 1, client, 1, config.training.learning_rate, config.training) for client in clients]
+    rate = config.training.learning_rate
+    tasks = [ClientTask(config.seed, 1, client, 1, rate, config.training) for client in clients]
     model = worker.model(0)
     noise = np.random.default_rng(0).standard_normal(model.shared.numel(), np.float32)
     start = model.take_shared() + np.float32(0.05) * noise
-    merged = visit_merged(worker, visits, samples, start, Marks(False))
+    merged = train_merged(worker, tasks, samples, start, Marks(False))
     if not isinstance(merged, Merged):
         return ""  # the clients themselves fail, and will be named where they do
     with torch.random.fork_rng():
         try:
-            deltas = [worker.train(visit, Message(start), None)[0].delta for visit in visits]
+            deltas = [worker.train(task, Message(start), None)[0].delta for task in tasks]
         except Exception:  # of the method, which raises it again where it can be told of a client and a round
             return ""
     own = sum(delta * np.float32(count) for delta, count in zip(deltas, samples, strict=True))
@@ -152,9 +153,9 @@ class Merged:
     seconds: float
 
 
-def visit_merged(
+def train_merged(
     worker: Worker,
-    visits: Sequence[Visit],
+    tasks: Sequence[ClientTask],
     samples: Sequence[int],
     parameters: Vector | None,
     marks: Marks,
@@ -167,9 +168,9 @@ def visit_merged(
 
     Returns:
         None if a value is not finite or a client has more batches, a Failure if anything was raised: the clients are
-        then to be visited one after another, which also tells which it was.
+        then to be trained one after another, which also tells which it was.
     """
-    started, client, stage = time.perf_counter(), visits[0].client, "model"
+    started, client, stage = time.perf_counter(), tasks[0].client, "model"
     try:
         model = worker.built(client)
         if parameters is not None:
@@ -177,16 +178,16 @@ def visit_merged(
             model.load_shared(parameters)
         batches: list[Batch] = []
         stage = "data"
-        for visit in visits:
-            client = visit.client
+        for task in tasks:
+            client = task.client
             marks("load", client)
-            epoch = epoch_batches(worker.data(client).train, visit, visit.generator("shuffle"))
+            epoch = epoch_batches(worker.data(client).train, task, task.generator("shuffle"))
             batches += itertools.islice(epoch, 1)
-        if not visits[0].training.steps_per_epoch and [*map(len, batches)] != [*samples]:
+        if not tasks[0].training.steps_per_epoch and [*map(len, batches)] != [*samples]:
             return None  # samples of a kind that makes more batches of them
         marks("train")
-        client, stage = visits[0].client, "train merged"
-        total, losses = _sum_and_losses(model, batches, visits[0], samples)
+        client, stage = tasks[0].client, "train merged"
+        total, losses = _sum_and_losses(model, batches, tasks[0], samples)
     except torch.OutOfMemoryError:
         raise  # the GPU's, not a client's
     except Exception as error:
@@ -198,12 +199,12 @@ def visit_merged(
 
 
 def _sum_and_losses(
-    model: FlatModel, batches: Sequence[Batch], visit: Visit, samples: Sequence[int]
+    model: FlatModel, batches: Sequence[Batch], task: ClientTask, samples: Sequence[int]
 ) -> tuple[Vector, NDArray[np.float64]]:
     """Σ_k m_k Δ_k [d] and every client's mean loss [n]."""
     sizes = [len(batch) for batch in batches]
     inputs, labels = torch.cat([batch.x for batch in batches]), torch.cat([batch.y for batch in batches])
-    module, training = model.module.train(), visit.training
+    module, training = model.module.train(), task.training
     with model.loose_gradients(lambda name: True):
         with autocast(training.precision, model.device):
             each = torch.nn.functional.cross_entropy(module(inputs), labels, reduction="none")
@@ -213,9 +214,9 @@ def _sum_and_losses(
             factors = np.repeat(np.divide(samples, sizes, dtype=np.float32), sizes)
             value = each @ torch.from_numpy(factors).to(model.device)
         value.backward()  # type: ignore[no-untyped-call]
-        total = model.scaled_loose_gradient(-visit.learning_rate)
+        total = model.scaled_loose_gradient(-task.learning_rate)
     if training.weight_decay:
-        factor = -visit.learning_rate * training.weight_decay * sum(samples)
+        factor = -task.learning_rate * training.weight_decay * sum(samples)
         total[: model.shared_parameter_count].add_(model.shared_parameters, alpha=factor)
     starts = np.cumsum([0, *sizes[:-1]])
     losses = np.add.reduceat(each.detach().double().cpu().numpy(), starts) / sizes

@@ -1,16 +1,50 @@
-"""Checks that a model has the parts, named by their parameters, that a method needs."""
+"""Adds a method's own modules to a model, and checks that a model has the parts that a method needs."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+from raysim import seeds
 from raysim.config import registry
 from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
     from collections.abc import Collection
 
+    import torch
+
     from raysim.config.run_config import RunConfig
+
+
+def extended(method: Any, module: torch.nn.Module, seed: int) -> torch.nn.Module:
+    """What ``method.extend`` makes of a freshly built model; the model itself for a class without ``extend``.
+
+    Args:
+        method: the run's method.
+        module: the model, with its initial values.
+        seed: the run's seed. What ``extend`` draws comes from a stream of its own, so that it is the same for all
+            clients, whatever the size of the model that each of them has. The caller protects torch's global stream.
+
+    Raises:
+        ConfigError: ``extend`` returned no module.
+    """
+    if not hasattr(method, "extend"):  # a class that does not inherit from Method
+        return module
+    import torch
+
+    from workloads.models.classifier import task_specific
+
+    torch.manual_seed(seeds.number(seed, "extension"))
+    specific = task_specific(module)
+    found: object = method.extend(module)
+    if not isinstance(found, torch.nn.Module):
+        raise ConfigError(
+            f"{type(method).__name__}.extend must return a torch.nn.Module, not {type(found).__name__}; "
+            "return the module it was given where there is nothing to add"
+        )
+    if found is not module and not hasattr(found, "task_specific"):
+        setattr(found, "task_specific", specific)  # noqa: B010 - mypy takes an attribute of a module for a tensor
+    return found
 
 
 def check_parts(config: RunConfig, names: Collection[str]) -> None:

@@ -18,10 +18,9 @@ import torch
 
 from raysim import seeds
 from raysim.engine.client_state import ClientState
-from raysim.engine.model_parts import check_parts
+from raysim.engine.model_parts import check_parts, extended
 from raysim.engine.sharing import common_names, nothing_to_share
 from raysim.errors import ConfigError
-from raysim.extension import extended
 from raysim.flat_model import FlatModel
 from raysim.method import NOTHING
 from raysim.storage import pytree
@@ -30,8 +29,7 @@ from workloads.federated_data import distinct_tasks
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from raysim.method import Message, Update
-    from raysim.training.local_sgd import Visit
+    from raysim.method import ClientTask, Message, Update
     from workloads.federated_data import ClientData, Federation, Task
 
 CACHED_BYTES = 64 * 2**20
@@ -103,7 +101,7 @@ class Worker:
         parameters = self.built(client).parameters.numel()
         return pytree.nbytes(self.first_state(client)) + kept_bytes(self.config.training, parameters)
 
-    def train(self, visit: Visit, message: Message, kept: ClientState | None) -> tuple[Update, ClientState | None]:
+    def train(self, visit: ClientTask, message: Message, kept: ClientState | None) -> tuple[Update, ClientState | None]:
         """A client's visit from a state as :meth:`first_state` or an earlier visit gave it."""
         model = self.model(visit.client)
         self._load_private(model, kept)

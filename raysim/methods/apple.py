@@ -11,14 +11,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
 from workloads.option_types import Help, NonNegative, Share
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Visit
     from workloads.federated_data import Batch, ClientData
 
 Clients = NDArray[np.int64]
@@ -40,8 +39,8 @@ class Server:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What a client keeps; before its first visit nothing, and -1 as its number."""
+class ClientState:
+    """What a client keeps between its tasks; nothing before its first, and -1 as its number."""
 
     client: int
     samples: int
@@ -54,7 +53,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Apple:
+class Apple(Method[Server, ClientState]):
     """APPLE: personal model Σ_j p_ij θ_j^c of all clients' core models, with both the own core and p_i learned.
 
     Source: Luo & Wu 2022, Adapt to adaptation: learning personalization for cross-silo federated learning (IJCAI),
@@ -75,7 +74,7 @@ class Apple:
       enters p with its share p0_j and the older weights shrink by the sum of those shares, so p = p0 stays p = p0. In
       the first round it knows its own core alone, p = (1): local training from common initial values.
     - A client that was not sampled keeps its last core and p. A new one starts from the mean of all cores by p0, and
-      is judged by it until its first visit.
+      is judged by it until its first task.
     - Only parameters are combined. Floating-point buffers (BatchNorm's statistics) stay local: weights may be negative
       or not sum to one, and so combined variances could be negative. Input layers and heads of clients with different
       tasks stay local too, and are trained with g itself.
@@ -104,8 +103,8 @@ class Apple:
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), {}, {}, self.mu)
 
-    def init_client(self, model: FlatModel) -> Kept:
-        return Kept(-1, 0, np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.float64))
+    def init_client(self, model: FlatModel) -> ClientState:
+        return ClientState(-1, 0, np.zeros(0, np.float32), np.zeros(0, np.int64), np.zeros(0, np.float64))
 
     def message(self, server: Server, client: int) -> Message:
         # One entry for each core, and the client's own as `parameters`: the same arrays for all, so each is sent once.
@@ -119,25 +118,25 @@ class Apple:
         return Message(server.cores.get(client, server.start), extra)
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Kept, visit: Visit
-    ) -> tuple[Update, Kept]:
+        self, model: FlatModel, data: ClientData, message: Message, state: ClientState, task: ClientTask
+    ) -> tuple[Update, ClientState]:
         from raysim.training.local_sgd import train_epochs
 
-        if len(kept.clients):
-            model.load_kept(kept.own)
-        known = replace(kept, client=visit.client, samples=data.samples)
+        if len(state.clients):
+            model.load_kept(state.own)
+        known = replace(state, client=task.client, samples=data.samples)
         combination = self.combination(model, message, known)
         model.load_shared(message.parameters)
         n = len(combination.clients)
         rate = self.relation_learning_rate if n > 1 else 0.0  # a core by itself has nobody to relate to
         step = combination.step(rate, message.extra["proximal"], n if self.core_rate == "clients" else 1)
-        trained = train_epochs(model, data.train, visit, combination.loss, add_gradient=step)
+        trained = train_epochs(model, data.train, task, combination.loss, add_gradient=step)
         weights = combination.weights.cpu().numpy()
         metrics = trained.metrics() | {"own_weight": float(weights[combination.own])}
-        state = Kept(visit.client, data.samples, model.take_kept(), combination.clients, weights)
+        after = ClientState(task.client, data.samples, model.take_kept(), combination.clients, weights)
         update = Update(model.change_from(message.parameters), metrics)
         combination.enter()  # what the client has trained is its personal model
-        return update, state
+        return update, after
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         cores, samples = dict(server.cores), dict(server.samples)
@@ -150,12 +149,12 @@ class Apple:
         decay = cosine_decay(context.round, self.proximal_share * context.rounds)
         return Server(start, cores, samples, self.mu * decay)
 
-    def deploy(self, model: FlatModel, message: Message, kept: Kept) -> None:
-        if len(kept.clients) == 0:  # not visited yet
+    def deploy(self, model: FlatModel, message: Message, state: ClientState) -> None:
+        if len(state.clients) == 0:  # before its first task
             model.load_shared(message.parameters)
             return
-        model.load_kept(kept.own)
-        combination = self.combination(model, message, kept)
+        model.load_kept(state.own)
+        combination = self.combination(model, message, state)
         model.load_shared(message.parameters)
         combination.enter()
 
@@ -163,20 +162,20 @@ class Apple:
         """p0 over cores whose clients have so many samples [k]."""
         return sample_weights(samples if self.start == "samples" else np.ones_like(samples))
 
-    def combination(self, model: FlatModel, message: Message, kept: Kept) -> Combination:
+    def combination(self, model: FlatModel, message: Message, state: ClientState) -> Combination:
         """The cores that the client was sent, with its own among them, and its p over them."""
         others: Clients = message.extra["others"]
-        own = int(np.searchsorted(others, kept.client))
-        clients = np.insert(others, own, kept.client)
-        start = self.start_weights(np.insert(message.extra["samples"], own, kept.samples))
+        own = int(np.searchsorted(others, state.client))
+        clients = np.insert(others, own, state.client)
+        start = self.start_weights(np.insert(message.extra["samples"], own, state.samples))
         vectors = [message.extra[f"core {other}"] for other in others.tolist()]
         vectors.insert(own, message.parameters)
-        weights = joined(kept.clients, kept.weights, clients, start)
+        weights = joined(state.clients, state.weights, clients, start)
         return Combination(model, clients, vectors, own, weights, start)
 
 
 class Combination:
-    """Personal model of one client in one visit, in the model's own buffer.
+    """Personal model of one client in one task, in the model's own buffer.
 
     Between mini-batches the buffer holds the own core, so that the optimiser (momentum, weight decay) acts on it;
     during one it holds Σ_j p_j θ_j^c. Everything is on the flat vectors: two products with the matrix of cores a step.

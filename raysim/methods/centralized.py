@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
-from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Visit
     from workloads.federated_data import ClientData
 
 
@@ -24,13 +23,11 @@ class Centralized(GlobalModel):
     traits: ClassVar[Traits] = Traits(weighted_mean=True, pooled=True)
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import train_epochs
+        from raysim.training.local_sgd import local_update
 
-        model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, visit)
-        return Update(model.change_from(message.parameters), trained.metrics()), None
+        return local_update(model, data, message, task), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

@@ -7,23 +7,22 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from raysim.method import Context, Message, Traits, Updates, Vector
+from raysim.methods._partly_shared import PartlyShared
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Visit
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)
-class FedBN:
+class FedBN(PartlyShared[Vector]):
     """FedBN: FedAvg in which every BatchNorm layer, parameters and statistics, stays with its client.
 
     Source: Li et al. 2021, FedBN: federated learning on non-IID features via local batch normalization (arXiv
     2102.07623), Algorithm 1. Every client is judged by the shared part with its own BatchNorm, on its own test set; a
-    client before its first visit has BatchNorm's initial values. On a model without BatchNorm this is FedAvg, judged
+    client before its first task has BatchNorm's initial values. On a model without BatchNorm this is FedAvg, judged
     on the clients' own test sets, and says so.
     """
 
@@ -43,28 +42,11 @@ class FedBN:
             )
         return model.take_shared()
 
-    def init_client(self, model: FlatModel) -> Vector:
-        return model.take_kept()
-
     def message(self, server: Vector, client: int) -> Message:
         return Message(server)
 
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
-    ) -> tuple[Update, Vector]:
-        from raysim.training.local_sgd import train_epochs
-
-        model.load_shared(message.parameters)
-        model.load_kept(kept)
-        trained = train_epochs(model, data.train, visit)
-        return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
-
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()
-
-    def deploy(self, model: FlatModel, message: Message, kept: Vector) -> None:
-        model.load_shared(message.parameters)
-        model.load_kept(kept)
 
 
 METHOD = FedBN

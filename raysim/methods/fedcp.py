@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 import numpy as np
 
-from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from raysim.flat_model import FlatModel
     from raysim.methods._conditional_policy import ConditionalClassifier
-    from raysim.training.local_sgd import Loss, Visit
+    from raysim.training.local_sgd import Loss
     from workloads.federated_data import ClientData
 
 OWN = ("head.", "context")
@@ -25,17 +25,17 @@ GLOBAL_HEAD = "global_head."
 
 
 @dataclass(frozen=True)
-class FedCP:
+class FedCP(Method[Vector, Vector]):
     """FedCP: logits = global head(r ⊙ h) + personal head(s ⊙ h), with r + s = 1 from a policy network per sample.
 
     Source: Zhang et al. 2023, FedCP: separating feature information for personalized federated learning via
     conditional policy (KDD, arXiv 2307.01217), Algorithm 1, and the authors' code (PFLlib). The user's model is a body
     and a linear head; ``extend`` adds a global head and the policy (a linear layer h → 2h, LayerNorm, ReLU, softmax
     over pairs; raysim/methods/_conditional_policy.py), whose input is h ⊙ v/‖v‖ with v the sum over classes of the
-    personal head's weights at the start of the visit.
+    personal head's weights at the start of the task.
 
-    A visit trains body, policy and personal head on CE(logits, y) + λ·MMD²(h, h_global); the global head is frozen, and
-    h_global are the features of the body as it was received. MMD² has RBF kernels of four widths.
+    A client task trains body, policy and personal head on CE(logits, y) + λ·MMD²(h, h_global); the global head is
+    frozen, and h_global are the features of the body as it was received. MMD² has RBF kernels of four widths.
 
     What travels, averaged by p_k: the body, the policy, and for the global head (personal head + received global head)
     / 2, as in the authors' code. What stays: the personal head. A client is judged by the received body, policy and
@@ -44,9 +44,9 @@ class FedCP:
     Decided here:
     - The policy's softmax is the print's. The authors' code draws Gumbel noise (in evaluation too); ``noise gumbel``
       does so in training only, because a judged model must give the same answer twice.
-    - A client on its first visit (and one judged before it) takes the global head as its personal one. In the authors'
-      code all start with the initial head, which is the same thing for clients that are there from the start.
-    - Before its first visit v comes from the head it starts with (authors' code: random numbers).
+    - In its first task (and where it is judged before) a client takes the global head as its personal one. In the
+      authors' code all start with the initial head, the same thing for clients that are there from the start.
+    - Before its first task v comes from the head it starts with (authors' code: random numbers).
     - BatchNorm's statistics travel with the body, as for every method here. The frozen body normalises by the
       statistics of the batch, as the trained one does.
     - Where clients' tasks differ, both heads and the input layer stay with their client: its global head is then the
@@ -83,13 +83,13 @@ class FedCP:
     def message(self, server: Vector, client: int) -> Message:
         return Message(server)
 
-    def deploy(self, model: FlatModel, message: Message, kept: Vector) -> None:
+    def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
         import torch
 
         module = classifier(model)
         model.load_shared(message.parameters)
-        if kept.size:
-            model.load_kept(kept)
+        if state.size:
+            model.load_kept(state)
         else:
             with torch.no_grad():
                 for own, received in zip(module.head.parameters(), module.global_head.parameters(), strict=True):
@@ -97,23 +97,23 @@ class FedCP:
         module.set_context()
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
         import torch
 
         from raysim.training.local_sgd import train_epochs
 
-        self.deploy(model, message, kept)
+        self.deploy(model, message, state)
         trained = train_epochs(
-            model, data.train, visit, self.loss(model), trains=lambda name: not name.startswith(GLOBAL_HEAD)
+            model, data.train, task, self.loss(model), trains=lambda name: not name.startswith(GLOBAL_HEAD)
         )
         module, whole = classifier(model), model.buffer.clone()
         with torch.no_grad():
             for own, received in zip(module.head.parameters(), module.global_head.parameters(), strict=True):
                 received.add_(own).mul_(0.5)
-        update, kept = Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
+        update, after = Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
         model.buffer.copy_(whole)  # what the client has trained has the global head that it received
-        return update, kept
+        return update, after
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

@@ -11,12 +11,12 @@ from numpy.typing import NDArray
 from aggregators.gram import Matrix, combine, eigenvalue_shares, mean_cosine, piece_grams, step_shares
 from aggregators.means import sample_weights
 from aggregators.principal_gradients import authors_coefficients, axes_kept, principal_coefficients
-from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
 from workloads.option_types import Help, NonNegative, Positive, PositiveShare
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss, Visit
+    from raysim.training.local_sgd import Loss
     from workloads.federated_data import ClientData
 
 Margin = Literal["l2", "log", "softmax_log"]
@@ -32,7 +32,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class FedLD(GlobalModel):
+class FedLD(WholeModel[Server, None]):
     """FedLD: penalise large logits in local training, turn clients' updates towards their principal directions.
 
     Source: Zeng et al. 2024, Tackling data heterogeneity in federated learning via loss decomposition: Eq. 3 (margin
@@ -117,18 +117,19 @@ class FedLD(GlobalModel):
             stops = [entry.stop - tensors[0].start for entry in tensors]
         return Server(model.take_shared(), np.array([0, *stops], np.int64))
 
+    def init_client(self, model: FlatModel) -> None:
+        return None
+
     def message(self, server: Server, client: int) -> Message:
         return Message(server.parameters)
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import cross_entropy, train_epochs
+        from raysim.training.local_sgd import cross_entropy, local_update
 
-        model.load_shared(message.parameters)
         loss = margin_control(self.margin, self.margin_weight) if self.margin_weight else cross_entropy
-        trained = train_epochs(model, data.train, visit, loss)
-        return Update(model.change_from(message.parameters), trained.metrics()), None
+        return local_update(model, data, message, task, loss), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         step = self._principal_step(server, updates, context) if self.principal else updates.mean()

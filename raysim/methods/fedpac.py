@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from aggregators.classifier_combination import combination_weights
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
 from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss, Visit
+    from raysim.training.local_sgd import Loss
     from workloads.federated_data import ClientData, Samples
 
 HEAD = "head."
@@ -39,12 +39,12 @@ class Server:
 
 
 @dataclass(frozen=True)
-class FedPAC:
+class FedPAC(Method[Server, None]):
     """FedPAC: averaged body aligned to global class centroids, and for each client the best mixture of all heads.
 
     Source: Xu et al. 2023, Personalized federated learning with feature alignment and classifier collaboration (arXiv
-    2306.11867), Algorithm 1; the mixture is in aggregators/classifier_combination.py. A visit: feature statistics (V,
-    E[h|c]) with the body as it came, then the head alone, then the body alone, then the centroids of the new body.
+    2306.11867), Algorithm 1; the mixture is in aggregators/classifier_combination.py. A client task: feature statistics
+    (V, E[h|c]) with the body as it came, then the head alone, then the body alone, then the centroids of the new body.
     The head is what is named ``head.*``, the body all else.
 
     Where the paper is open: a client without a head of its own (new, joined late) starts from the last round's mean
@@ -88,24 +88,24 @@ class FedPAC:
         }
         return Message(server.parameters, extra)
 
-    def deploy(self, model: FlatModel, message: Message, kept: Any) -> None:
+    def deploy(self, model: FlatModel, message: Message, state: None) -> None:
         model.load_shared(message.parameters)
         model.load_kept(message.extra["head"])
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
         from raysim.training.local_sgd import train_epochs
 
-        self.deploy(model, message, kept)
-        sums, counts, squares = feature_sums(model, data.train, visit)
+        self.deploy(model, message, state)
+        sums, counts, squares = feature_sums(model, data.train, task)
         samples = counts.sum()
         weighted_means = sums / samples  # a_c = π_c E[h|c]
         variance = (squares / samples - float(np.square(weighted_means).sum())) / samples
         head = train_epochs(
             model,
             data.train,
-            visit,
+            task,
             head_loss,
             trains=lambda name: name.startswith(HEAD),
             epochs=self.head_epochs,
@@ -114,8 +114,8 @@ class FedPAC:
         )
         features = sums.shape[1]
         aligned = body_loss(model, message, self.alignment / (features if self.distance == "mean" else 1))
-        body = train_epochs(model, data.train, visit, aligned, trains=lambda name: not name.startswith(HEAD))
-        new_sums, _, _ = feature_sums(model, data.train, visit)
+        body = train_epochs(model, data.train, task, aligned, trains=lambda name: not name.startswith(HEAD))
+        new_sums, _, _ = feature_sums(model, data.train, task)
         extra = {
             "head": model.take_kept(),
             "weighted_means": weighted_means.astype(np.float32),
@@ -148,7 +148,7 @@ class FedPAC:
 
 
 def feature_sums(
-    model: FlatModel, samples: Samples, visit: Visit
+    model: FlatModel, samples: Samples, task: ClientTask
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
     """Σ h by class [classes, features], samples by class [classes] and Σ ‖h‖², over one pass in evaluation mode."""
     import torch
@@ -156,12 +156,12 @@ def feature_sums(
 
     model.module.eval()
     sums = torch.zeros((), dtype=torch.float64, device=model.device)
-    counts = torch.zeros(visit.classes, dtype=torch.int64, device=model.device)
+    counts = torch.zeros(task.classes, dtype=torch.int64, device=model.device)
     squares = torch.zeros((), dtype=torch.float64, device=model.device)
     with torch.no_grad():
-        for batch in samples.batches(visit.evaluation_batch):
+        for batch in samples.batches(task.evaluation_batch):
             features = body_of(model.module)(batch.x).double()
-            member = one_hot(batch.y, visit.classes)
+            member = one_hot(batch.y, task.classes)
             sums = sums + member.T.double() @ features
             counts += member.sum(dim=0)
             squares += features.square().sum()

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Visit
     from workloads.federated_data import ClientData
 
 
@@ -29,7 +28,7 @@ class FedProx(GlobalModel):
     traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True)
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
         from raysim.training.local_sgd import train_epochs
 
@@ -39,7 +38,7 @@ class FedProx(GlobalModel):
         def add_proximal_gradient(model: FlatModel) -> None:
             model.shared_gradient.add_(model.shared_parameters - anchor, alpha=self.mu)
 
-        trained = train_epochs(model, data.train, visit, add_gradient=add_proximal_gradient)
+        trained = train_epochs(model, data.train, task, add_gradient=add_proximal_gradient)
         distance = float((model.shared_parameters - anchor).double().square().sum())
         metrics = trained.metrics() | {"proximal": self.mu / 2 * distance}
         return Update(model.change_from(message.parameters), metrics), None

@@ -20,7 +20,7 @@ from aggregators.dynamic_weights import (
     updated_weights,
 )
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
 from raysim.seeds import numpy_generator
 from workloads.option_types import Help, NonNegative, PositiveInt
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Visit
     from workloads.federated_data import ClientData
 
 NEEDS_SGD = (
@@ -60,7 +59,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class FedRAD(GlobalModel):
+class FedRAD(WholeModel[Server, None]):
     """FedRAD: communicate at random epochs in the second half, weigh clients by accuracy, let a network correct it.
 
     Source: Huang et al. 2021, Federated learning with random communication and dynamic aggregation: Algorithm 1
@@ -120,30 +119,33 @@ class FedRAD(GlobalModel):
     def _new_neunet(self, seed: int) -> NeuNet:
         return NeuNet.create(numpy_generator(seed, "neunet"), self.neunet_hidden)
 
+    def init_client(self, model: FlatModel) -> None:
+        return None
+
     def message(self, server: Server, client: int) -> Message:
         return Message(server.parameters)
 
     # -- client: Algorithm 3, lines 9 to 12 -------------------------------------------------------------------------
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import train_epochs
+        from raysim.training.local_sgd import local_update, train_epochs
         from workloads.metrics import evaluate
 
-        model.load_shared(message.parameters)
         if self.aggregation == "plain":
-            trained = train_epochs(model, data.train, visit)
-            return Update(model.change_from(message.parameters), trained.metrics()), None
+            return local_update(model, data, message, task), None
+
+        model.load_shared(message.parameters)
 
         def on_local_test() -> Any:
-            return evaluate(model.module, data.test.batches(visit.evaluation_batch), visit.classes)
+            return evaluate(model.module, data.test.batches(task.evaluation_batch), task.classes)
 
         before = on_local_test()
         extra = {}
         if self.aggregation == "dynamic" and self.system_gradient == "exact":
-            extra["test_gradient"] = _test_gradient(model, data, visit)
-        trained = train_epochs(model, data.train, visit)
+            extra["test_gradient"] = _test_gradient(model, data, task)
+        trained = train_epochs(model, data.train, task)
         after = on_local_test()
         metrics = trained.metrics() | {"system_loss": before.loss, "local_accuracy": after.accuracy}
         return Update(model.change_from(message.parameters), metrics, extra), None
@@ -192,14 +194,14 @@ class FedRAD(GlobalModel):
         return learn(server.neunet, last.weights, shares, last.losses, last.samples, by_coefficient, self.neunet_rate)
 
 
-def _test_gradient(model: FlatModel, data: ClientData, visit: Visit) -> Vector:
+def _test_gradient(model: FlatModel, data: ClientData, task: ClientTask) -> Vector:
     """∇ of the client's mean test loss at the global parameters (shared parameters only) [P]."""
     from raysim.flat_model import to_numpy
     from raysim.training.local_sgd import cross_entropy
 
     model.module.eval()  # as SysLoss itself is measured: BatchNorm with its running statistics
     model.gradient.zero_()
-    for batch in data.test.batches(visit.evaluation_batch):
+    for batch in data.test.batches(task.evaluation_batch):
         loss: torch.Tensor = cross_entropy(model.module, batch) * (len(batch) / len(data.test))
         loss.backward()  # type: ignore[no-untyped-call]
     gradient = to_numpy(model.shared_gradient)

@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import weighted_sum
-from raysim.method import NOTHING, Context, Message, Traits, Update, Updates, Vector
+from raysim.method import NOTHING, ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.methods._partly_shared import PartlyShared
 from workloads.option_types import Help, NonNegative, PositiveShare
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss, Visit
+    from raysim.training.local_sgd import Loss
     from workloads.federated_data import ClientData
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
@@ -34,7 +35,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class FedSSP:
+class FedSSP(PartlyShared[Server]):
     """FedSSP: average the spectral encoders only (GSKS), learn a feature preference for each client (PGPA).
 
     Source: Tan et al. 2024, FedSSP: federated graph learning with spectral knowledge and personalized preference,
@@ -115,27 +116,23 @@ class FedSSP:
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), NOTHING)
 
-    def init_client(self, model: FlatModel) -> Vector:
-        return model.take_kept()
-
     def message(self, server: Server, client: int) -> Message:
         return Message(server.parameters, {"mean": server.mean} if self.preference else {})
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
         from raysim.training.local_sgd import train_epochs
 
-        self.deploy(model, message, kept)
         if not self.preference:
-            trained = train_epochs(model, data.train, visit)
-            return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
+            return super().train(model, data, message, state, task)
+        self.deploy(model, message, state)
         mean = RunningMean(self.momentum, self.start)
         terms: list[torch.Tensor] = []
         trained = train_epochs(
             model,
             data.train,
-            visit,
+            task,
             regularised_loss(model, message.extra["mean"], mean, self.regularisation, terms),
             add_gradient=preference_step(model, self.preference_rate),
             trains=lambda name: name != PREFERENCE,
@@ -157,10 +154,6 @@ class FedSSP:
         context.report("regulariser", float(updates.metric("regulariser").mean()))
         return Server(parameters, mean)
 
-    def deploy(self, model: FlatModel, message: Message, kept: Vector) -> None:
-        model.load_shared(message.parameters)
-        model.load_kept(kept)
-
 
 def root_mean_square(values: NDArray[np.float32]) -> float:
     """Over all entries."""
@@ -168,7 +161,7 @@ def root_mean_square(values: NDArray[np.float32]) -> float:
 
 
 class RunningMean:
-    """μ of one visit: ``add`` gives the new μ [h], which lets gradients into the batch's part only."""
+    """μ of one client task: ``add`` gives the new μ [h], which lets gradients into the batch's part only."""
 
     def __init__(self, momentum: float, start: Start) -> None:
         self.momentum, self.start = momentum, start
@@ -189,7 +182,7 @@ class RunningMean:
     def numpy(self) -> Vector:
         from raysim.flat_model import to_numpy
 
-        assert self._value is not None, "a visit has at least one batch"
+        assert self._value is not None, "a client task has at least one batch"
         return to_numpy(self._value)
 
 

@@ -6,25 +6,24 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from raysim.method import Context, Message, Traits, Updates, Vector
+from raysim.methods._partly_shared import PartlyShared
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Visit
-    from workloads.federated_data import ClientData
 
 STRUCTURE = "body.structure."
 
 
 @dataclass(frozen=True)
-class FedStar:
+class FedStar(PartlyShared[Vector]):
     """FedStar: FedAvg of the structural channel alone; the feature channel and the head never leave their client.
 
     Source: Tan et al. 2023, Federated learning on non-IID graphs via structural knowledge sharing (AAAI; arXiv
     2211.13009); network and encodings are the model ``gin-star``. The channel is averaged by samples, as in the
-    authors' code. What a client keeps is its whole remaining model, from one visit to the next.
+    authors' code. What a client keeps is its whole remaining model, from one task to the next.
     """
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, model_parts=(STRUCTURE,))
@@ -38,27 +37,11 @@ class FedStar:
     def init_server(self, model: FlatModel) -> Vector:
         return model.take_shared()
 
-    def init_client(self, model: FlatModel) -> Vector:
-        return model.take_kept()
-
     def message(self, server: Vector, client: int) -> Message:
         return Message(server)
 
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: Visit
-    ) -> tuple[Update, Vector]:
-        from raysim.training.local_sgd import train_epochs
-
-        self.deploy(model, message, kept)
-        trained = train_epochs(model, data.train, visit)
-        return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
-
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()
-
-    def deploy(self, model: FlatModel, message: Message, kept: Vector) -> None:
-        model.load_shared(message.parameters)
-        model.load_kept(kept)
 
 
 METHOD = FedStar

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-from raysim.method import Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
 from workloads.option_types import Help, NonNegative, Positive
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss, Visit
+    from raysim.training.local_sgd import Loss
     from workloads.federated_data import Batch, ClientData
 
 
@@ -41,13 +41,12 @@ class FGSSL(GlobalModel):
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import train_epochs
+        from raysim.training.local_sgd import local_update
 
-        model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, visit, self.loss(model.module))
-        return Update(model.change_from(message.parameters), trained.metrics()), None
+        model.load_shared(message.parameters)  # what the loss takes for the global model
+        return local_update(model, data, message, task, self.loss(model.module)), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server + updates.mean()

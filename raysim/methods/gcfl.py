@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
 from aggregators.clusters import split
 from aggregators.gram import gram_matrix
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import Context, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
 from workloads.option_types import Help, NonNegative, NonNegativeInt
 
 if TYPE_CHECKING:
-    import torch
-
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Visit
     from workloads.federated_data import ClientData
 
 
@@ -36,7 +33,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class GCFL:
+class GCFL(WholeModel[Server, None]):
     """GCFL: FedAvg inside clusters; a cluster splits in two where its clients' updates pull apart.
 
     Source: Xie et al. 2021, Federated graph classification over non-IID graphs (NeurIPS; arXiv 2106.13423); the rule of
@@ -74,11 +71,6 @@ class GCFL:
     traits: ClassVar[Traits] = Traits(personal=True)
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.flat_model import all_names
-
-        return all_names(module)
-
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), {}, {})
 
@@ -89,13 +81,11 @@ class GCFL:
         return Message(server.of_cluster(server.cluster_of.get(client, 0)))
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Any, visit: Visit
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import train_epochs
+        from raysim.training.local_sgd import local_update
 
-        model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, visit)
-        return Update(model.change_from(message.parameters), trained.metrics()), None
+        return local_update(model, data, message, task), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         clusters = [server.cluster_of.get(client, 0) for client in updates.clients]
@@ -114,9 +104,6 @@ class GCFL:
         context.report_clients("cluster", np.array(clusters, np.float64))
         moved = {client: own for client, own in zip(updates.clients, clusters, strict=True) if own}
         return Server(models.pop(0), models, server.cluster_of | moved)
-
-    def deploy(self, model: FlatModel, message: Message, kept: Any) -> None:
-        model.load_shared(message.parameters)
 
     def _leaving(self, cluster: int, clusters: list[int], updates: Updates, parameters: int) -> set[int]:
         """Positions of the clients that leave their cluster; none if it stays whole."""

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from raysim import seeds
-from raysim.cohort import UNKNOWN, Cohort
+from raysim.method import Update
 from raysim.training import optimizers
 from raysim.training.precision import autocast
 
@@ -20,31 +19,10 @@ if TYPE_CHECKING:
 
     from raysim.config.run_config import Training
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import Batch, Samples
+    from raysim.method import ClientTask, Message
+    from workloads.federated_data import Batch, ClientData, Samples
 
 Loss = Callable[[torch.nn.Module, "Batch"], torch.Tensor]
-
-
-@dataclass(frozen=True)
-class Visit:
-    """What one visit of a client is given besides data and message; the same values give the same bits."""
-
-    seed: int
-    round: int
-    """Counted from 1."""
-    client: int
-    local_epochs: int
-    learning_rate: float
-    """For this round: the decay over rounds is already in it."""
-    training: Training
-    classes: int = 0
-    evaluation_batch: int = 500
-    cohort: Cohort = UNKNOWN
-    """Numbers of clients and samples of this round."""
-
-    def generator(self, purpose: str) -> torch.Generator:
-        """The random stream of this visit for one purpose."""
-        return seeds.torch_generator(self.seed, purpose, self.round, self.client)
 
 
 @dataclass(frozen=True)
@@ -65,10 +43,19 @@ def cross_entropy(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
     return torch.nn.functional.cross_entropy(module(batch.x), batch.y)
 
 
+def local_update(
+    model: FlatModel, data: ClientData, message: Message, task: ClientTask, loss: Loss = cross_entropy
+) -> Update:
+    """FedAvg's client task: train from the received parameters, return the change of what is shared."""
+    model.load_shared(message.parameters)
+    trained = train_epochs(model, data.train, task, loss)
+    return Update(model.change_from(message.parameters), trained.metrics())
+
+
 def train_epochs(
     model: FlatModel,
     samples: Samples,
-    visit: Visit,
+    task: ClientTask,
     loss: Loss = cross_entropy,
     *,
     add_gradient: Callable[[FlatModel], None] | None = None,
@@ -78,7 +65,7 @@ def train_epochs(
     stream: str = "shuffle",
     before_epoch: Callable[[], None] | None = None,
 ) -> Trained:
-    """Train ``model`` in place for the visit's local epochs.
+    """Train ``model`` in place for the task's local epochs.
 
     Args:
         samples: the client's training samples.
@@ -86,39 +73,39 @@ def train_epochs(
         add_gradient: called after every backward pass; adds the gradient of a penalty on the flat parameters
             (``model.gradient``), which costs one vector operation instead of a graph over every tensor.
         trains: which parameters are optimised, by name; the others stay as they are (their gradient is ignored).
-        epochs: instead of ``visit.local_epochs``.
-        learning_rate: instead of ``visit.learning_rate``.
+        epochs: instead of ``task.local_epochs``.
+        learning_rate: instead of ``task.learning_rate``.
         stream: name of the random stream; a method that trains in phases gives each its own. With
             ``training.optimizer_state kept`` the optimizer goes on from its state after the last training of the same
-            parameters under this name, in this visit or an earlier one.
+            parameters under this name, in this task or an earlier one.
         before_epoch: called at the start of every local epoch.
 
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
     """
     module = model.module
-    training_mode(module, visit.training)
-    rate = visit.learning_rate if learning_rate is None else learning_rate
-    generator = visit.generator(stream)
-    descends = add_gradient is None and optimizers.is_descent(visit.training)
+    training_mode(module, task.training)
+    rate = task.learning_rate if learning_rate is None else learning_rate
+    generator = task.generator(stream)
+    descends = add_gradient is None and optimizers.is_descent(task.training)
     steps = 0
     epoch_loss = float("nan")
     with model.loose_gradients(trains) if descends else nullcontext(model.select(trains)) as parameters:
-        made = functools.partial(optimizers.make, parameters, visit.training, rate)
+        made = functools.partial(optimizers.make, parameters, task.training, rate)
         chosen = optimizers.Descent(parameters, rate) if descends else made()
-        memory = "fresh" if descends else visit.training.optimizer_state  # plain descent has no state
+        memory = "fresh" if descends else task.training.optimizer_state  # plain descent has no state
         phase = _phase(stream, parameters) if memory == "kept" else ""
         if memory == "kept":
             chosen.load(model.optimizer_states.get(phase, {}))
-        for _ in range(visit.local_epochs if epochs is None else epochs):
+        for _ in range(task.local_epochs if epochs is None else epochs):
             total: Any = 0.0
             seen = 0
             if before_epoch is not None:
                 before_epoch()
-            for batch in epoch_batches(samples, visit, generator):
+            for batch in epoch_batches(samples, task, generator):
                 if memory == "batch":
                     chosen = made()
                 chosen.clear()
-                with autocast(visit.training.precision, model.device):
+                with autocast(task.training.precision, model.device):
                     value = loss(module, batch)
                 value.backward()  # type: ignore[no-untyped-call]
                 if add_gradient is not None:
@@ -150,10 +137,10 @@ def _phase(stream: str, parameters: Sequence[torch.nn.Parameter]) -> str:
     return f"{stream} {','.join(places)}"
 
 
-def epoch_batches(samples: Samples, visit: Visit, generator: torch.Generator) -> Iterable[Batch]:
+def epoch_batches(samples: Samples, task: ClientTask, generator: torch.Generator) -> Iterable[Batch]:
     """One local epoch: a full shuffled pass, or ``training.steps_per_epoch`` mini-batches over as many passes."""
-    size = visit.training.batch_size
-    limit = visit.training.steps_per_epoch
+    size = task.training.batch_size
+    limit = task.training.steps_per_epoch
     if limit == 0:
         yield from samples.batches(size, generator)
         return

@@ -44,11 +44,11 @@ class Damped:
     def message(self, server, client):
         return Message(server.parameters)
 
-    def train(self, model, data, message, kept, visit):
+    def train(self, model, data, message, state, task):
         from raysim.training.local_sgd import train_epochs
 
         model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, visit)
+        trained = train_epochs(model, data.train, task)
         return Update(model.change_from(message.parameters), trained.metrics()), None
 
     def aggregate(self, server, updates, context):

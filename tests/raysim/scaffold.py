@@ -91,26 +91,26 @@ class Scaffold(GlobalModel):
     def message(self, server: Server, client: int) -> Message:
         return Message(server.parameters, {"control": server.control})
 
-    def train(self, model: Any, data: Any, message: Message, kept: np.ndarray, visit: Any) -> Any:
+    def train(self, model: Any, data: Any, message: Message, state: np.ndarray, task: Any) -> Any:
         model.load_shared(message.parameters)
         control = message.extra["control"]
-        correction = torch.from_numpy(control - kept)
+        correction = torch.from_numpy(control - state)
         trained = train_epochs(
             model,
             data.train,
-            visit,
+            task,
             lambda module, batch: 0.5 * (module.weight - batch.y).square().mean(),
             add_gradient=lambda model: model.gradient.add_(correction),
         )
         delta = model.change_from(message.parameters)
-        after = kept - control - delta / np.float32(trained.steps * visit.learning_rate)
-        cohort = visit.cohort
+        after = state - control - delta / np.float32(trained.steps * task.learning_rate)
+        cohort = task.cohort
         metrics = trained.metrics() | {
             "share": cohort.share(data.samples),
             "share_of_cohort": cohort.share_of_cohort(data.samples),
             "rate": cohort.rate,
         }
-        return Update(delta, metrics, {"control": after - kept}), after
+        return Update(delta, metrics, {"control": after - state}), after
 
     def aggregate(self, server: Server, updates: Any, context: Any) -> Server:
         cohort = context.cohort

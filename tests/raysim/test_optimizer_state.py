@@ -15,9 +15,9 @@ from raysim.engine.client_state import ClientState
 from raysim.engine.observer import Silent
 from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
-from raysim.method import Message
+from raysim.method import ClientTask, Message
 from raysim.simulation import execute, load_federation, prepare, run
-from raysim.training.local_sgd import Visit, train_epochs
+from raysim.training.local_sgd import train_epochs
 from tests.fingerprint import fingerprint
 from tests.raysim.training.test_local_sgd import Points, squared_error
 from tests.raysim.training.test_optimizers import torchs_own
@@ -75,7 +75,7 @@ def plain_loop(training: Training, tasks: int, anew: str) -> float:
 def test_three_tasks_are_those_of_torchs_own_optimizer(training: Training, state: Any, anew: str) -> None:
     found = line()
     for number in range(3):
-        visit = Visit(0, number + 1, 0, 2, 0.1, replace(training, optimizer_state=state))
+        visit = ClientTask(0, number + 1, 0, 2, 0.1, replace(training, optimizer_state=state))
         kept, values = found.optimizer_states, found.buffer.clone()
         found.reset()  # as the worker does before every task
         found.buffer.copy_(values)
@@ -97,7 +97,7 @@ def test_a_reset_model_has_no_moments() -> None:
 def test_each_phase_and_each_set_of_parameters_has_moments_of_its_own() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.Linear(2, 1))
     model = FlatModel(module, all_names(module))
-    visit = Visit(0, 1, 0, 1, 0.1, Training(optimizer="adam", optimizer_state="kept"))
+    visit = ClientTask(0, 1, 0, 1, 0.1, Training(optimizer="adam", optimizer_state="kept"))
     first, second = (lambda name: name.startswith("0.")), (lambda name: name.startswith("1."))
     train_epochs(model, Points(POINTS), visit, squared_error, trains=first)
     train_epochs(model, Points(POINTS), visit, squared_error, trains=second)
@@ -114,7 +114,7 @@ def test_the_worker_hands_moments_on_and_takes_none_over_from_another_client(mak
     message = Message(worker.model(0).take_shared())
 
     def visit(client: int, state: ClientState | None) -> ClientState:
-        _, new = worker.train(Visit(0, 1, client, 1, 0.003, config.training, 10), message, state)
+        _, new = worker.train(ClientTask(0, 1, client, 1, 0.003, config.training, 10), message, state)
         assert new is not None
         return new
 

@@ -46,6 +46,7 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--method=mine:Nothing"], "mine does not define 'Nothing'"),
         (["--method=mine:NoTraits"], "lacks traits. Add `traits: ClassVar[Traits] = Traits()`"),
         (["--method=mine:Misnamed"], "lacks the function aggregate. Is agregate for aggregate a slip of the pen?"),
+        (["--method=mine:Declares"], "lacks the functions message, train, aggregate, deploy."),
         (["--method=mine:Empty"], "lacks the functions shared_names, init_server"),
         (["--model=mine:Empty"], "model mine:Empty: Empty lacks the function build"),
         (["--model=gin"], "model gin takes graphs, but the clients of workload digits have arrays"),

@@ -21,10 +21,10 @@ from raysim.config.run_config import RunConfig, build
 from raysim.engine.observer import Silent
 from raysim.engine.worker import Worker
 from raysim.errors import ConfigError, RaysimError, ResultsError
+from raysim.method import ClientTask
 from raysim.report import run_page
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import comparable, load_result
-from raysim.training.local_sgd import Visit
 from tests.small_runs import small_run
 from workloads.errors import WorkloadError
 
@@ -251,7 +251,7 @@ def test_a_client_left_out_by_skip_counts_nothing(start: Start, tmp_path: Path) 
     before = worker.model(0).take_shared()
     total, mean = 0, np.zeros(before.shape)
     for client in (0, 1, 3):
-        visit = Visit(config.seed, 1, client, 1, config.training.learning_rate, config.training, 10)
+        visit = ClientTask(config.seed, 1, client, 1, config.training.learning_rate, config.training, 10)
         method, data = config.method, worker.data(client)
         update, _ = method.train(worker.model(client), data, method.message(before, client), None, visit)
         total += data.samples

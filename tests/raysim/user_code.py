@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import torch
 
+from raysim.method import Method
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.local import Local
 from workloads.option_types import Help
@@ -135,6 +136,22 @@ class Misnamed(NoTraits):
 
     def agregate(self, server, updates, context):
         return server
+
+
+@dataclass(frozen=True)
+class Declares(Method[Any, None]):
+    """Four functions that the contract only declares, and no one has written."""
+
+    traits = FedAvg.traits
+
+    def shared_names(self, module):
+        return ()
+
+    def init_server(self, model):
+        return None
+
+    def init_client(self, model):
+        return None
 
 
 @dataclass(frozen=True)

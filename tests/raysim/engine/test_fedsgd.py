@@ -24,11 +24,11 @@ from raysim.engine.payload import Packed, PackedMessage
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
-from raysim.method import Message, Traits, Update
+from raysim.method import ClientTask, Message, Traits, Update
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import execute, prepare
 from raysim.storage.run_folder import comparable
-from raysim.training.local_sgd import Visit, train_epochs
+from raysim.training.local_sgd import train_epochs
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 from workloads.models.mlp_cnn import multilayer_perceptron
@@ -56,7 +56,7 @@ def worker_of(config: RunConfig) -> Worker:
 def block(worker: Worker, clients: range, merged: int, start: Any = None) -> TrainedBlock:
     """One block of visits from a model that is not the initial one."""
     config = worker.config
-    visit = Visit(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
+    visit = ClientTask(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
     packed = Packed(tuple(PackedMessage(0) for _ in clients), tuple(None for _ in clients), ())
     samples = tuple(worker.federation.samples(client) for client in clients)
     task = TrainBlock(clients[0], visit, tuple(clients), packed, samples, False, True, False, False, merged=merged)
@@ -133,7 +133,7 @@ def test_by_hand() -> None:
         Batch(torch.tensor([[3.0, 0.0]]), torch.tensor([0])),
         Batch(torch.tensor([[0.0, 6.0], [0.0, 3.0]]), torch.tensor([2, 2])),
     ]
-    visit = Visit(0, 1, 0, 1, 0.5, build([{"method.name": "fedavg"}]).training)
+    visit = ClientTask(0, 1, 0, 1, 0.5, build([{"method.name": "fedavg"}]).training)
     total, losses = fedsgd._sum_and_losses(model, batches, visit, [1, 4])  # the second is two of four samples
     assert losses == pytest.approx([np.log(3)] * 2)
     weight = np.array([[2.0, -6.0], [-1.0, -6.0], [-1.0, 12.0]])  # (−2, 1, 1)·(1, 0) and 4 · mean of (1, 1, −2)·x/3
@@ -319,12 +319,12 @@ class OwnMessages(FedAvg):
 class Smooth(FedAvg):
     """FedAvg with a loss of its own, which inherits a trait that it does not have."""
 
-    def train(self, model: Any, data: Any, message: Message, kept: Any, visit: Visit) -> tuple[Update, None]:
+    def train(self, model: Any, data: Any, message: Message, state: Any, task: ClientTask) -> tuple[Update, None]:
         def smoothed(module: nn.Module, batch: Any) -> torch.Tensor:
             return nn.functional.cross_entropy(module(batch.x), batch.y, label_smoothing=0.1)
 
         model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, visit, smoothed)
+        trained = train_epochs(model, data.train, task, smoothed)
         return Update(model.change_from(message.parameters), trained.metrics()), None
 
 
@@ -332,14 +332,14 @@ class Smooth(FedAvg):
 class NearStart(FedAvg):
     """A term around the initial values, which is 0 in the first round alone."""
 
-    def train(self, model: Any, data: Any, message: Message, kept: Any, visit: Visit) -> tuple[Update, None]:
+    def train(self, model: Any, data: Any, message: Message, state: Any, task: ClientTask) -> tuple[Update, None]:
         initial = model.shared_parameters.clone()
 
         def pull(model: FlatModel) -> None:
             model.shared_gradient.add_(model.shared_parameters - initial, alpha=0.1)
 
         model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, visit, add_gradient=pull)
+        trained = train_epochs(model, data.train, task, add_gradient=pull)
         return Update(model.change_from(message.parameters), trained.metrics()), None
 
 

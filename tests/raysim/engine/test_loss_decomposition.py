@@ -19,11 +19,10 @@ from raysim.config.run_config import RunConfig
 from raysim.engine import schedule
 from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.engine.worker import Worker, fixed_threads
-from raysim.method import Context, Message, Update, Updates
+from raysim.method import ClientTask, Context, Message, Update, Updates
 from raysim.simulation import run
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import comparable
-from raysim.training.local_sgd import Visit
 from tests.small_runs import small_run
 from workloads.metrics import evaluate
 from workloads.parallel_map import sequential
@@ -114,7 +113,7 @@ def by_hand(config: RunConfig) -> list[dict[str, float]]:
         for client in clients:
             message, before = method.message(server, client), kept.get(client)
             epochs, rate = schedule.planned_intervals(config)[number - 1], config.training.learning_rate
-            visit = Visit(config.seed, number, client, epochs, rate, config.training, 10, cohort=everyone)
+            visit = ClientTask(config.seed, number, client, epochs, rate, config.training, 10, cohort=everyone)
             before = worker.first_state(client) if before is None else before
             with kept_globals():
                 seed_globals(visit)

@@ -19,8 +19,9 @@ from raysim.engine.backend import Done, Job, Seat
 from raysim.engine.precision_probe import TimeSteps, resolve
 from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
+from raysim.method import ClientTask
 from raysim.simulation import load_federation
-from raysim.training.local_sgd import Visit, train_epochs
+from raysim.training.local_sgd import train_epochs
 from tests.small_runs import small_run
 from workloads.models.mlp_cnn import mcmahan_cnn
 from workloads.parallel_map import Sequential
@@ -56,7 +57,7 @@ def test_training_in_bfloat16_is_coarse_and_keeps_float32_parameters(tmp_path: P
         model = FlatModel(module, all_names(module))
         before = model.take_shared()
         settings = Training(batch_size=16, precision=precision)
-        result = train_epochs(model, worker.data(0).train, Visit(0, 1, 0, 1, 0.05, settings))
+        result = train_epochs(model, worker.data(0).train, ClientTask(0, 1, 0, 1, 0.05, settings))
         assert model.buffer.dtype == torch.float32 and np.isfinite(result.loss)
         trained[precision] = model.change_from(before)
     difference = np.linalg.norm(trained["bf16"] - trained["float32"]) / np.linalg.norm(trained["float32"])
@@ -99,6 +100,6 @@ def test_every_method_trains_in_bfloat16(name: str) -> None:
     worker = Worker(chosen, load_federation(chosen, Sequential(lambda *arguments: None)))
     method = chosen.method
     server = method.init_server(worker.model(0))
-    visit = Visit(0, 1, 0, 1, 0.05, chosen.training, worker.federation.task(0).classes)
+    visit = ClientTask(0, 1, 0, 1, 0.05, chosen.training, worker.federation.task(0).classes)
     update, _ = worker.train(visit, method.message(server, 0), worker.first_state(0))
     assert np.isfinite(update.delta).all() and np.isfinite(update.metrics["train_loss"])

@@ -194,7 +194,7 @@ def test_the_body_of_a_classifier_that_says_nothing_keeps_its_first_layer() -> N
 
 
 def test_an_extension_that_says_nothing_keeps_what_the_model_said() -> None:
-    from raysim.extension import extended
+    from raysim.engine.model_parts import extended
 
     class Gated(nn.Module):
         def __init__(self, module: Any) -> None:

@@ -17,11 +17,10 @@ from raysim.engine.observer import Silent
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
-from raysim.method import Message, Vector
+from raysim.method import ClientTask, Message, Vector
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import execute, load_federation, prepare, run
 from raysim.storage.run_folder import comparable
-from raysim.training.local_sgd import Visit
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 from workloads.federated_data import distinct_tasks
@@ -61,8 +60,8 @@ def stopped(config: RunConfig, rounds: int) -> Path:
     return folder
 
 
-def visit(config: RunConfig, client: int, classes: int) -> Visit:
-    return Visit(0, 1, client, 1, 0.05, config.training, classes)
+def visit(config: RunConfig, client: int, classes: int) -> ClientTask:
+    return ClientTask(0, 1, client, 1, 0.05, config.training, classes)
 
 
 def test_what_agrees_on_all_clients_is_shared_and_nothing_else(make_config: MakeConfig) -> None:
@@ -100,7 +99,7 @@ class Counts(FedAvg):
     def init_client(self, model: FlatModel) -> Vector:
         return np.zeros(1, np.float32)
 
-    def train(self, model: FlatModel, data: Any, message: Message, kept: Vector, visit: Visit) -> Any:
+    def train(self, model: FlatModel, data: Any, message: Message, kept: Vector, visit: ClientTask) -> Any:
         before = float(model.take_kept().sum(dtype=np.float64))
         update, _ = super().train(model, data, message, None, visit)
         after = float(model.take_kept().sum(dtype=np.float64))

@@ -10,9 +10,8 @@ import pytest
 from raysim.config.run_config import RunConfig
 from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.engine.worker import Worker
-from raysim.method import Message, Update
+from raysim.method import ClientTask, Message, Update
 from raysim.simulation import load_federation
-from raysim.training.local_sgd import Visit
 from tests.small_runs import MakeConfig
 from workloads.parallel_map import sequential
 
@@ -36,9 +35,9 @@ class Visits:
         self.method = config.method
         self.worker = Worker(config, load_federation(config, sequential))
 
-    def visit(self, client: int, local_epochs: int = 1) -> Visit:
+    def visit(self, client: int, local_epochs: int = 1) -> ClientTask:
         classes = self.worker.federation.task(client).classes
-        return Visit(0, 1, client, local_epochs, 0.05, self.config.training, classes)
+        return ClientTask(0, 1, client, local_epochs, 0.05, self.config.training, classes)
 
     def train(self, client: int, message: Message, kept: Any = None, local_epochs: int = 1) -> tuple[Update, Any]:
         model, data = self.worker.model(client), self.worker.data(client)

@@ -15,12 +15,11 @@ from torch.func import functional_call
 
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
-from raysim.method import Context, Message, Update, Updates
-from raysim.methods.apple import Apple, Kept, Server, cosine_decay, joined
+from raysim.method import ClientTask, Context, Message, Update, Updates
+from raysim.methods.apple import Apple, ClientState, Server, cosine_decay, joined
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import run
 from raysim.storage import pytree
-from raysim.training.local_sgd import Visit
 from workloads.federated_data import Batch, ClientData
 from workloads.models.classifier import Classifier
 
@@ -39,14 +38,14 @@ class Fixed:
             yield self.batch
 
 
-def visit_and_data(x: torch.Tensor, y: torch.Tensor, times: int = 1, **training: Any) -> tuple[Visit, ClientData]:
+def visit_and_data(x: torch.Tensor, y: torch.Tensor, times: int = 1, **training: Any) -> tuple[ClientTask, ClientData]:
     samples = Fixed(x, y, times)
     options = {"learning_rate": 0.5, **training}
-    return Visit(0, 2, 1, 1, 0.5, Training(**options), classes=2), ClientData(1, "one", samples, samples)
+    return ClientTask(0, 2, 1, 1, 0.5, Training(**options), classes=2), ClientData(1, "one", samples, samples)
 
 
-def kept(clients: list[int], weights: list[float], own: Any = (), client: int = 1, samples: int = 2) -> Kept:
-    return Kept(client, samples, np.array(own, np.float32), np.array(clients, np.int64), np.array(weights))
+def kept(clients: list[int], weights: list[float], own: Any = (), client: int = 1, samples: int = 2) -> ClientState:
+    return ClientState(client, samples, np.array(own, np.float32), np.array(clients, np.int64), np.array(weights))
 
 
 def context(round: int, rounds: int = 10) -> Context:

@@ -10,12 +10,11 @@ import torch
 
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
-from raysim.method import Context, Message, Update, Updates
+from raysim.method import ClientTask, Context, Message, Update, Updates
 from raysim.methods.centralized import Centralized
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedprox import FedProx
 from raysim.methods.local import Local
-from raysim.training.local_sgd import Visit
 from workloads.federated_data import Batch, ClientData
 
 
@@ -39,8 +38,8 @@ def model_of(method: Any) -> FlatModel:
     return FlatModel(module, method.shared_names(module))
 
 
-def visit_and_data(label: int = 0) -> tuple[Visit, ClientData]:
-    visit = Visit(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
+def visit_and_data(label: int = 0) -> tuple[ClientTask, ClientData]:
+    visit = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
     return visit, ClientData(0, "one", Classes(label), Classes(label))
 
 

@@ -14,10 +14,9 @@ from raysim.config.run_config import build
 from raysim.config.sections import Training
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
-from raysim.method import Context, Message, Update, Updates
+from raysim.method import ClientTask, Context, Message, Update, Updates
 from raysim.methods.fedrad import FedRAD, Server
 from raysim.simulation import run
-from raysim.training.local_sgd import Visit
 from tests.small_runs import small_run
 from workloads.federated_data import Batch, ClientData
 
@@ -111,7 +110,7 @@ def test_the_exact_gradient_is_that_of_the_mean_test_loss() -> None:
     module = torch.nn.Linear(1, 2, bias=False)
     module.weight.data.zero_()
     model = FlatModel(module, method.shared_names(module))
-    visit = Visit(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=2), classes=2)
+    visit = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=2), classes=2)
     data = ClientData(0, "one", Samples([0, 0]), Samples([0, 0, 1]))
     update, _ = method.train(model, data, Message(np.zeros(2, np.float32)), None, visit)
     assert update.extra["test_gradient"] == pytest.approx([-1 / 6, 1 / 6], abs=1e-6)

@@ -11,7 +11,8 @@ import torch
 
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel, all_names
-from raysim.training.local_sgd import Visit, train_epochs, training_mode
+from raysim.method import ClientTask
+from raysim.training.local_sgd import train_epochs, training_mode
 from workloads.federated_data import Batch
 
 
@@ -40,12 +41,12 @@ def scalar_model(weight: float) -> FlatModel:
 
 
 @pytest.fixture
-def visit() -> Visit:
+def visit() -> ClientTask:
     training = Training(learning_rate=0.1, batch_size=1)
-    return Visit(seed=0, round=1, client=0, local_epochs=1, learning_rate=0.1, training=training)
+    return ClientTask(seed=0, round=1, client=0, local_epochs=1, learning_rate=0.1, training=training)
 
 
-def test_two_steps_by_hand(visit: Visit) -> None:
+def test_two_steps_by_hand(visit: ClientTask) -> None:
     # w = 1. Step 1: (x, y) = (1, 3): gradient (1 - 3)·1 = -2, w = 1.2, loss 2.
     # Step 2: (2, 1): gradient (2.4 - 1)·2 = 2.8, w = 0.92, loss 0.98. Mean loss 1.49.
     model = scalar_model(1.0)
@@ -55,7 +56,7 @@ def test_two_steps_by_hand(visit: Visit) -> None:
     assert trained.steps == 2
 
 
-def test_an_added_gradient_acts_in_every_step(visit: Visit) -> None:
+def test_an_added_gradient_acts_in_every_step(visit: ClientTask) -> None:
     # As above with a constant 1 added: w = 1 - 0.1·(-2 + 1) = 1.1; step 2: (2.2 - 1)·2 + 1 = 3.4, w = 0.76.
     # Were it lost after the first step, w would be 0.86.
     model = scalar_model(1.0)
@@ -65,7 +66,7 @@ def test_an_added_gradient_acts_in_every_step(visit: Visit) -> None:
     assert float(model.buffer) == pytest.approx(0.76, abs=1e-6)
 
 
-def test_epochs_and_steps_per_epoch(visit: Visit) -> None:
+def test_epochs_and_steps_per_epoch(visit: ClientTask) -> None:
     points = Points([(1, 3), (2, 1)])
     assert train_epochs(scalar_model(1), points, replace(visit, local_epochs=3), squared_error).steps == 6
     five = replace(visit, local_epochs=2, training=replace(visit.training, steps_per_epoch=5))
@@ -73,7 +74,7 @@ def test_epochs_and_steps_per_epoch(visit: Visit) -> None:
     assert train_epochs(scalar_model(1), points, five, squared_error).steps == 10
 
 
-def test_only_the_chosen_parameters_move(visit: Visit) -> None:
+def test_only_the_chosen_parameters_move(visit: ClientTask) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
     model = FlatModel(module, all_names(module))
     before = {name: value.detach().clone() for name, value in module.named_parameters()}
@@ -83,7 +84,7 @@ def test_only_the_chosen_parameters_move(visit: Visit) -> None:
 
 
 @pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-def test_the_same_as_a_plain_loop(visit: Visit, optimizer: str) -> None:
+def test_the_same_as_a_plain_loop(visit: ClientTask, optimizer: str) -> None:
     training = Training(
         optimizer="adamw" if optimizer == "adamw" else "sgd",
         momentum=0.0 if optimizer == "adamw" else 0.9,
@@ -105,7 +106,7 @@ def test_the_same_as_a_plain_loop(visit: Visit, optimizer: str) -> None:
     assert float(model.buffer) == pytest.approx(float(plain.weight), abs=1e-6)
 
 
-def test_no_epoch_leaves_the_model_and_has_no_loss(visit: Visit) -> None:
+def test_no_epoch_leaves_the_model_and_has_no_loss(visit: ClientTask) -> None:
     model = scalar_model(1.0)
     trained = train_epochs(model, Points([(1, 3)]), visit, squared_error, epochs=0)
     assert float(model.buffer) == 1.0
@@ -113,8 +114,8 @@ def test_no_epoch_leaves_the_model_and_has_no_loss(visit: Visit) -> None:
     assert math.isnan(trained.loss)
 
 
-def test_streams_differ_by_client_round_and_purpose(visit: Visit) -> None:
-    def draw(one: Visit, purpose: str) -> list[float]:
+def test_streams_differ_by_client_round_and_purpose(visit: ClientTask) -> None:
+    def draw(one: ClientTask, purpose: str) -> list[float]:
         return torch.rand(4, generator=one.generator(purpose)).tolist()
 
     first = draw(visit, "shuffle")
@@ -127,7 +128,7 @@ def test_streams_differ_by_client_round_and_purpose(visit: Visit) -> None:
     assert all(other != first for other in others)
 
 
-def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradients_back(visit: Visit) -> None:
+def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradients_back(visit: ClientTask) -> None:
     # A penalty of zero takes the other way: into the flat gradient, and one step of torch's SGD over the flat vector.
     def network() -> FlatModel:
         torch.manual_seed(3)
@@ -164,7 +165,7 @@ def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradient
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(visit: Visit, frozen: bool) -> None:
+def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(visit: ClientTask, frozen: bool) -> None:
     # Statistics of mean 1 and variance 4 - 1e-5: x = 5 becomes 2, times scale 3 is 6. One step at rate 0.1 towards 4:
     # gradient of the scale (6 - 4)·2 = 4, of the shift 2, so 2.6 and -0.2. In training mode x would become 0.
     layer = torch.nn.BatchNorm1d(1)
@@ -185,7 +186,7 @@ def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(visit: Vis
         assert float(layer.weight.detach()) == pytest.approx(3.0) and float(layer.running_mean) != 1.0
 
 
-def test_frozen_batchnorm_still_drops_out(visit: Visit) -> None:
+def test_frozen_batchnorm_still_drops_out(visit: ClientTask) -> None:
     module = torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Dropout(0.5))
     training_mode(module, replace(visit.training, freeze_batchnorm=True))
     assert [part.training for part in module] == [False, True]

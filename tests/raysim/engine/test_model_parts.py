@@ -11,9 +11,9 @@ from torch import nn
 
 from raysim import seeds
 from raysim.config.run_config import build
+from raysim.engine.model_parts import extended
 from raysim.engine.worker import Worker
 from raysim.errors import ConfigError
-from raysim.extension import extended
 from raysim.methods.fedavg import FedAvg
 from workloads.models.classifier import Classifier
 
@@ -41,11 +41,11 @@ def classifier(width: int) -> Classifier:
     return Classifier(nn.Linear(width, 3), nn.Linear(3, 2))
 
 
-def test_a_method_without_extend_has_the_model_itself() -> None:
+@pytest.mark.parametrize("method", [FedAvg(), object()])
+def test_a_method_that_leaves_out_extend_has_the_model_itself(method: object) -> None:
     module = classifier(4)
-    state = torch.get_rng_state()
-    assert extended(FedAvg(), module, 0) is module
-    assert torch.equal(torch.get_rng_state(), state)
+    with torch.random.fork_rng():
+        assert extended(method, module, 0) is module
 
 
 def test_what_is_added_is_the_same_for_models_of_any_size() -> None:
