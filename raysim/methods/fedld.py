@@ -107,7 +107,7 @@ class FedLD(WholeModel[Server, None]):
 
     @property
     def traits(self) -> Traits:
-        return Traits(weighted_mean=not self.principal)
+        return Traits(weighted_mean=not self.principal, single_step_gradient=self.margin_weight == 0)
 
     def init_server(self, model: FlatModel) -> Server:
         stops = [model.shared_parameter_count]
