@@ -43,7 +43,8 @@ def config_of(method: str, output: Path, **engine: Any) -> RunConfig:
     own = {key.replace("__", "."): value for key, value in options(method).items()}
     model = {} if "workload.name" in own else {"model.name": "cnn"}
     placed = {f"engine.{name}": value for name, value in engine.items()}
-    return build([{**BASE, **model, **own, **placed, "output": str(output)}])
+    chosen = {**BASE, **model, **own, **placed, "output": str(output)}
+    return build([{path: value for path, value in chosen.items() if value is not None}])
 
 
 def digests(ray: bool, told: Callable[[str], None]) -> dict[str, dict[str, str]]:
