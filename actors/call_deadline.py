@@ -5,13 +5,13 @@ from __future__ import annotations
 from raysim.engine.backend import Job
 
 TIMES = 20.0
-"""Without a deadline of the user's: so many times as long as the slowest call of its kind, for its cost."""
+"""Default deadline, as a multiple of the time of the slowest call of the same kind and cost."""
 LEAST = 300.0
-"""And at least so many seconds: what a moment of swapping or of an overloaded disk takes is no fault."""
+"""Least default deadline in seconds: a moment of swapping or of an overloaded disk is no fault."""
 
 
 class Deadline:
-    """How long calls may take.
+    """Deadlines of remote calls, learned from the calls that came back.
 
     Args:
         seconds: any call; 0: judged by the calls of the same kind that came back, and no limit before the first did.
@@ -22,13 +22,13 @@ class Deadline:
         self._slowest: dict[type, float] = {}
 
     def learn(self, job: Job, seconds: float) -> None:
-        """A job took so long."""
+        """Learn from the time that a job took."""
         kind, pace = type(job.task), seconds / max(job.cost, 1.0)
         if pace > self._slowest.get(kind, 0.0):
             self._slowest[kind] = pace
 
     def of(self, job: Job) -> float:
-        """Seconds; infinity if there is no limit."""
+        """Deadline of a job in seconds; infinity if there is no limit."""
         if self._seconds:
             return self._seconds
         pace = self._slowest.get(type(job.task))

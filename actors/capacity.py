@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
 
 UNKNOWN = 8
-"""So many are started early at most where only the data will tell the number of clients; the rest once it is known."""
+"""Largest number of actors that are started before the number of clients is known."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """How many actors there are and what each holds."""
+    """Placement of a run: the number of client actors and the resources that each holds."""
 
     actors: int
     cpus: float
@@ -34,7 +34,7 @@ class Placement:
 
     @property
     def needs(self) -> str:
-        """What one actor takes."""
+        """Resources of one actor, as Ray names them."""
         held = " and ".join(f"{held:g} {kind}" for held, kind in ((self.cpus, "CPU"), (self.gpus, "GPU")) if held)
         return held or "a process"
 
@@ -50,7 +50,7 @@ def useful_actors(config: RunConfig) -> int:
 
 
 def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) -> Placement:
-    """How many client actors fit.
+    """Compute how many client actors fit on the nodes.
 
     Args:
         config: asks for CPU cores and a share of a GPU per actor, and perhaps for a number of actors.
@@ -103,7 +103,7 @@ def check_this_machine(config: RunConfig) -> None:
 
 
 def _gpus() -> float:
-    """As many GPUs as Ray would find; without limit where that cannot be asked."""
+    """Number of GPUs that Ray would find; infinity where that cannot be asked."""
     try:
         from ray._private.accelerators import get_accelerator_manager_for_resource
 

@@ -14,7 +14,7 @@ from raysim.engine.timing import now
 
 
 def actor_name(slot: int) -> str:
-    """Of the actor at a place of the pool. Not a client's name: any actor serves any client."""
+    """Name of the actor in a slot of the pool, which is no client's name: any actor serves any client."""
     return f"client-actor-{slot:02}"
 
 
@@ -67,7 +67,7 @@ class Client:
         return node
 
     def _device(self, config: Any) -> str:
-        """What torch computes on: the first GPU that Ray lets this process see, or the CPU."""
+        """Device that torch computes on: the first GPU that Ray lets this process see, or the CPU."""
         from raysim.engine.device import cap_memory, device_of
 
         device = device_of(config.engine)
@@ -91,11 +91,11 @@ class Client:
         return replace(self._seat, gpu_bytes=torch.cuda.max_memory_reserved())
 
     def __repr__(self) -> str:
-        """What Ray's pages and logs call it."""
+        """The actor's name on Ray's pages and in its logs."""
         return self._name
 
     def process(self) -> int:
-        """Its process number, for faults that are made on purpose."""
+        """Process number of the actor, for tests that kill it."""
         return os.getpid()
 
 

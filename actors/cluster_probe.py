@@ -1,4 +1,4 @@
-"""What can be known of a Ray cluster before joining it: whether it answers, as what, and whether it takes the token.
+"""Checks of a Ray cluster before joining it: whether it answers, as what, and whether it takes the token.
 
 Ray itself tries for half a minute and more, and then says of a wrong token and of a wrong port that nothing is there.
 """
@@ -25,7 +25,7 @@ TOKEN_HINT = (
 
 
 def use_token(local: bool) -> None:
-    """Token authentication, unless RAY_AUTH_MODE says otherwise: in a Ray started here, and wherever there is a token.
+    """Use token authentication in a Ray started here and wherever there is a token, unless RAY_AUTH_MODE is set.
 
     Ray 2.60 does so by itself, earlier ones do not. It reads the variable when it is imported: afterwards it is too
     late, and would make a Ray whose processes ask for a token that this one does not show.
@@ -35,7 +35,7 @@ def use_token(local: bool) -> None:
 
 
 def check_loopback() -> None:
-    """Whether this machine's processes can reach one another, as Ray's must.
+    """Check that processes of this machine can reach one another, as Ray's must.
 
     Raises:
         PlacementError: not even 127.0.0.1 is up.
@@ -61,12 +61,12 @@ def of_environment() -> str:
 
 
 def asks_for_token() -> bool:
-    """Whether a Ray that this process has started or joined asks for one, as far as this process was told."""
+    """Whether a Ray that this process has started or joined asks for a token, as far as this process was told."""
     return os.environ.get(_MODE, "").lower() == "token"
 
 
 def check(address: str) -> None:
-    """Whether a Ray that can be joined is at ``[ray://]HOST:PORT``.
+    """Check that a Ray that can be joined answers at ``[ray://]HOST:PORT``.
 
     Raises:
         PlacementError: nothing answers, it is no Ray or the other kind of Ray port, or it refuses the token.
@@ -99,7 +99,7 @@ def check(address: str) -> None:
 
 
 def _ask(place: str, method: str) -> str:
-    """How a gRPC call ends, by the name of its status."""
+    """Status name with which a gRPC call ends."""
     import grpc
 
     with grpc.insecure_channel(place) as channel:

@@ -64,7 +64,7 @@ class EventLog:
 
 @ray.remote(concurrency_groups={"run": 1, "watch": 2})  # type: ignore[call-overload]
 class DriverActor:
-    """One run. A new incarnation after a crash finds the checkpoints in the run folder and goes on from the last.
+    """Ray actor that drives one run; after a crash a new one goes on from the last checkpoint in the run folder.
 
     Args:
         config: the run's settings.
@@ -82,7 +82,7 @@ class DriverActor:
 
     @ray.method(concurrency_group="run")
     def run(self) -> Outcome:
-        """All rounds that are left."""
+        """Drive all rounds that are left."""
         return guarded(self._drive)
 
     def _drive(self) -> str:
@@ -107,7 +107,7 @@ class DriverActor:
             early.dismiss()
 
     def __repr__(self) -> str:
-        """What Ray's pages and logs call it."""
+        """The actor's name on Ray's pages and in its logs."""
         return self._name
 
     @ray.method(concurrency_group="watch")
@@ -122,7 +122,7 @@ class DriverActor:
 
     @ray.method(concurrency_group="watch")
     def process(self) -> tuple[int, float]:
-        """Process number and clock, for faults that are made on purpose."""
+        """Process number and clock, for tests that kill it."""
         import os
 
         return os.getpid(), time.time()

@@ -32,13 +32,13 @@ class EarlyActors:
         return place(self._config, list(alive_nodes().values()), useful)
 
     def pool(self, federation: Federation, useful: int) -> RayPool:
-        """The pool of the run: what was started, less what is not needed, and more where it is."""
+        """The pool of the run, made of the early actors, with more or fewer where that is needed."""
         placement = self._place(useful)
         actors, self._actors = self._actors[: placement.actors], self._actors[placement.actors :]
         self.dismiss()
         return RayPool(self._config, federation, placement, useful, self._starter, actors)
 
     def dismiss(self) -> None:
-        """End those that no pool has: what else wants their cores would wait for ever."""
+        """End the actors that no pool has taken over, since others may wait for their cores."""
         while self._actors:
             ray.kill(self._actors.pop())

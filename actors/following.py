@@ -16,9 +16,9 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
 
 RESTARTS = 3
-"""A driver that dies this often without finishing a round in between is given up."""
+"""Largest number of driver deaths in a row without a finished round in between."""
 HEAD = "node:__internal_head__"
-"""A resource that every cluster's head has, and only that."""
+"""Name of the Ray resource that only the head of a cluster has."""
 PROBE = 5.0
 """Seconds between two questions to Ray's control store."""
 

@@ -1,4 +1,4 @@
-"""What to do when a visit runs out of GPU memory: fewer actors at a time on each GPU."""
+"""Halves the number of actors per GPU after a client task ran out of GPU memory."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def less_crowded(config: RunConfig, actors: int) -> RunConfig | None:
 
 
 def memory_error(label: str, error: GpuMemoryError) -> RaysimError:
-    """What ends the run where one actor has the GPU for itself."""
+    """The error that ends the run where an actor that has a GPU for itself runs out of its memory."""
     return RaysimError(
         f"{label}: the GPU's memory is not enough, even for one actor by itself: {error}. Lower --training.batch_size "
         "(--evaluation.batch_size, if that is where it happens), choose a smaller --model, or use GPUs with more memory"

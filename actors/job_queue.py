@@ -23,13 +23,13 @@ class Call:
 
 
 WINDOW = 32
-"""So many of the jobs in front are looked through for one that its slot has the data for."""
+"""Number of jobs in front among which one is looked for whose data the slot has already."""
 ALIKE = 0.8
-"""One of at least this share of the longest job's cost may go before it."""
+"""A job may go before the longest one if it has at least this share of its cost."""
 
 
 class Work:
-    """Jobs, the longest first.
+    """The jobs of one round, sent longest first.
 
     Args:
         jobs: all of them.
@@ -65,7 +65,7 @@ class Work:
         return next((alike[homes.index(home)] for home in (slot.place, None) if home in homes), front[0])
 
     def send(self, index: int, slot: Slot) -> None:
-        """Send a job of those that wait."""
+        """Mark a waiting job as sent to a slot."""
         self.waiting.remove(index)
         job, time = self.jobs[index], now()
         if job.about is not None:
@@ -79,20 +79,20 @@ class Work:
         slot.jobs.append(index)
 
     def finished(self, reference: Any) -> Call:
-        """The call is over."""
+        """Remove a call that has ended from its slot."""
         call = self.sent.pop(reference)
         self._free(call)
         self.unfinished -= self.jobs[call.index].cost
         return call
 
     def again(self, reference: Any) -> None:
-        """What the call gave is lost: its job waits again, at the front."""
+        """Put the job of a lost call back to the front of the queue."""
         call = self.sent.pop(reference)
         self._free(call)
         self._wait_again(call.index)
 
     def take_back(self, slot: Slot) -> list[int]:
-        """All jobs of the slot wait again, at the front; the first of them was running."""
+        """Put all jobs of a slot back to the front of the queue; the first of them was running."""
         for reference in [reference for reference, call in self.sent.items() if call.slot is slot]:
             del self.sent[reference]
         held, slot.jobs = slot.jobs, []

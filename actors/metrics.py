@@ -27,7 +27,7 @@ PHASES = ("train", "aggregate", "evaluate")
 
 
 class Metrics(Silent):
-    """An observer in the driver.
+    """Observer in the driver that reports to ray.util.metrics.
 
     Args:
         run: the run's name, the label of all its metrics.

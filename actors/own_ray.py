@@ -10,11 +10,11 @@ from pathlib import Path
 from actors import reaper
 
 _PARTS = {"gcs_server": "Ray's control store (gcs_server)", "raylet": "Ray's node manager (raylet)"}
-"""Programs without which nothing goes on."""
+"""Programs of Ray without which a run cannot go on."""
 
 
 class OwnRay:
-    """Made just before Ray is started, which inherits the mark; a process beside it outlives this one and cleans up."""
+    """The Ray that this process starts, marked by its environment; a helper process outlives this one and cleans up."""
 
     def __init__(self) -> None:
         self.mark = reaper.new_mark()
@@ -29,7 +29,7 @@ class OwnRay:
         )
 
     def started(self) -> None:
-        """Ray is up: what this process starts from now on is no part of it."""
+        """Note that Ray is up, so that processes started from now on do not inherit its mark."""
         os.environ.pop(reaper.MARK, None)
         for number in reaper.marked(self.mark):
             name = _program(number)
@@ -37,15 +37,15 @@ class OwnRay:
                 self._parts[number] = _PARTS[name]
 
     def dead(self) -> str:
-        """A part that has died; empty: none."""
+        """Name of a part of Ray that has died; empty if none has."""
         return next((name for number, name in self._parts.items() if state(number) in ("", "Z")), "")
 
     def frozen(self) -> str:
-        """A part that is stopped (by SIGSTOP, say); empty: none."""
+        """Name of a part of Ray that is stopped (by SIGSTOP, say); empty if none is."""
         return next((name for number, name in self._parts.items() if state(number) == "T"), "")
 
     def end(self) -> None:
-        """End what is left of it."""
+        """End all processes that are left of this Ray."""
         os.environ.pop(reaper.MARK, None)
         reaper.end_marked(self.mark)
         if self._reaper.stdin is not None:
@@ -62,7 +62,7 @@ def state(number: int) -> str:
 
 
 def processor_time(number: int) -> int:
-    """Ticks that a process has used; 0 if it is gone."""
+    """Processor time of a process in ticks; 0 if it is gone."""
     try:
         fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
         return int(fields[11]) + int(fields[12])

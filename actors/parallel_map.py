@@ -17,7 +17,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 RETRIES = 2
-"""How often an item is computed again whose worker process or node died under it."""
+"""Number of retries of an item whose worker process or node died."""
 WINDOW = 2
 """Items sent for each core of the cluster, so that the next is there when one ends."""
 
@@ -37,7 +37,7 @@ class RayParallel:
 
     progress: Progress = silent
     make_room: Callable[[], None] | None = None
-    """Called before the first item is sent: whoever holds cores without using them gives them back."""
+    """Called before the first item is sent, to free cores that are held without being used."""
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
         """Apply the function to every item in remote tasks; results in the order of the items."""

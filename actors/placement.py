@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def alive_nodes() -> dict[str, dict[str, float]]:
-    """What each node of the cluster has in all, by Ray's name of the node."""
+    """Total resources of each node of the cluster, by Ray's name of the node."""
     nodes = ray.nodes()  # type: ignore[no-untyped-call]
     return {node["NodeID"]: node["Resources"] for node in nodes if node["Alive"]}
 
@@ -28,7 +28,7 @@ class Starter:
         self._namespace = f"raysim-{uuid.uuid4().hex[:12]}"
 
     def start(self, place: int, life: int = 1) -> Any:
-        """A new actor for a place of the pool; ``life`` counts those that it has had."""
+        """Start an actor for a slot of the pool; ``life`` counts the actors that the slot has had."""
         # A new name for each life: for a while Ray still holds the dead actor's.
         return ClientActor.options(
             name=actor_name(place) + (f" (life {life})" if life > 1 else ""),

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from workloads.federated_data import Federation
 
 SMALL = 16 * 1024
-"""Arrays under so many bytes travel inside the call; Ray does not store such objects either."""
+"""Arrays smaller than this number of bytes travel inside the call, as Ray does not store such objects either."""
 LOOK = 1.0
 """Seconds between two looks at what does not announce itself: nodes that joined, actors that are late."""
 ROOM = 0.25
@@ -38,7 +38,7 @@ Note = Callable[[str], None]
 
 
 class RayPool:
-    """Client actors and the jobs among them.
+    """Pool of client actors on Ray that jobs are sent to.
 
     Every actor has the next call queued before the last one returns; the longest jobs go first.
 
@@ -82,7 +82,7 @@ class RayPool:
         return found
 
     def processes(self) -> list[int]:
-        """Process numbers of the actors."""
+        """Process numbers of the client actors."""
         found: list[int] = ray.get([slot.actor.process.remote() for slot in self._slots if slot.actor is not None])
         return found
 
@@ -146,7 +146,7 @@ class RayPool:
         self._slots.close()
 
     def _send(self, work: Work) -> None:
-        """One job to every idle actor, then one ahead to each while more than a slot's share is waiting.
+        """Send one job to every idle actor, then one ahead to each while more than a slot's share is waiting.
 
         No job is sent ahead behind one that already fills its actor's fair share of what is left: it would wait there
         while other actors run out of work.
@@ -163,7 +163,7 @@ class RayPool:
                         work.send(work.next_for(slot), slot)
 
     def _receive(self, reference: Any, work: Work, note: Note) -> Done | None:
-        """The finished job behind a reference; None if it has to be done again."""
+        """Fetch the finished job behind a reference; None if it has to be done again."""
         call = work.sent[reference]
         job = work.jobs[call.index]
         try:
@@ -195,7 +195,7 @@ class RayPool:
         return done
 
     def _died(self, slot: Slot, work: Work, note: Note, error: Exception) -> None:
-        """A new actor in the place of a dead one; its jobs wait again."""
+        """Replace a dead actor and put its jobs back into the queue."""
         with_node = slot.node not in alive_nodes()
         held = work.take_back(slot)
         self._slots.replace(slot)
@@ -214,7 +214,7 @@ class RayPool:
         note(f"{slot.name} {how} during {job.label}; a new one does its work again")
 
     def _relieve(self, job: Job, work: Work, note: Note, error: GpuMemoryError) -> None:
-        """A job ran out of GPU memory: all that is sent is done again, by fewer actors."""
+        """After a job ran out of GPU memory, send all open jobs again, to fewer actors."""
         config = less_crowded(self._config, len(self._slots))
         if config is None:
             raise memory_error(job.label, error) from error
@@ -227,7 +227,7 @@ class RayPool:
         note(f"the GPU's memory was not enough during {job.label} ({error}); from here on {self.plan}")
 
     def _look(self, work: Work, note: Note) -> None:
-        """Once a second: replace actors that are late, and say it if nothing goes on at all."""
+        """Once a second, replace actors that are late and report if no job makes progress."""
         time = now()
         if time < self._looked + LOOK:
             return

@@ -16,14 +16,14 @@ _Work = tuple["Future[Any]", Callable[[], Any]]
 
 
 class RayThread:
-    """Does one piece of work after another."""
+    """Thread that does one call after another."""
 
     def __init__(self) -> None:
         self._work: SimpleQueue[_Work] = SimpleQueue()
         threading.Thread(target=self._run, name="ray", daemon=True).start()
 
     def submit(self, function: Callable[[], Result]) -> Future[Result]:
-        """Has it called; its result or error is the future's."""
+        """Queue a call; its result or error is the future's."""
         future: Future[Result] = Future()
         self._work.put((future, function))
         return future
@@ -44,7 +44,7 @@ given_up = False
 
 
 def ray_thread() -> RayThread:
-    """This process's; a new one after the last was given up."""
+    """The thread of this process; a new one after the last was given up."""
     global _thread
     if _thread is None:
         _thread = RayThread()
@@ -52,6 +52,6 @@ def ray_thread() -> RayThread:
 
 
 def give_up() -> None:
-    """The thread is blocked for good: the next call gets another."""
+    """Abandon the thread, which is blocked for good: the next call gets another."""
     global _thread, given_up
     _thread, given_up = None, True

@@ -1,4 +1,4 @@
-"""Ends what a Ray that was started here leaves behind.
+"""Helper process that ends what a Ray that was started here leaves behind.
 
 Its processes carry its mark in their environment; those that write a title over it have a file of its session open.
 
@@ -17,13 +17,13 @@ from contextlib import suppress
 from pathlib import Path
 
 MARK = "RAYSIM_STARTED_RAY"
-"""The environment variable; its value is the mark of one Ray."""
+"""Environment variable whose value is the mark of one Ray."""
 TRIES = 50
 PAUSE = 0.02
 
 
 def new_mark() -> str:
-    """Names the Ray that this process starts next: the process's number, and now in ticks since the machine's start."""
+    """Make a mark for the next Ray of this process: its process number and the time in ticks since the last boot."""
     clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
     return f"{os.getpid()}.{int(time.clock_gettime(clock) * os.sysconf('SC_CLK_TCK'))}"
 
@@ -46,7 +46,7 @@ def marked(mark: str) -> list[int]:
 
 
 def _started(entry: Path) -> int:
-    """When a process was started, in ticks since the machine's start."""
+    """Start of a process in ticks since the machine's start."""
     return int((entry / "stat").read_text().rpartition(")")[2].split()[19])
 
 

@@ -1,4 +1,4 @@
-"""From the launching process: start or join Ray, start the driver, follow it, and outlive its death."""
+"""A run on Ray from the launching process: start or join Ray, start the driver, and restart it if it dies."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 LOOK = 0.2
 """Seconds between two looks at whether the run is to stop and whether Ray is still there."""
 ENOUGH = 3.0
-"""Seconds in which a run that is dropped must let go of its driver."""
+"""Largest number of seconds that a dropped run waits for its driver to end."""
 QUICK_START = {
     # A raylet's first try to reach its own object store comes too early as a rule, and by default it sleeps a second
     # before the next. As many tries as make the same ten seconds.
@@ -43,7 +43,7 @@ QUICK_START = {
     # Of so many tasks it keeps the history, about 2 KB each; by default of 100,000.
     "RAY_task_events_max_num_task_in_gcs": "10000",
 }
-"""Environment of a Ray that is started here (measured by benchmarks/startup.py)."""
+"""Environment variables that make Ray start faster (measured by benchmarks/startup.py)."""
 LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 """At 0, all ports of a Ray that is started here are open on 127.0.0.1 only: on Linux too, despite its name. Ray reads
 it when it is imported: who did so before gets a Ray that listens elsewhere too, though only to those with the token."""
@@ -105,7 +105,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
 
 
 class Relay:
-    """An observer whose calls wait until the thread that shows them fetches them."""
+    """Observer that queues its calls until the thread that shows them fetches them."""
 
     def __init__(self) -> None:
         self.calls: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
@@ -196,7 +196,7 @@ def _wait(
     stop: threading.Event,
     stopping: Callable[[], bool],
 ) -> Outcome:
-    """Shows what the run tells until it has ended or something that it needs is gone."""
+    """Show the run's events until it has ended or something that it needs is gone."""
     handlers = _handlers()
     future.add_done_callback(lambda _: relay.calls.put(("", ())))
     while True:
@@ -219,7 +219,7 @@ def _handlers() -> dict[int, Any]:
 
 
 def _keep(handlers: dict[int, Any]) -> dict[int, Any]:
-    """Sets the handlers of signals again: Ray's C++ code takes some for itself while it starts."""
+    """Set the signal handlers again: Ray's C++ code takes some for itself while it starts."""
     if threading.current_thread() is threading.main_thread():
         for number, handler in handlers.items():
             signal.signal(number, handler)
@@ -227,7 +227,7 @@ def _keep(handlers: dict[int, Any]) -> dict[int, Any]:
 
 
 def _clean_up(future: Future[Outcome], own: OwnRay | None, seconds: float) -> None:
-    """Lets go of the driver and ends the Ray that was started here; by force what does not end by itself."""
+    """Let go of the driver and end the Ray that was started here; by force what does not end by itself."""
     if wait([future], seconds).done:
         if own is not None:
             shared_ray.shut_down(own)

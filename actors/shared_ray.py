@@ -17,12 +17,12 @@ from actors import ray_thread
 from actors.own_ray import OwnRay
 
 SHUTDOWN = 20.0
-"""Seconds in which Ray must shut down; what is left of it then is killed."""
+"""Seconds that Ray has to shut down before what is left of it is killed."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a run needs of Ray. Its processes inherit the rest from this one when Ray starts, and never again."""
+    """Properties of Ray that a run asks for; all else Ray's processes inherit from this one when Ray starts."""
 
     address: str
     dashboard: bool
@@ -44,14 +44,14 @@ class Connection:
 
     request: Request
     own: OwnRay | None
-    """The Ray, if it was started here; None: a cluster was joined."""
+    """The Ray that was started here; None if a cluster was joined."""
     dashboard: str
-    """Its host and port; empty: there is none."""
+    """Host and port of the dashboard; empty if there is none."""
 
 
 _kept: Connection | None = None
 _process = 0
-"""Which process keeps it: one that was forked off it must not end it."""
+"""Process that keeps the connection; one that was forked off it must not end it."""
 
 
 def is_connected() -> bool:
@@ -60,7 +60,7 @@ def is_connected() -> bool:
 
 
 def take(request: Request) -> Connection | None:
-    """The connection that an earlier run has kept, for a run that needs this; what does not meet it is ended.
+    """Take the connection that an earlier run kept if it meets the request, and end it otherwise.
 
     None: there is none, or it is not ours (``ray.init()`` of the user's own, which every run uses as it is).
     """
@@ -78,7 +78,7 @@ def take(request: Request) -> Connection | None:
 
 
 def keep(connection: Connection) -> None:
-    """For the runs to come; it ends with this process."""
+    """Keep a connection for later runs of this process, with which it ends."""
     global _kept, _process
     if _process != os.getpid():
         _process = os.getpid()
@@ -87,7 +87,7 @@ def keep(connection: Connection) -> None:
 
 
 def end() -> None:
-    """End what is kept."""
+    """End the kept connection."""
     global _kept
     found, _kept = _kept, None
     if found is not None and _process == os.getpid():

@@ -1,4 +1,4 @@
-"""The places of the Ray pool: which actor is in each, whether it is up, and what replaces one that died."""
+"""The slots of the Ray pool: the actor in each, whether it is up, and its replacement when it died."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(eq=False)
 class Slot:
-    """One actor and the jobs sent to it that have not come back.
+    """A slot of the pool: one actor and the jobs on their way to it.
 
     It gets jobs once it is up, and never before: an actor that waits for a node would hold them for as long.
     """
@@ -35,9 +35,9 @@ class Slot:
     begun: float = 0.0
     """When the first of its jobs began, as far as the driver can tell."""
     node: str = ""
-    """Ray's name of the node that it is on."""
+    """Ray's name of the node that the actor is on."""
     deaths: int = 0
-    """How many of its actors in a row died before they were up."""
+    """Number of actors in a row that died before they were up."""
 
     @property
     def up(self) -> bool:
@@ -51,7 +51,7 @@ class Slot:
 
 
 class Slots:
-    """All places.
+    """All slots of the pool.
 
     Args:
         config: the run's settings.
@@ -82,7 +82,7 @@ class Slots:
         return len(self._slots)
 
     def fill(self) -> None:
-        """Start an actor wherever there is none."""
+        """Start an actor in every empty slot."""
         for slot in self._slots:
             if slot.actor is None:
                 self._fill(slot)
@@ -118,19 +118,19 @@ class Slots:
             self._fill(slot)
 
     def replace(self, slot: Slot) -> None:
-        """A new actor in the place of one that died or must go."""
+        """Replace an actor that died or must go."""
         self.kill(slot)
         self._fill(slot)
 
     def restart(self, config: RunConfig, starter: Starter, places: int) -> None:
-        """So many places, each with a new actor of another kind; no actor may hold a job."""
+        """Replace all actors by ``places`` new ones of another kind; no actor may hold a job."""
         self.close()
         self._config, self._starter = config, starter
         self._slots = [Slot(place) for place in range(places)]
         self.fill()
 
     def resize(self, places: int, nodes: Mapping[str, object]) -> None:
-        """So many places: new ones, or fewer where the actor is not up or its node is not among ``nodes``."""
+        """Change the number of slots: add new ones, or drop those whose actor is not up or not on one of ``nodes``."""
         taken = {slot.place for slot in self._slots}
         free = (place for place in itertools.count() if place not in taken)
         while len(self._slots) < places:
@@ -143,7 +143,7 @@ class Slots:
         self.fill()
 
     def kill(self, slot: Slot) -> None:
-        """End its actor. A frozen one too: after five seconds its raylet does what it does not do by itself."""
+        """Kill the actor of a slot; a frozen one is killed by its raylet after five seconds."""
         if slot.actor is not None:
             ray.kill(slot.actor)
         self.coming.pop(slot.coming, None)

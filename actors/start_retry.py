@@ -1,4 +1,4 @@
-"""Starting a Ray, or joining one: what fails there now and then, and is worth another try."""
+"""Retries for passing errors of starting or joining a Ray."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ PASSING = {
     # (ray-project/ray#63202: 7 in 100), unless the head was started with GRPC_ENABLE_FORK_SUPPORT=0.
     "Starting Ray client server failed",
 }
-"""Parts of what Ray says then."""
+"""Parts of the messages of Ray's passing errors."""
 TRIES = 3
 PAUSE = 2.0
 
 
 def patiently(start: Callable[[], Started]) -> Started:
-    """What ``start`` gives, called again where it fails with one of Ray's passing errors."""
+    """Call ``start``, and call it again where it fails with one of Ray's passing errors."""
     before = _children_of_ray()
     for _ in range(TRIES - 1):
         try:

@@ -1,4 +1,4 @@
-"""Says that a run waits because no client actor is up, and for what: soon, and then seldom."""
+"""Reports, with exponential back-off, that a run waits for client actors and which resources they need."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from actors.slots import Slots
 from raysim.engine.timing import now
 
 FIRST = 5.0
-"""Seconds without an actor before it is said."""
+"""Seconds without an actor before the first report."""
 START = 30.0
 """The same before any has been up: importing torch takes a while, and is no fault."""
 FACTOR = 10.0
-"""It is said again after so many times as long."""
+"""Factor between two waits for the next report."""
 
 
 class Patience:
-    """Looks at a pool that has work to do.
+    """Back-off of the reports about one pool.
 
     Args:
         slots: the pool's places.
@@ -33,7 +33,7 @@ class Patience:
         self._was_up = False
 
     def look(self, note: Callable[[str], None]) -> None:
-        """To be called every second or so while there is work."""
+        """Report the wait if it is time to; called about once a second while there are jobs."""
         up = sum(slot.up for slot in self._slots)
         if up:
             if self._said:

@@ -1,4 +1,4 @@
-"""Notices that Ray or the driver has gone silent, from the process that launched the run."""
+"""Detects, from the launching process, that Ray or the driver has gone silent."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ BUSY = 10.0
 
 
 class Watch:
-    """Judges the silence.
+    """Watches for signs of life of the driver and of Ray.
 
     Args:
         limit: seconds without a sign of life; 0: no limit.
@@ -35,12 +35,12 @@ class Watch:
         self._used = 0
 
     def driver_starts(self) -> None:
-        """A driver's process is being started, which may take longer than an answer."""
+        """Note that a driver's process is being started, which may take longer than an answer."""
         self._heard = self._ever_heard = False
         self._silent, self.driver = 0.0, 0
 
     def what_is_gone(self) -> str:
-        """A part of the Ray that was started here which is dead or frozen; empty: none."""
+        """Description of a part of the Ray started here that is dead or frozen; empty if there is none."""
         if self.own is None:
             return ""
         if dead := self.own.dead():
@@ -49,11 +49,11 @@ class Watch:
         return f"{frozen} is frozen on this machine. The last checkpoint is kept" if frozen else ""
 
     def heard(self) -> None:
-        """A sign of life: the driver and Ray's control store have answered. Called from another thread."""
+        """Note a sign of life: the driver and Ray's control store have answered. Called from another thread."""
         self._heard = True
 
     def look(self) -> str:
-        """To be called every second or so; what is gone, or empty."""
+        """Describe what is gone, or empty; called about once a second."""
         now = self._clock()
         passed, self._looked = min(now - self._looked, STEP), now
         if self._heard:

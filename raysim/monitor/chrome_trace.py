@@ -1,4 +1,4 @@
-"""What happened in a run as a Chrome trace: trace.json, for chrome://tracing, ui.perfetto.dev and whatever reads these.
+"""Writes a run's events as a Chrome trace: trace.json, for chrome://tracing and ui.perfetto.dev.
 
 The format is the JSON object form of the "Trace Event Format": complete events ("X", times in µs) and metadata ("M").
 """
@@ -17,15 +17,15 @@ if TYPE_CHECKING:
     from raysim.engine.profiler import Span, Work
 
 DRIVER_LANE = 0
-"""Slot i has lane i + 1."""
+"""Lane of the driver; slot i has lane i + 1."""
 EVENTS = 1_000_000
-"""A trace ends with the round that brings it to so many events, about 150 MB: viewers take no more."""
+"""Largest number of events: a trace ends with the round that reaches it, about 150 MB, as viewers take no more."""
 _HEAD = '{"displayTimeUnit": "ms", "traceEvents": [\n'
 _TAIL = "\n]}\n"
 
 
 class Trace:
-    """A file that grows by a round at a time and is whole, valid JSON after each.
+    """A trace file that grows by a round at a time and is valid JSON after each.
 
     Args:
         path: the file; one that is there (of a run that is resumed) goes on.
@@ -45,7 +45,7 @@ class Trace:
             self._events = whole.count("\n")  # one event a line
 
     def append(self, round: Span, spans: Sequence[Span], work: Sequence[Work], slots: int) -> None:
-        """The events of a round.
+        """Append the events of a round.
 
         Raises:
             ResultsError: the file cannot be written.

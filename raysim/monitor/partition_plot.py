@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 MAX_PLOTTED_CLIENTS = 1000
 """Skip the partition's table and picture above this number of clients."""
 DRAWING_SECONDS = 60.0
-"""The longest that the end of a run waits for the picture."""
+"""Largest number of seconds that the end of a run waits for the picture."""
 
 
 class PartitionDrawing:
@@ -48,7 +48,7 @@ class PartitionDrawing:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Waits for the picture, but not where a second signal asks to end at once (KeyboardInterrupt)."""
+        """Wait for the picture, but not where a second signal asks to end at once (KeyboardInterrupt)."""
         if self._finish is None or not (kind is None or issubclass(kind, Exception)):
             return
         try:
@@ -58,7 +58,7 @@ class PartitionDrawing:
 
 
 def write_partition(federation: Federation, path: Path) -> None:
-    """The manifest as CSV, and also as a picture if ``path`` is one."""
+    """Write the manifest as CSV, and also as a picture if ``path`` is one."""
     manifest = federation.manifest()
     manifest.to_csv(path.with_suffix(".csv"), index=False)
     if path.suffix == ".png":

@@ -1,4 +1,4 @@
-"""A run's profile.csv as one small table, for the terminal and for the page. Imports nothing large."""
+"""A run's profile.csv as one small table, for the terminal and the report."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HEADER = ("who", "stage", "phase", "times a round", "seconds a round", "share")
 
 @dataclass(frozen=True)
 class Line:
-    """Means over rounds; for slots, of the mean slot."""
+    """One line of the table: means over rounds; for slots, of the mean slot."""
 
     lane: str
     stage: str
@@ -23,7 +23,7 @@ class Line:
     times: float
     seconds: float
     share: float
-    """Of the round."""
+    """Share of the round."""
 
     def texts(self) -> tuple[str, ...]:
         """The cells of this line of the table."""
@@ -38,7 +38,7 @@ class Line:
 
 
 def read(path: Path) -> tuple[str, list[Line]]:
-    """A title, and the lines in the order in which things happen in a round.
+    """Read a profile: a title, and the lines in the order in which things happen in a round.
 
     The first round is left out where there are others: in it everything is loaded and built. A stage that not every
     round has (evaluate, checkpoint) counts with its share of the rounds.
@@ -71,7 +71,7 @@ def _summed(rows: Sequence[Mapping[str, str]]) -> tuple[str, list[Line]]:
 
 
 def show(path: Path, stream: TextIO) -> None:
-    """Print the table."""
+    """Print the table of a profile."""
     from rich.console import Console
     from rich.table import Table
 

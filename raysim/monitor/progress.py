@@ -1,4 +1,4 @@
-"""What a person sees while a run goes on: one live display on a terminal, one plain line a round elsewhere.
+"""Progress of a run in the terminal: a live display, or one plain line per round where there is no terminal.
 
 It is fed by plain numbers and texts, so the rounds may run in another process. Nothing here changes a result.
 """
@@ -30,13 +30,13 @@ _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 
 def title_of(config: Mapping[str, Any]) -> str:
-    """What runs, in one line, from a run's config as plain data."""
+    """One line that names the run, from its config as plain data."""
     method, data, model = config["method"]["name"], data_name(config["workload"]), config["model"]["name"]
     return f"{method} on {data} with {model}, seed {config['seed']}"
 
 
 def plain_text(text: str) -> str:
-    """The text without a terminal's colour codes."""
+    """A text without a terminal's color codes."""
     return _ESCAPE.sub("", text)
 
 
@@ -105,7 +105,7 @@ class Progress:
             self._live = None
 
     def note(self, text: str) -> None:
-        """Print a text of its own (placement plan, fault, warning); on a terminal above the live display."""
+        """Print a message (placement plan, fault, warning); on a terminal above the live display."""
         plain = plain_text(text)
         if self._live is None:
             self._print(plain)
@@ -119,11 +119,11 @@ class Progress:
         self.note(plan)
 
     def fault(self, text: str) -> None:
-        """Print what was lost and mended, like a note."""
+        """Print what was lost and how it was mended, like a note."""
         self.note(text)
 
     def preparing(self, label: str, done: int, total: int) -> None:
-        """So many parts of the work before the first round are done; a single part is shown while it goes on."""
+        """Show that ``done`` of ``total`` parts of the work before the first round are done."""
         self._preparation = (label, done, total) if done < total else None
         if self._live is None and total > 1 and done == total:
             self._print(f"{label}: done")
@@ -131,7 +131,7 @@ class Progress:
             self._print(f"{label} …")
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        """Round ``round`` (from 1) begins: so many clients train for so many local epochs."""
+        """Show that a round (from 1) begins, with its numbers of participants and local epochs."""
         if self._first_round is None:
             self._first_round = time.monotonic()
         self._round = round
@@ -146,7 +146,7 @@ class Progress:
         """Not shown one by one: the bar of clients counts them."""
 
     def clients_done(self, done: int, participants: int) -> None:
-        """So many of the round's clients have returned."""
+        """Show that ``done`` of the round's participants have returned."""
         self._clients = (done, participants)
 
     def round_finished(self, row: Mapping[str, Any]) -> None:
@@ -173,7 +173,7 @@ class Progress:
             self._live.refresh()
 
     def times(self) -> str:
-        """How long it took until the first round, in all rounds, and from the start until now."""
+        """Seconds until the first round, in all rounds, and from the start until now."""
         now = time.monotonic()
         before = (self._first_round or now) - self._start
         return f"{before:.1f} s to start, {self._round_seconds:.1f} s in rounds, {now - self._start:.1f} s in all"
@@ -269,6 +269,6 @@ def _measure(name: str, value: float) -> str:
 
 
 def _duration(seconds: float) -> str:
-    """h:mm:ss; a negative time left (the estimate was short) is 0."""
+    """A duration as h:mm:ss; a negative time left (the estimate was short) is 0."""
     whole = max(0, round(seconds))
     return f"{whole // 3600}:{whole // 60 % 60:02}:{whole % 60:02}"

@@ -1,4 +1,4 @@
-"""A run seen from outside, by its folder alone: what it is and whether it goes on. For the live page."""
+"""A run seen by its folder alone: what it is and whether it goes on, for the live page."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from raysim.storage.run_folder import read_run_config, read_summary
 from raysim.storage.run_title import run_title
 
 LOCK = ".lock"
-"""Held by the process that drives the rounds (:meth:`raysim.storage.run_folder.RunFolder.exclusive`)."""
+"""Name of the lock file of the process that drives the rounds (``RunFolder.exclusive``)."""
 SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
 
 
@@ -29,7 +29,7 @@ class Watched:
         self.config = read_run_config(folder)
 
     def live(self) -> dict[str, Any]:
-        """The status, with the state that it has in truth.
+        """The status, corrected where the run died without saying so.
 
         Beside the states of :mod:`raysim.monitor.status_file`: ``died`` (it was at work, and nobody is any more),
         ``gone`` (with its folder: it failed before its first round),
@@ -50,7 +50,7 @@ class Watched:
         return found
 
     def summary(self) -> dict[str, Any]:
-        """What ``summary.json`` says; empty before the end."""
+        """The contents of ``summary.json``; empty before the end."""
         return read_summary(self.folder)
 
     def title(self) -> str:

@@ -22,14 +22,14 @@ from raysim.storage.untrusted_files import UnreadableFileError, check_types, rea
 
 NAME = "status.json"
 FAULTS = 100
-"""Newest faults that are kept; run.log has all."""
+"""Number of newest faults that are kept; run.log has all."""
 OUT = 48
-"""Clients still out that are named."""
+"""Largest number of unfinished clients that are named."""
 LOST = 200
 """Clients with lost visits that are named."""
 COUNTS = ("done", "failed", "requeued", "faults")
 PAUSE = 0.4
-"""Seconds between two writes."""
+"""Least number of seconds between two writes of the file."""
 
 _NUMBER = (int, float)
 _TYPES: Mapping[str, Any] = {
@@ -97,7 +97,7 @@ class Recorder(Silent):
         self._writer.join()
 
     def begins(self) -> None:
-        """The data is there, and so are the places where clients will run."""
+        """Note that the data is loaded and the client actors are placed."""
         with self._lock:
             self._status |= {"state": "running", "preparing": None}
         self._changed.set()
@@ -167,7 +167,7 @@ class Recorder(Silent):
         self._changed.set()
 
     def _keep_writing(self) -> None:
-        """A thread of its own, so that what happened last is on the disk soon even if nothing happens after it."""
+        """Write the file from a thread, so that the last event is on the disk soon even if none follows."""
         while not self._closed.is_set():
             self._changed.wait()
             self._changed.clear()
@@ -209,7 +209,7 @@ def _carried_on(before: dict[str, Any]) -> tuple[dict[str, int], list[dict[str, 
 
 
 def read(folder: Path) -> dict[str, Any]:
-    """The status of a run; empty if it has none or it cannot be read: no run depends on it."""
+    """Read the status of a run; empty if it has none or it cannot be read, as no run depends on it."""
     try:
         return load(folder)
     except ResultsError:
@@ -217,7 +217,7 @@ def read(folder: Path) -> dict[str, Any]:
 
 
 def load(folder: Path) -> dict[str, Any]:
-    """The status of a run; empty if it has none.
+    """Read the status of a run; empty if it has none.
 
     Raises:
         ResultsError: it cannot be read as one.
@@ -241,7 +241,7 @@ def load(folder: Path) -> dict[str, Any]:
 
 
 def settle(folder: Path, state: str, message: str) -> None:
-    """Say how a run ended, where its driver had no time to, or never came to be."""
+    """Write how a run ended, where its driver could not."""
     found = read(folder)
     if (found.get("state"), found.get("message")) == (state, message):
         return

@@ -12,11 +12,11 @@ from pathlib import Path
 from raysim.errors import DiskFullError, ResultsError
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
-"""What the system says when there is no room."""
+"""Error numbers of the operating system that mean that no room is left."""
 
 
 def write_atomically(path: Path, data: bytes) -> None:
-    """The whole file or, after a kill or on a full disk, the one that was there before."""
+    """Write a file whole or not at all: after a kill or on a full disk the one that was there before remains."""
     partial = path.with_name(path.name + ".partial")
     with writing(path):
         try:
@@ -30,7 +30,7 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 
 def sync_directory(path: Path) -> None:
-    """Put the names in a directory on the disk: a file that is new or was replaced has its name there only then."""
+    """Write a directory's names to the disk, so that a new or replaced file survives a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
@@ -39,13 +39,13 @@ def sync_directory(path: Path) -> None:
 
 
 def append_whole(path: Path, data: bytes) -> None:
-    """All of it or, where the disk is full, nothing."""
+    """Append to a file all of the data or, where the disk is full, nothing."""
     with path.open("ab", buffering=0) as file:
         write_whole(file, data)
 
 
 def write_whole(file: FileIO, data: bytes) -> None:
-    """All of it at the end of an open file or, where the disk is full, nothing."""
+    """Write at the end of an open file all of the data or, where the disk is full, nothing."""
     before, rest = file.seek(0, os.SEEK_END), memoryview(data)
     try:
         while rest:
@@ -57,7 +57,7 @@ def write_whole(file: FileIO, data: bytes) -> None:
 
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
-    """Turns what the system says about a file into a ResultsError that says what to do."""
+    """Turn an error of the operating system about a file into a ResultsError that says what to do."""
     try:
         yield
     except OSError as error:

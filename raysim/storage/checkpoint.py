@@ -1,4 +1,4 @@
-"""Whole state of a run on disk: JSON for structure, safetensors for arrays, no pickle.
+"""The whole state of a run on disk: JSON for structure, safetensors for arrays, no pickle.
 
 A checkpoint is one directory, ``round-000012``. It is written under another name and renamed when every byte is on
 the disk, so a kill at any moment leaves the last good one. Its manifest holds the checksum of every file and of itself.
@@ -41,7 +41,7 @@ class Checkpoint:
     kept: dict[int, Any]
     facts: Mapping[str, JSON]
     files: ClientFiles
-    """Where the clients' states are, for the next ``save``."""
+    """Files that hold the clients' states, for the next ``save``."""
 
 
 def save(
@@ -222,7 +222,7 @@ def _verify(path: Path, name: str, checksum: str, size: int) -> None:
 
 @contextmanager
 def _disk(folder: Path, round: int) -> Iterator[None]:
-    """Turns what the operating system says about writing into one message with the next step."""
+    """Turn an error of the operating system about writing into one message with the next step."""
     try:
         yield
     except OSError as error:
@@ -243,7 +243,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _checksum(manifest: Mapping[str, JSON]) -> str:
-    """SHA-256 of what the manifest says, however it is written."""
+    """SHA-256 of a manifest's contents, independent of its layout."""
     return hashlib.sha256(json.dumps(manifest, sort_keys=True).encode()).hexdigest()
 
 

@@ -19,11 +19,11 @@ class _File:
     """One pair of files (``clients-00007.json`` and ``.safetensors``), which is never written again."""
 
     clients: int
-    """How many states are in it."""
+    """Number of client states in the file."""
     living: set[int]
-    """Clients whose newest state it holds; of the others a later file has one."""
+    """Clients whose newest state is in this file; the states of the others are in later files."""
     entries: Mapping[str, JSON]
-    """Its two names → sha256 and bytes, as in the manifest."""
+    """Names of the two files → sha256 and bytes, as in the manifest."""
 
 
 class ClientFiles:
@@ -46,7 +46,7 @@ class ClientFiles:
         return max(self._files, default=-1) + 1
 
     def plan(self, changed: Collection[int]) -> tuple[list[int], list[int]]:
-        """(files to take over, clients to write, ascending) of a checkpoint after the clients ``changed``.
+        """Choose which files the next checkpoint takes over and which clients' states it writes, both ascending.
 
         A file of which less than half is still in use is left behind, and its other clients are written again: so a
         checkpoint is at most twice as large as the states in it. (And so is one that somebody has removed.)
@@ -62,7 +62,7 @@ class ClientFiles:
         return reused, sorted(written)
 
     def take_over(self, numbers: Iterable[int], target: Path) -> dict[str, JSON]:
-        """Link these files into ``target``; their entries for its manifest."""
+        """Link files into the new checkpoint ``target``; returns their entries for its manifest."""
         taken: dict[str, JSON] = {}
         for number in numbers:
             for name, entry in self._files[number].entries.items():
@@ -96,7 +96,7 @@ def stem(number: int) -> str:
 
 
 def number_of(name: str) -> int:
-    """7 for ``clients-00007.json``."""
+    """The number in a file's name: 7 for ``clients-00007.json``."""
     return int(Path(name).stem.removeprefix(STEM))
 
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 Row = Mapping[str, Any]
 TEXT_COLUMNS = ("name", "lane", "stage", "phase")
-"""All other columns hold numbers."""
+"""Columns of text; all other columns hold numbers."""
 
 
 class Table:
@@ -37,13 +37,13 @@ class Table:
         """Rows for which there was no room yet."""
 
     def append(self, rows: Sequence[Row]) -> None:
-        """Rows more; while the disk is full they are held here."""
+        """Append rows; while the disk is full they wait in memory."""
         self._held += rows
         with suppress(DiskFullError):
             self.flush()
 
     def flush(self) -> None:
-        """Write what is held.
+        """Write the rows that wait in memory.
 
         Raises:
             DiskFullError: there is still no room; the file is as it was.
@@ -61,7 +61,7 @@ class Table:
         self._held = []
 
     def mark(self) -> dict[str, Any]:
-        """Put all rows on the disk for good; their mark, for a checkpoint (:mod:`raysim.storage.table_marks`).
+        """Sync all rows to the disk and return their mark, for a checkpoint (:mod:`raysim.storage.table_marks`).
 
         Raises:
             DiskFullError: there is no room.
@@ -98,7 +98,7 @@ class Table:
             raise DamagedError(f"damaged: {self.path}: {first_fault(lines, found, rows)}")
 
     def cut(self, mark: Mapping[str, Any]) -> None:
-        """Make the file, which agrees with a mark, what it was then."""
+        """Cut the file, which agrees with a mark, to the rows that it had then."""
         self._columns, self._digest, self._held = [], None, []
         columns, rows = mark["columns"], mark["rows"]
         if not rows:
@@ -110,7 +110,7 @@ class Table:
         self._columns, self._digest = columns, RowDigest(lines)
 
     def truncate(self, last_round: int) -> None:
-        """Drop the rows after a round, and what cannot be read."""
+        """Drop the rows after a round and lines that cannot be read."""
         self._columns, self._digest, self._held = [], None, []
         columns = self._header()
         if "round" not in columns or not last_round:
@@ -120,11 +120,11 @@ class Table:
         self._rewrite(columns, [line for line in self._lines() if 0 <= number(line, position) <= last_round])
 
     def whole_rows(self) -> int:
-        """Number of whole lines after the first, whatever they hold."""
+        """Number of whole lines after the header, readable or not."""
         return sum(1 for _ in self._lines()) if self.path.exists() else 0
 
     def frame(self) -> DataFrame:
-        """The whole rows.
+        """All whole rows as a pandas frame.
 
         Raises:
             ResultsError: it is no table of a run, or a cell of a column of numbers holds something else.

@@ -1,4 +1,4 @@
-"""The lock file of the process that launched a run, for those who look at the run's folder.
+"""Lock file of the process that launched a run, by which others see whether it is still there.
 
 ``process.json`` is locked by that process for as long as it lives, over deaths of the driver too; the system lets go of
 the lock however it ends.
@@ -22,12 +22,12 @@ from raysim.storage.untrusted_files import UnreadableFileError, check_types, rea
 
 NAME = "process.json"
 LOCK_SECONDS = 2.0
-"""Who only looks holds the lock for a moment."""
+"""Seconds to wait for the lock, which a process that only looks holds for a moment."""
 
 
 @contextmanager
 def sitting(folder: Path) -> Iterator[None]:
-    """This process is at work on the run.
+    """Hold the lock of a run's folder while this process works on the run.
 
     Raises:
         ResultsError: another process is, or the folder cannot be written.
@@ -56,7 +56,7 @@ def sitting(folder: Path) -> Iterator[None]:
 
 
 def holder(folder: Path) -> dict[str, Any]:
-    """Process number, host and start of the sitting that goes on, or of the last; empty if there is none."""
+    """Process number, host and start of the process that works or last worked on the run; empty if there is none."""
     try:
         found = read_json(folder / NAME)
         check_types(found, {"process": int, "host": str, "started": (int, float)})

@@ -41,7 +41,7 @@ def nbytes(state: object) -> int:
 
 
 def _nbytes(state: Any) -> int:
-    """Asked for every client's result in every round: by types, without the names of leaves."""
+    """As :func:`nbytes`, without the names of leaves: it is called for every client's result in every round."""
     kind: Any = type(state)
     if kind is np.ndarray and not state.dtype.hasobject:
         return int(state.nbytes)
@@ -66,7 +66,7 @@ def finite(state: object) -> bool:
 
 
 def map_arrays(state: object, function: Callable[[Array], object]) -> Any:
-    """The same tree with every array replaced by ``function(array)``; containers are new, the input is left alone."""
+    """Copy a tree with every array replaced by ``function(array)``; containers are new, the input is left alone."""
     if isinstance(state, np.ndarray):
         return function(state)
     if not isinstance(state, (list, tuple, dict)) and not _is_dataclass(state):
@@ -98,13 +98,13 @@ def digest(state: object) -> str:
 
 
 def pack(state: object, name: str) -> tuple[JSON, dict[str, Array]]:
-    """Splits a tree into a JSON structure and its arrays (not copied), named by leaf with ``name`` in front."""
+    """Split a tree into a JSON structure and its arrays (not copied), named by leaf with ``name`` in front."""
     arrays: dict[str, Array] = {}
     return _pack(state, name, arrays), arrays
 
 
 def unpack(node: JSON, arrays: Mapping[str, Array], template: object, name: str) -> Any:
-    """The tree that ``pack`` split, with the types of ``template``.
+    """Rebuild the tree that ``pack`` split, with the types of ``template``.
 
     Classes come from the template alone, so a file can never choose what is built. In a template, an axis of size 0 is
     free, an empty dict, list or tuple has any plain content, and ``None`` stands for anything plain (arrays, scalars,
@@ -157,7 +157,7 @@ def _is_dataclass(value: object) -> bool:
 
 
 def _children(state: Any, name: str) -> Iterator[tuple[str, object]]:
-    """Named children of an inner node."""
+    """Children of an inner node, with their names."""
     if isinstance(state, dict):
         yield from ((_key_name(name, key), value) for key, value in state.items())
     elif isinstance(state, (list, tuple)):

@@ -56,7 +56,7 @@ _SUMMARY: Mapping[str, Any] = {
 
 @dataclass(frozen=True)
 class RunResult:
-    """What a run has left: pandas frames of rounds and clients, the config and the summary (empty until the end)."""
+    """A run's results: pandas frames of rounds and clients, the config and the summary (empty until the end)."""
 
     folder: Path
     config: dict[str, Any]
@@ -64,7 +64,7 @@ class RunResult:
     clients: DataFrame
     summary: dict[str, Any]
     settings: RunConfig | None = field(default=None, repr=False, compare=False)
-    """The config that the run was given, where it was run in this process."""
+    """The config of a run of this process; None for a folder that was only read."""
 
     @cached_property
     def model(self) -> torch.nn.Module:
@@ -130,7 +130,7 @@ class RunFolder:
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """While this process is at work on the run no other one may be.
+        """Lock the folder, so that at most one process drives the run.
 
         Raises:
             ResultsError: another process is, and still was after a few seconds (one that was killed lets go by then).
@@ -150,19 +150,19 @@ class RunFolder:
             yield
 
     def append_round(self, row: Row) -> None:
-        """One row more in rounds.csv; on its way to the disk when this returns, unless that is full."""
+        """Append a row to rounds.csv, which waits in memory while the disk is full."""
         self._rounds.append([row])
 
     def append_clients(self, rows: Iterable[Row]) -> None:
-        """Rows more in clients.csv. The first row fixes the columns; a later new one is added for all rows."""
+        """Append rows to clients.csv. The first row fixes the columns; a later new one is added for all rows."""
         self._clients.append(list(rows))
 
     def append_profile(self, rows: Iterable[Row]) -> None:
-        """Rows more in profile.csv, which only a run with ``engine.profile`` has."""
+        """Append rows to profile.csv, which only a run with ``engine.profile`` has."""
         self._profile.append(list(rows))
 
     def flush(self) -> None:
-        """Writes the rows for which there was no room.
+        """Write the rows that wait in memory since the disk was full.
 
         Raises:
             DiskFullError: there still is none.
@@ -171,7 +171,7 @@ class RunFolder:
             table.flush()
 
     def marks(self) -> dict[str, Any]:
-        """Put the rows of rounds.csv and clients.csv on the disk for good; what a checkpoint keeps of them.
+        """Sync rounds.csv and clients.csv to the disk and return their marks, for a checkpoint.
 
         Raises:
             DiskFullError: there is no room.
@@ -192,7 +192,7 @@ class RunFolder:
             table.check(marks[table.path.name])
 
     def go_back(self, last_round: int, marks: Mapping[str, Any]) -> None:
-        """Make the tables, which agree with these marks, what they were after ``last_round``.
+        """Cut the tables, which agree with these marks, to what they were after ``last_round``.
 
         The summary, the Parquet files and the model, which describe the run as it was, go.
         """
@@ -202,7 +202,7 @@ class RunFolder:
         self._remove_derived()
 
     def truncate(self, last_round: int) -> None:
-        """Drops rows after ``last_round``, half-written lines, and the summary, the Parquet files and the model."""
+        """Drop rows after ``last_round``, half-written lines, and the summary, the Parquet files and the model."""
         for table in (self._rounds, self._clients, self._profile):
             table.truncate(last_round)
         self._remove_derived()
@@ -217,19 +217,19 @@ class RunFolder:
         return (self.path / "summary.json").exists()
 
     def rounds_written(self) -> int:
-        """Number of whole rows in rounds.csv, whatever they hold."""
+        """Number of whole rows in rounds.csv, readable or not."""
         return self._rounds.whole_rows()
 
     def rounds(self) -> DataFrame:
-        """One row a round."""
+        """The rounds table: one row per round."""
         return self._rounds.frame()
 
     def clients(self) -> DataFrame:
-        """One row for each client and round in which it took part."""
+        """The clients table: one row per client and round in which it took part."""
         return self._clients.frame()
 
     def finish(self, summary: Mapping[str, Any]) -> None:
-        """Writes rounds.parquet and clients.parquet, then summary.json, each at once or not at all."""
+        """Write rounds.parquet and clients.parquet, then summary.json, each at once or not at all."""
         for name, frame in (("rounds", self.rounds()), ("clients", self.clients())):
             buffer = io.BytesIO()
             frame.to_parquet(buffer, index=False)
@@ -237,7 +237,7 @@ class RunFolder:
         write_atomically(self.path / "summary.json", _json(summary))
 
     def log(self, text: str) -> None:
-        """Appends to run.log, with the time (UTC). A log that has no room is no reason to lose a run."""
+        """Append a line with the time (UTC) to run.log; a full disk drops the line, not the run."""
         line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n"
         with suppress(DiskFullError), writing(self.path):
             append_whole(self.path / "run.log", line.encode())
@@ -256,7 +256,7 @@ def new_run_path(root: Path, method: str, data: str, seed: int) -> Path:
 
 
 def load_result(path: Path) -> RunResult:
-    """Reads a run folder, finished or not.
+    """Read a run folder, finished or not.
 
     Raises:
         ResultsError: it is none, or its config or summary cannot be read.
@@ -290,7 +290,7 @@ def read_run_config(folder: Path) -> dict[str, Any]:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """What a run's ``summary.json`` says; empty before the run's end.
+    """The contents of a run's ``summary.json``; empty before the run's end.
 
     Raises:
         ResultsError: it cannot be read as one.
@@ -313,7 +313,7 @@ def comparable(frame: DataFrame) -> DataFrame:
 
 @contextmanager
 def _taken_back(path: Path) -> Iterator[None]:
-    """Removes what a new run has written into its folder if the disk is full before it is a run."""
+    """Remove what a new run has written into its folder if the disk is full before it is a run."""
     existed = path.is_dir()
     try:
         yield
@@ -327,7 +327,7 @@ def _taken_back(path: Path) -> Iterator[None]:
 
 
 def _write_first(path: Path, data: bytes) -> bool:
-    """Writes a whole new file; False if there is one already, as where two processes take a folder at once."""
+    """Write a whole new file; False if there is one already, as where two processes take a folder at once."""
     try:
         file = path.open("xb")
     except FileExistsError:
@@ -348,7 +348,7 @@ def _json(content: Mapping[str, Any]) -> bytes:
 
 
 def _plain(value: Any) -> Any:
-    """As JSON every reader takes: numpy's numbers as Python's, NaN and infinity as null."""
+    """A value as standard JSON has it: numpy's numbers as Python's, NaN and infinity as null."""
     if isinstance(value, Mapping):
         return {str(key): _plain(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):

@@ -24,7 +24,7 @@ def client_name(client: int) -> str:
 
 
 def packed(state: object, name: str) -> tuple[JSON, dict[str, Array]]:
-    """``tree.pack``; CheckpointError for what cannot be written."""
+    """Split a state as ``pytree.pack`` does; CheckpointError for what cannot be written."""
     try:
         structure, arrays = pack(state, name)
     except TypeError as error:
@@ -37,7 +37,7 @@ def packed(state: object, name: str) -> tuple[JSON, dict[str, Array]]:
 
 
 def shards(kept: Iterable[tuple[int, object]]) -> Iterator[tuple[list[Any], dict[str, Array]]]:
-    """Lists of [client, structure] and these clients' arrays, at most `SHARD_BYTES` (or one client) at a time."""
+    """Cut client states into shards of at most `SHARD_BYTES` (or one client): [client, structure] pairs and arrays."""
     nodes: list[Any] = []
     arrays: dict[str, Array] = {}
     size = 0

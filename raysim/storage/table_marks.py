@@ -1,4 +1,4 @@
-"""Marks of the tables: by them a checkpoint knows the rows that were written before it, and a resume finds damage.
+"""Marks of tables: number and checksum of the rows at a checkpoint, by which a resume finds damage.
 
 A mark holds a table's columns, its number of rows and the SHA-256 of all of them, one after another: that of a later
 round covers the rows of all earlier ones. Empty cells at the end of a row do not count, so that a column that a later
@@ -14,7 +14,7 @@ from typing import Any
 
 
 class RowDigest:
-    """Number and SHA-256 of the rows of a table that grows."""
+    """Running count and SHA-256 of the rows of a table that grows."""
 
     def __init__(self, lines: Iterable[bytes] = ()) -> None:
         self.rows = 0
@@ -28,17 +28,17 @@ class RowDigest:
             self.rows += 1
 
     def mark(self, columns: Sequence[str]) -> dict[str, Any]:
-        """What a checkpoint keeps."""
+        """The mark that a checkpoint keeps: number of rows and checksum."""
         return {"columns": list(columns), "rows": self.rows, "sha256": self._sum.hexdigest()}
 
 
 def bare(line: bytes) -> bytes:
-    """The line without its end and the empty cells before it."""
+    """A line without its end and its trailing empty cells."""
     return line.rstrip(b"\r\n").rstrip(b",")
 
 
 def cells(line: bytes) -> list[str]:
-    """The texts of a line; none if they cannot be read."""
+    """The cells of a line as texts; none if they cannot be read."""
     try:
         return next(csv.reader([line.decode()]), [])
     except (UnicodeDecodeError, csv.Error):
@@ -52,7 +52,7 @@ def number(line: bytes, position: int) -> int:
 
 
 def first_fault(lines: Sequence[bytes], columns: Sequence[str], rows: int) -> str:
-    """What is wrong with lines whose digest is not that of the ``rows`` that were written, as far as it can be seen.
+    """Describe what is wrong with lines whose digest is not that of the rows that were written.
 
     Args:
         lines: without the header; of the rows that were written at most as many as there were.

@@ -1,4 +1,4 @@
-"""Reads YAML and JSON that anyone may have written: plain data only, within limits of size, depth and number of values.
+"""Read YAML and JSON that anyone may have written: plain data only, within limits of size, depth and number of values.
 
 A run folder or a study can come from anywhere. What shows or resumes it must answer within a second, whatever is in it.
 """
@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from yaml import Node
 
 MAX_YAML_BYTES = 2**18
-"""A configuration is a few kilobytes; a parser in Python reads this much in less than a second."""
+"""Largest YAML file that is read: a configuration has a few kilobytes, and this much takes less than a second."""
 MAX_JSON_BYTES = 2**24
-"""The status of a run with many slots and faults stays far below."""
+"""Largest JSON file that is read: the status of a run with many slots and faults stays far below."""
 MAX_DEPTH = 32
 MAX_VALUES = 100_000
-"""Values of a YAML document with its aliases written out: a few lines of aliases can stand for billions."""
+"""Largest number of values of a YAML document, aliases written out: a few lines can stand for billions."""
 
 
 class UnreadableFileError(ValueError):
@@ -99,7 +99,7 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def check_types(data: Mapping[str, Any], expected: Mapping[str, type | tuple[type, ...]]) -> None:
-    """UnreadableFileError for the first entry that is there with another type than expected; bool is no number."""
+    """Raise UnreadableFileError for the first entry with another type than expected; bool is no number."""
     for name, kinds in expected.items():
         value = data.get(name)
         allowed = kinds if isinstance(kinds, tuple) else (kinds,)
@@ -108,7 +108,7 @@ def check_types(data: Mapping[str, Any], expected: Mapping[str, type | tuple[typ
 
 
 def _check_depth(events: Iterable[Any]) -> None:
-    """By events, which PyYAML gives without recursion."""
+    """Check the nesting by parser events, which PyYAML gives without recursion."""
     import yaml
 
     depth = 0
@@ -120,7 +120,7 @@ def _check_depth(events: Iterable[Any]) -> None:
 
 
 def _check_size(root: Node) -> None:
-    """Before anything is constructed: merge keys (``<<``) copy what they name."""
+    """Check the number of values before anything is constructed: merge keys (``<<``) copy what they name."""
     import yaml
 
     count, waiting = 0, [root]

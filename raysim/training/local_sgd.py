@@ -1,4 +1,4 @@
-"""The only local training loop: mini-batch optimisation of one client's model."""
+"""The only local training loop: mini-batch optimization of one client's model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Loss = Callable[[torch.nn.Module, "Batch"], torch.Tensor]
 
 @dataclass(frozen=True)
 class Trained:
-    """What a local training did."""
+    """Numbers of a finished local training."""
 
     steps: int
     loss: float

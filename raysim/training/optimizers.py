@@ -31,7 +31,7 @@ class Optimizer(Protocol):
         ...
 
     def state(self) -> dict[str, Any]:
-        """What it has gathered over its steps: flat float32 vectors over its parameters, and numbers."""
+        """The moments that it has gathered: flat float32 vectors over its parameters, and numbers."""
         ...
 
     def load(self, state: Mapping[str, Any]) -> None:
@@ -101,7 +101,7 @@ class Descent:
         return {}
 
     def load(self, state: Mapping[str, Any]) -> None:
-        """It has none."""
+        """Do nothing: it has no state."""
 
 
 class Adam:
@@ -168,7 +168,7 @@ def make(parameters: Iterable[torch.nn.Parameter], training: Training, learning_
 
 
 def kept_bytes(training: Training, parameters: int) -> int:
-    """What ``training.optimizer_state kept`` adds to the state of a client with so many parameters."""
+    """Bytes that ``training.optimizer_state kept`` adds to the state of a client."""
     if training.optimizer_state != "kept":
         return 0
     return 4 * parameters * (1 if training.optimizer == "sgd" else 2)

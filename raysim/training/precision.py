@@ -14,5 +14,5 @@ import torch
 
 
 def autocast(precision: str, device: str) -> AbstractContextManager[Any]:
-    """What forward passes of local training run under."""
+    """The context in which forward passes of local training run."""
     return torch.autocast(torch.device(device).type, torch.bfloat16) if precision == "bf16" else nullcontext()
