@@ -7,11 +7,11 @@ method needs of models and clients it declares in its ``traits``; nothing here k
 
 from __future__ import annotations
 
-import difflib
 from typing import TYPE_CHECKING, Any
 
 from raysim import seeds
 from raysim.config import registry
+from raysim.config.nearest import nearest
 from raysim.engine import schedule
 from raysim.engine.model_parts import lacks_part, without_batch_norm
 from raysim.errors import ConfigError
@@ -95,7 +95,7 @@ def _check_functions(kind: Kind, instance: Any) -> None:
     ]
     if missing:
         own = [name for name in vars(cls) if not name.startswith("_") and name not in FUNCTIONS[kind]]
-        near = [f"{close[0]} for {name}" for name in missing if (close := difflib.get_close_matches(name, own, 1))]
+        near = [f"{close[0]} for {name}" for name in missing if (close := nearest(name, own))]
         slip = f" Is {' and '.join(near)} a slip of the pen?" if near else ""
         functions = f"the function{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
         raise ConfigError(f"{where}: {cls.__qualname__} lacks {functions}.{slip} {CONTRACT[kind]}.")

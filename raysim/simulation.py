@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 from raysim.config.command_line import CONFIG_NAME, given_config, read_config_file
 from raysim.config.registry import KINDS, public_name
@@ -26,9 +25,9 @@ from raysim.monitor import status_file
 from raysim.monitor.run_view import SYNTHETIC
 from raysim.monitor.status_file import Recorder
 from raysim.requirements import check_federation, check_request
+from raysim.run_summary import conclude
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_title import run_title
 from workloads.federated_data import ONE_CLASS, has_one_class
 from workloads.naming import data_name
 from workloads.parallel_map import Sequential
@@ -36,7 +35,7 @@ from workloads.parallel_map import Sequential
 if TYPE_CHECKING:
     from raysim.engine.backend import Pool
     from raysim.engine.observer import Observer
-    from raysim.storage.run_folder import RunFolder, RunResult
+    from raysim.storage.run_folder import RunResult
     from workloads.federated_data import Federation
     from workloads.parallel_map import Parallel
 
@@ -113,8 +112,8 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
                 write_atomically(path / "config.yaml", stored_text(config).encode())
         return path.resolve()
     check_request(config)
-    method, _ = _names(config)
-    data = data_name(to_dict(config)["workload"])
+    plain = to_dict(config)
+    method, data = plain["method"]["name"], data_name(plain["workload"])
     path = Path(config.output) if config.output else run_folder.new_run_path(Path("runs"), method, data, config.seed)
     run_folder.RunFolder.create(path, stored_text(config), run_folder.environment() | {"seed": config.seed})
     return path.resolve()
@@ -248,7 +247,7 @@ def drive(
                 recorder.ends("stopped")
                 return "stopped"
             save_global_model(path, rounds.worker, rounds.state.server, rounds.state.round)
-            _finish(config, folder, federation, rounds.worker.model(0).buffer.numel())
+            conclude(config, folder, federation, rounds.worker.model(0).buffer.numel())
             recorder.ends("finished")
             return "finished"
         finally:
@@ -264,49 +263,3 @@ def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
     if prepare_data is not None:
         federation = prepare_data(getattr(config.model, "needs_spectra", False), parallel)
     return federation.pooled() if config.method.traits.pooled else federation
-
-
-def _names(config: RunConfig) -> tuple[str, str]:
-    plain = to_dict(config)
-    return plain["method"]["name"], plain["workload"]["name"]
-
-
-def _finish(config: RunConfig, folder: RunFolder, federation: Federation, values: int) -> None:
-    """summary.json, the Parquet tables, and unless it is not wanted the curve and the page."""
-    rounds = folder.rounds()
-    judged = rounds[rounds["accuracy"].notna()]
-    if judged.empty:  # no client of a personal method has a test sample
-        judged = rounds.tail(1)
-    last = judged.iloc[-1]
-    best = judged.iloc[int(judged["accuracy"].to_numpy().argmax())]
-    method, workload = _names(config)
-    summary: dict[str, Any] = {
-        "method": method,
-        "workload": workload,
-        "synthetic": federation.synthetic,
-        "seed": config.seed,
-        "clients": federation.clients,
-        "model_values": values,
-        "rounds": len(rounds),
-        "local_epochs": int(rounds["local_epochs"].sum()),
-        "accuracy": float(last["accuracy"]),
-        "loss": float(last["loss"]),
-        "best_accuracy": float(best["accuracy"]),
-        "best_round": int(best["round"]),
-        "bytes_down": int(rounds["bytes_down"].sum()),
-        "bytes_up": int(rounds["bytes_up"].sum()),
-        "seconds": float(rounds["seconds_round"].sum()),  # over all sittings
-    }
-    if "validation_accuracy" in judged and judged["validation_accuracy"].notna().any():
-        chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]
-        summary |= {"validated_accuracy": float(chosen["accuracy"]), "validated_round": int(chosen["round"])}
-    for name in ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile", "balanced_accuracy"):
-        if name in last and not math.isnan(last[name]):
-            summary[name] = float(last[name])
-    folder.finish(summary)
-    if not config.pictures:
-        return  # loading and using the plotting library is most of a short run's time
-    from raysim.report import plots, run_page
-
-    plots.curve(rounds, folder.path / "curve.png", run_title(to_dict(config), summary))
-    run_page.page(folder.path)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from raysim.config.registry import workload_class
 from workloads.errors import WorkloadError
 from workloads.images.medical import CovidXray, RetinaMnist
-from workloads.registry import workload_class
 
 Stream = Callable[[str], np.random.Generator]
 Save = Callable[[dict[str, Any]], Path]

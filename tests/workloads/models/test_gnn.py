@@ -9,12 +9,12 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from raysim.config.registry import model_class
 from raysim.flat_model import FlatModel, all_names
 from workloads.errors import WorkloadError
 from workloads.federated_data import Task
 from workloads.graphs.batch import GraphBatch
 from workloads.graphs.structural_encodings import structure_encodings
-from workloads.models import model_class
 from workloads.models.classifier import Classifier, has_batch_norm
 from workloads.models.gnn import GcnConvolution, GinConvolution, SageConvolution, gin
 from workloads.models.graph_specs import Gin, GraphSage, StructuralGin

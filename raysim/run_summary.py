@@ -1,0 +1,61 @@
+"""What a finished run leaves beside its tables: summary.json, the curve and the page."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from raysim.config.run_config import RunConfig, to_dict
+from raysim.storage.run_title import run_title
+
+if TYPE_CHECKING:
+    from raysim.storage.run_folder import RunFolder
+    from workloads.federated_data import Federation
+
+
+def conclude(config: RunConfig, folder: RunFolder, federation: Federation, values: int) -> None:
+    """Write summary.json, the Parquet tables and, unless they are not wanted, the curve and the page.
+
+    Args:
+        config: the run's settings.
+        folder: its folder, with the tables of all rounds.
+        federation: its data.
+        values: number of values in the model.
+    """
+    plain = to_dict(config)
+    rounds = folder.rounds()
+    judged = rounds[rounds["accuracy"].notna()]
+    if judged.empty:  # no client of a personal method has a test sample
+        judged = rounds.tail(1)
+    last = judged.iloc[-1]
+    best = judged.iloc[int(judged["accuracy"].to_numpy().argmax())]
+    summary: dict[str, Any] = {
+        "method": plain["method"]["name"],
+        "workload": plain["workload"]["name"],
+        "synthetic": federation.synthetic,
+        "seed": config.seed,
+        "clients": federation.clients,
+        "model_values": values,
+        "rounds": len(rounds),
+        "local_epochs": int(rounds["local_epochs"].sum()),
+        "accuracy": float(last["accuracy"]),
+        "loss": float(last["loss"]),
+        "best_accuracy": float(best["accuracy"]),
+        "best_round": int(best["round"]),
+        "bytes_down": int(rounds["bytes_down"].sum()),
+        "bytes_up": int(rounds["bytes_up"].sum()),
+        "seconds": float(rounds["seconds_round"].sum()),  # over all sittings
+    }
+    if "validation_accuracy" in judged and judged["validation_accuracy"].notna().any():
+        chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]
+        summary |= {"validated_accuracy": float(chosen["accuracy"]), "validated_round": int(chosen["round"])}
+    for name in ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile", "balanced_accuracy"):
+        if name in last and not math.isnan(last[name]):
+            summary[name] = float(last[name])
+    folder.finish(summary)
+    if not config.pictures:
+        return  # loading and using the plotting library is most of a short run's time
+    from raysim.report import plots, run_page
+
+    plots.curve(rounds, folder.path / "curve.png", run_title(plain, summary))
+    run_page.page(folder.path)
