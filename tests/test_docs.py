@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from functools import cache
 from pathlib import Path
 
 import pandas as pd
 import pytest
+import yaml
 
 from raysim.config.command_line import parse
 from raysim.engine.schedule import planned_intervals
@@ -112,3 +114,30 @@ def test_commands_that_start_a_run_have_options_that_exist(page: Path) -> None:
 def test_the_readme_is_a_short_page() -> None:
     """Details belong to docs/: a newcomer reads at most 70 lines before the first run."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 70
+
+
+def test_the_architecture_names_every_room_and_no_file_that_is_gone() -> None:
+    text = (DOCS / "architecture.md").read_text(encoding="utf-8")
+    rooms = {f"raysim/{path.parent.name}/" for path in (ROOT / "raysim").glob("*/__init__.py")}
+    rooms |= {f"{name}/" for name in ("actors", "aggregators", "examples", "raysim", "tests", "workloads")}
+    named = set(re.findall(r"`([\w/.]+(?:/|\.py))`", text))
+    assert rooms <= named
+    gone = [
+        name
+        for name in named
+        if not any((ROOT / start / name).exists() for start in ("", "raysim", "workloads/models"))
+    ]
+    assert gone == []
+
+
+def test_hooks_before_a_commit_are_commands_of_the_environment() -> None:
+    """Nothing is fetched from elsewhere, and every command is one that the extra ``check`` installs."""
+    found = yaml.safe_load((ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8"))
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    tools = {re.split(r"\W*[<>=]", name)[0] for name in project["optional-dependencies"]["check"]}
+    package = {"lint-imports": "import-linter"}
+    for repository in found["repos"]:
+        assert repository["repo"] == "local"
+        for hook in repository["hooks"]:
+            command = hook["entry"].split()[0]
+            assert hook["language"] == "system" and package.get(command, command) in tools

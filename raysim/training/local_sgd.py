@@ -58,7 +58,7 @@ def train_epochs(
     task: ClientTask,
     loss: Loss = cross_entropy,
     *,
-    add_gradient: Callable[[FlatModel], None] | None = None,
+    add_gradient: Callable[[FlatModel], object] | None = None,
     trains: Callable[[str], bool] = lambda name: True,
     epochs: int | None = None,
     learning_rate: float | None = None,
