@@ -15,7 +15,7 @@ The least there is to a method, federated averaging, is ``raysim/methods/fedavg.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
@@ -60,8 +60,9 @@ class Traits:
     needs_sgd: str = ""
     """Why ``training.optimizer`` must be sgd with a fresh state, as the end of a sentence about the method; empty: it
     need not."""
-    random_intervals: bool = False
-    """Local epochs follow FedRAD's random communication unless the schedule says otherwise."""
+    intervals: Callable[[int, int, np.random.Generator], list[int]] | None = None
+    """Local epochs of every round, from E epochs in all, f a round (E ≥ f ≥ 1) and a random stream; None: f in each of
+    ⌊E/f⌋ rounds. ``schedule.intervals`` goes before it."""
     uses_rounds: bool = False
     """``aggregate`` reads ``context.rounds``: a run of it cannot be trained longer than it was planned for."""
     same_task: bool = False

@@ -12,53 +12,34 @@ from numpy.typing import NDArray
 
 from raysim import seeds
 from raysim.errors import ConfigError
+from raysim.methods.fedrad import random_communication
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
 
 
-def communication_intervals(epochs: int, interval: int, random: bool, generator: np.random.Generator) -> list[int]:
-    """The number of local epochs of every round; the length of the list is the number of rounds, ⌊E/f⌋.
+def planned_intervals(config: RunConfig) -> list[int]:
+    """Local epochs of every round of a run: f each, or as the method's own scheme or FedRAD's random one has them.
 
-    Fixed: f each. Random: FedRAD's random communication (Huang et al. 2021, section 3.1 and Algorithm 1). The first
-    ⌊E/(2f)⌋ rounds take f epochs; in each later block of f epochs one epoch is drawn uniformly, at which clients and
-    server communicate, and the intervals are the distances between these. They lie in [1, 2f-1], the first of them in
-    [1, f]. E need not be a multiple of f: the last, incomplete block of E mod f epochs holds no communication in either
-    scheme. Epochs after the last communication are not trained, so the sum is at most f⌊E/f⌋, and E changes nothing
-    else than how many whole blocks it holds.
-
-    Departure: the +1, +2 and ⌊E/2⌋ of the printed Algorithm 1 are index slips; the text of section 3.1 governs.
-
-    Args:
-        epochs: E, local epochs in all.
-        interval: f, local epochs between two communications of the fixed scheme.
-        random: FedRAD's scheme instead of the fixed one, which draws nothing.
-        generator: source of the communication epochs.
+    With E local epochs in all there are ⌊E/f⌋ rounds. E need not be a multiple of f: the epochs after the last
+    communication are not trained.
 
     Raises:
-        ConfigError: unless epochs ≥ interval ≥ 1.
+        ConfigError: unless E ≥ f ≥ 1.
     """
+    options = config.schedule
+    epochs, interval = options.epochs or options.rounds * options.local_epochs, options.local_epochs
     if not epochs >= interval >= 1:
         raise ConfigError(
             f"{epochs} local epochs in all with {interval} a round: no round could be completed. "
             f"Allowed are 1 ≤ epochs a round ≤ epochs in all; lower the first or raise the second."
         )
-    rounds = epochs // interval
-    if not random:
-        return [interval] * rounds
-    half = epochs // (2 * interval)
-    block_starts = np.arange(half, rounds) * interval
-    communications = generator.integers(block_starts + 1, block_starts + interval, endpoint=True)
-    return [interval] * half + [int(gap) for gap in np.diff(communications, prepend=half * interval)]
-
-
-def planned_intervals(config: RunConfig) -> list[int]:
-    """Local epochs of every round of a run: the schedule's choice of intervals, or else the method's."""
-    options = config.schedule
-    random = options.intervals == "random" or (options.intervals == "method" and config.method.traits.random_intervals)
-    generator = seeds.numpy_generator(config.seed, "intervals")
-    epochs = options.epochs or options.rounds * options.local_epochs
-    return communication_intervals(epochs, options.local_epochs, random, generator)
+    own = config.method.traits.intervals
+    scheme = {"method": own, "random": own or random_communication, "fixed": None}[options.intervals]
+    if scheme is None:
+        return [interval] * (epochs // interval)
+    intervals: list[int] = scheme(epochs, interval, seeds.numpy_generator(config.seed, "intervals"))
+    return intervals
 
 
 def common_rounds(config: RunConfig, rounds: int) -> int:

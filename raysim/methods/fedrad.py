@@ -63,7 +63,7 @@ class FedRAD(WholeModel[Server, None]):
     """FedRAD: communicate at random epochs in the second half, weigh clients by accuracy, let a network correct it.
 
     Source: Huang et al. 2021, Federated learning with random communication and dynamic aggregation: Algorithm 1
-    (raysim/engine/schedule.py), Eq. 1–2 and Algorithm 2 (``aggregate``), Eq. 3 (aggregators/dynamic_weights.py) and
+    (:func:`random_communication`), Eq. 1–2 and Algorithm 2 (``aggregate``), Eq. 3 (aggregators/dynamic_weights.py) and
     Algorithm 3.
     Ablations of the paper: Ran-Com = ``--random_intervals true --aggregation plain``, Wei-Agg = ``false, weighted``,
     Dyn-Agg = ``false, dynamic``.
@@ -104,7 +104,7 @@ class FedRAD(WholeModel[Server, None]):
         estimates = self.aggregation == "dynamic" and self.system_gradient == "estimate"
         return Traits(
             weighted_mean=self.aggregation == "plain",
-            random_intervals=self.random_intervals,
+            intervals=random_communication if self.random_intervals else None,
             local_tests=self.aggregation != "plain",
             needs_sgd=NEEDS_SGD if estimates else "",
         )
@@ -192,6 +192,28 @@ class FedRAD(WholeModel[Server, None]):
         by_coefficient = coefficient_gradient(system_gradient, list(last.deltas))
         shares = sample_weights(last.samples)
         return learn(server.neunet, last.weights, shares, last.losses, last.samples, by_coefficient, self.neunet_rate)
+
+
+def random_communication(epochs: int, interval: int, generator: np.random.Generator) -> list[int]:
+    """The number of local epochs of every round; the length of the list is the number of rounds, ⌊E/f⌋.
+
+    Section 3.1 and Algorithm 1: the first ⌊E/(2f)⌋ rounds take f epochs; in each later block of f epochs one epoch is
+    drawn uniformly, at which clients and server communicate, and the intervals are the distances between these. They
+    lie in [1, 2f-1], the first of them in [1, f]. The last, incomplete block of E mod f epochs holds no communication.
+    Epochs after the last communication are not trained, so the sum is at most f⌊E/f⌋, and E changes nothing else than
+    how many whole blocks it holds.
+
+    Departure: the +1, +2 and ⌊E/2⌋ of the printed Algorithm 1 are index slips; the text of section 3.1 governs.
+
+    Args:
+        epochs: E, local epochs in all.
+        interval: f, local epochs between two communications of the fixed scheme; E ≥ f ≥ 1.
+        generator: source of the communication epochs.
+    """
+    rounds, half = epochs // interval, epochs // (2 * interval)
+    block_starts = np.arange(half, rounds) * interval
+    communications = generator.integers(block_starts + 1, block_starts + interval, endpoint=True)
+    return [interval] * half + [int(gap) for gap in np.diff(communications, prepend=half * interval)]
 
 
 def _test_gradient(model: FlatModel, data: ClientData, task: ClientTask) -> Vector:

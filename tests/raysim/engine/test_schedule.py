@@ -3,6 +3,9 @@ from __future__ import annotations
 import inspect
 import sys
 import tracemalloc
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -12,31 +15,10 @@ from hypothesis import strategies as st
 from raysim.config import registry
 from raysim.config.run_config import build
 from raysim.engine import schedule
-from raysim.engine.schedule import check_joins, communication_intervals, joined, participants, planned_intervals
+from raysim.engine.schedule import check_joins, joined, participants, planned_intervals
 from raysim.errors import ConfigError
-
-
-@settings(deadline=None, max_examples=50)
-@given(interval=st.integers(1, 12), blocks=st.integers(1, 60), rest=st.integers(0, 11), seed=st.integers(0, 2**32 - 1))
-def test_random_communication_properties(interval: int, blocks: int, rest: int, seed: int) -> None:
-    epochs = interval * blocks + rest % interval
-    intervals = communication_intervals(epochs, interval, True, np.random.default_rng(seed))
-    half, full = epochs // (2 * interval), epochs // interval
-    assert len(intervals) == full
-    assert all(type(value) is int for value in intervals)
-    assert intervals[:half] == [interval] * half
-    assert 1 <= intervals[half] <= interval
-    assert all(1 <= value <= 2 * interval - 1 for value in intervals[half:])
-    assert sum(intervals) <= full * interval
-    communications = np.cumsum(intervals)
-    for block in range(half, full):
-        assert block * interval < communications[block] <= (block + 1) * interval
-    assert intervals == communication_intervals(epochs, interval, True, np.random.default_rng(seed))
-    # The last, incomplete block holds no communication, in either scheme.
-    whole = full * interval
-    assert intervals == communication_intervals(whole, interval, True, np.random.default_rng(seed))
-    assert communication_intervals(epochs, interval, False, np.random.default_rng(seed)) == [interval] * full
-    assert epochs % interval <= epochs - sum(intervals) <= epochs % interval + interval - 1
+from raysim.method import Traits
+from raysim.methods.fedavg import FedAvg
 
 
 @settings(deadline=None, max_examples=30)
@@ -57,34 +39,30 @@ def test_a_run_of_any_number_of_epochs_has_the_rounds_that_these_hold(
     assert intervals == planned_intervals(build([rounds]))
 
 
-def test_seeds_differ_and_interval_one_is_fixed() -> None:
-    drawn = {tuple(communication_intervals(200, 5, True, np.random.default_rng(seed))) for seed in range(20)}
-    assert len(drawn) == 20
-    assert communication_intervals(6, 1, True, np.random.default_rng(0)) == [1] * 6
-
-
-def test_communication_epochs_are_uniform_in_their_blocks() -> None:
-    interval, blocks, seeds = 5, 8, 2000
-    counts = np.zeros((blocks, interval))
-    for seed in range(seeds):
-        ends = np.cumsum(communication_intervals(interval * blocks, interval, True, np.random.default_rng(seed)))
-        counts[np.arange(blocks), ends - 1 - np.arange(blocks) * interval] += 1
-    assert np.all(counts[: blocks // 2, -1] == seeds)
-    expected = seeds / interval
-    chi_square = ((counts[blocks // 2 :] - expected) ** 2 / expected).sum(axis=1)
-    assert np.all(chi_square < 18.47)  # the 0.999 quantile at 4 degrees of freedom
-
-
-def test_fixed_communication_draws_nothing() -> None:
-    generator = np.random.default_rng(0)
-    assert communication_intervals(17, 5, False, generator) == [5, 5, 5]
-    assert generator.random() == np.random.default_rng(0).random()
-
-
 @pytest.mark.parametrize(("epochs", "interval"), [(4, 5), (5, 0), (0, 0), (3, -1)])
 def test_impossible_intervals(epochs: int, interval: int) -> None:
+    options = SimpleNamespace(epochs=epochs, rounds=0, local_epochs=interval, intervals="random")
+    config: Any = SimpleNamespace(schedule=options, method=FedAvg(), seed=0)
     with pytest.raises(ConfigError, match="Allowed are"):
-        communication_intervals(epochs, interval, True, np.random.default_rng(0))
+        planned_intervals(config)
+
+
+@dataclass(frozen=True)
+class Halves(FedAvg):
+    """A method with a scheme of its own: one epoch a round, then two."""
+
+    traits: ClassVar[Traits] = Traits(intervals=lambda epochs, interval, generator: [1, 2])
+
+
+def test_the_schedule_goes_before_the_method() -> None:
+    def intervals(method: str, scheme: str) -> list[int]:
+        name = {"own": f"{__name__}:Halves"}.get(method, method)
+        options = {"schedule.intervals": scheme, "schedule.epochs": 40, "schedule.local_epochs": 4}
+        return planned_intervals(build([{"method.name": name} | options]))
+
+    assert intervals("own", "method") == intervals("own", "random") == [1, 2]
+    assert intervals("own", "fixed") == intervals("fedavg", "method") == intervals("fedrad", "fixed") == [4] * 10
+    assert intervals("fedavg", "random") == intervals("fedrad", "method") != [4] * 10
 
 
 def take(epochs_before: int, rate: float = 1.0, joins: tuple[int, ...] = (3, 2, 3, 2), seed: int = 0) -> np.ndarray:
