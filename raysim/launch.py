@@ -7,7 +7,6 @@ Exit codes: 0 finished; 1 the run failed; 2 the request cannot be met (options, 
 from __future__ import annotations
 
 import os
-import shutil
 import sys
 import time
 from collections.abc import Sequence
@@ -23,7 +22,7 @@ from raysim.engine.outcome import Outcome
 from raysim.errors import ConfigError, DiskFullError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor.progress import Progress, title_of
-from raysim.storage.process_lock import sitting
+from raysim.storage.process_lock import launching
 from workloads.errors import WorkloadError
 
 STARTED = time.monotonic()
@@ -73,6 +72,7 @@ def _main(words: Sequence[str], interruption: Interruption) -> int:
 
 def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as_json: bool) -> int:
     from raysim.simulation import prepare
+    from raysim.storage.run_folder import take_back
 
     invocation = parse(words)
     if invocation.action != "run":
@@ -94,7 +94,7 @@ def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as
         return work(invocation, folder, interruption, output if as_json else None)
     except KeyboardInterrupt:
         if folder is not None and invocation.resume is None and not (folder / "rounds.csv").exists():
-            shutil.rmtree(folder, ignore_errors=True)
+            take_back(folder)
         raise
 
 
@@ -103,12 +103,14 @@ def work(invocation: Invocation, folder: Path, interruption: Interruption, outpu
 
     With ``output`` that gets how the run ended, as one JSON object.
     """
+    from raysim.storage.run_folder import is_run, take_back
+
     with ExitStack() as stack:
         try:
-            stack.enter_context(sitting(folder))
+            stack.enter_context(launching(folder))
         except DiskFullError:
             if invocation.resume is None:  # nothing is lost with it
-                shutil.rmtree(folder, ignore_errors=True)
+                take_back(folder)
             raise
         if invocation.ui is None:
             return _follow(invocation, folder, interruption, output)
@@ -118,16 +120,16 @@ def work(invocation: Invocation, folder: Path, interruption: Interruption, outpu
             page = Page(folder, Address.parse(invocation.ui))
         except ConfigError:
             if invocation.resume is None:  # a repeat with another address must find the name free
-                shutil.rmtree(folder)
+                take_back(folder)
             raise
         try:
             print(f"live page: {page.url}", file=sys.stderr, flush=True)
             code = _follow(invocation, folder, interruption, output)
             # A job without a terminal must end with its run: there would be nobody to press Ctrl-C.
-            if not interruption.asked() and sys.stdin.isatty() and folder.exists():
+            if not interruption.asked() and sys.stdin.isatty() and is_run(folder):
                 print(f"the page stays until Ctrl-C: {page.url}", file=sys.stderr)
                 until_interrupted()
-            elif folder.exists():
+            elif is_run(folder):
                 print(f"the page again: python -m raysim.ui {short(folder)}", file=sys.stderr)
             return code
         finally:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
@@ -28,6 +27,7 @@ from raysim.requirements import check_federation, check_request
 from raysim.run_summary import conclude
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.process_lock import driving
 from workloads.federated_data import ONE_CLASS, has_one_class
 from workloads.naming import data_name
 from workloads.parallel_map import Sequential
@@ -108,7 +108,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
         if longer:
             check_rounds(folder, config)
         if longer or stored.engine.on_client_error != config.engine.on_client_error:
-            with folder.exclusive():
+            with driving(path):
                 write_atomically(path / "config.yaml", stored_text(config).encode())
         return path.resolve()
     check_request(config)
@@ -143,7 +143,7 @@ def execute(
 ) -> Outcome:
     """Drive the run where the config says; how it ended. With ``keep_ray`` the process's next run finds the same Ray.
 
-    A new folder without a round is taken back, unless the run is finished.
+    A new run without a round is taken back, unless it is finished: its files go, and so does a folder that it made.
     """
     outcome = Outcome("stopped")  # what a KeyboardInterrupt leaves
     try:
@@ -157,7 +157,7 @@ def execute(
         computed = (folder / "rounds.csv").exists()
         if outcome.status != "finished" and not (resumed or computed):
             # Nothing was computed: a repeat, with a mistake mended perhaps, must find the name free.
-            shutil.rmtree(folder, ignore_errors=True)
+            run_folder.take_back(folder)
         else:
             status_file.settle(folder, outcome.status, outcome.message)
     return replace(outcome, refused=False) if computed else outcome
@@ -210,7 +210,7 @@ def drive(
 
     folder = run_folder.RunFolder.open(path)
     with ExitStack() as stack:
-        stack.enter_context(folder.exclusive())
+        stack.enter_context(driving(path))
         recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
         observer = Several(observer, recorder)
         with step(observer, "loading the data"):

@@ -35,6 +35,7 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
 from raysim.report.study_file import Cell, read
 from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
+from raysim.storage.atomic_files import write_atomically
 from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from workloads.errors import WorkloadError
 
@@ -48,10 +49,8 @@ def run_cell(cell: Cell) -> None:
         config = replace(cell.config(), output=str(Path(folder) / "run"), pictures=False)
         frame = comparable(run(config).rounds)
     cell.path.parent.mkdir(parents=True, exist_ok=True)
-    partial = cell.path.with_suffix(".partial")
-    frame.to_csv(partial, index=False, float_format="%.6g")
     cell.path.with_suffix(".yaml").write_text(to_yaml(cell.config()), encoding="utf-8")
-    partial.replace(cell.path)
+    write_atomically(cell.path, frame.to_csv(index=False, float_format="%.6g").encode())
 
 
 def check_cell(cell: Cell) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
@@ -46,16 +46,19 @@ def client_table(
     return manifest
 
 
-def draw_partition(manifest: pandas.DataFrame, path: Path, title: str) -> None:
+def draw_partition(manifest: pandas.DataFrame, target: Path | IO[bytes], title: str) -> None:
     """Write a PNG of the training samples of each client, stacked by class.
 
-    `manifest` is Federation.manifest(), from whose `attrs` come the class names and whether the data is synthetic,
-    which the title then says.
+    Args:
+        manifest: Federation.manifest(), from whose `attrs` come the class names and whether the data is synthetic,
+            which the title then says.
+        target: a path that ends in .png, or an open file.
+        title: shown above.
     """
     import matplotlib
 
     with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
-        _figure(manifest, title).savefig(path)
+        _figure(manifest, title).savefig(target)
 
 
 def _figure(manifest: pandas.DataFrame, title: str) -> Figure:

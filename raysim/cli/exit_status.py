@@ -13,6 +13,7 @@ from raysim.config.trust import naming_words
 from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from raysim.monitor.progress import plain_text
+from raysim.storage.run_folder import is_run
 from workloads.naming import synthetic_mark
 
 
@@ -43,7 +44,7 @@ def tell(outcome: Outcome, folder: Path, stopped: int, times: str, output: TextI
         if outcome.traceback:
             print(plain_text(outcome.traceback), file=sys.stderr)
         print(f"raysim: {outcome.message}", file=sys.stderr)
-    if folder.exists() and outcome.resumable:  # a failure before the first round has taken a new folder back
+    if is_run(folder) and outcome.resumable:  # a failure before the first round has taken a new folder back
         own = naming_words(read_config_file(folder / CONFIG_NAME))
         print(f"Go on with: python -m raysim.launch --resume {short(folder)}{own}", file=sys.stderr)
     if outcome.status == "stopped":

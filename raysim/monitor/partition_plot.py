@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
+from raysim.storage.atomic_files import write_atomically
 from workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
@@ -65,6 +67,6 @@ def write_partition(federation: Federation, path: Path) -> None:
         from workloads.partition_report import draw_partition
 
         data = f"{federation.name}{synthetic_mark(federation.synthetic)}"
-        partial = path.with_name("partition.partial.png")
-        draw_partition(manifest, partial, f"{data}: {federation.clients} clients")
-        partial.replace(path)
+        drawn = io.BytesIO()
+        draw_partition(manifest, drawn, f"{data}: {federation.clients} clients")
+        write_atomically(path, drawn.getvalue())

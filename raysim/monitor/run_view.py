@@ -9,11 +9,10 @@ from typing import Any
 
 from raysim.monitor import status_file
 from raysim.storage import process_lock
-from raysim.storage.run_folder import read_run_config, read_summary
+from raysim.storage.run_folder import is_run
+from raysim.storage.run_record import read_run_config, read_summary
 from raysim.storage.run_title import run_title
 
-LOCK = ".lock"
-"""Name of the lock file of the process that drives the rounds (``RunFolder.exclusive``)."""
 SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
 
 
@@ -35,15 +34,15 @@ class Watched:
         ``gone`` (with its folder: it failed before its first round),
         ``unknown`` (nothing is known of how it ended, or whether it began).
         """
-        if not self.folder.exists():
+        if not is_run(self.folder):
             return {"state": "gone"}
         found = status_file.load(self.folder)
-        held = process_lock.is_held(self.folder / process_lock.NAME)
+        held = process_lock.is_held(self.folder / process_lock.LAUNCHER)
         if held and found.get("started", 0.0) < process_lock.holder(self.folder).get("started", 0.0):
             # What the status says is of an earlier sitting; the driver of this one is still on its way.
             return found | {"state": "preparing", "message": "", "current": None, "preparing": None}
         if not found:
-            driven = held or process_lock.is_held(self.folder / LOCK)
+            driven = held or process_lock.is_held(self.folder / process_lock.DRIVER)
             return {"state": "preparing" if driven else "finished" if self.summary() else "unknown"}
         if found.get("state") in status_file.LIVE and not held and not self._driven():
             return found | {"state": "died"}
@@ -59,12 +58,12 @@ class Watched:
 
     def _driven(self) -> bool:
         """Whether a process drives the rounds. One on another machine of a shared folder counts by its writing."""
-        if process_lock.is_held(self.folder / LOCK):
+        if process_lock.is_held(self.folder / process_lock.DRIVER):
             return True
         if process_lock.holder(self.folder).get("host") == socket.gethostname():
             return False  # locks of this machine are always seen
         try:
-            (self.folder / LOCK).stat()
+            (self.folder / process_lock.DRIVER).stat()
             return time.time() - (self.folder / status_file.NAME).stat().st_mtime < 5.0
         except OSError:
             return False

@@ -18,6 +18,7 @@ from typing import Any, Literal
 
 from raysim.engine.observer import Silent, Visited
 from raysim.errors import ResultsError
+from raysim.storage.atomic_files import write_atomically
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
 
 NAME = "status.json"
@@ -186,13 +187,8 @@ class Recorder(Silent):
                 "slots": [{"slot": place} | slot for place, slot in sorted(self._slots.items())],
             }
             text = json.dumps(status)
-        partial = self._path.with_name(NAME + ".partial")
-        try:
-            partial.write_text(text, encoding="utf-8")
-            partial.replace(self._path)
-        except OSError:
-            with suppress(OSError):
-                partial.unlink(missing_ok=True)
+        with suppress(ResultsError):  # no run depends on it
+            write_atomically(self._path, text.encode(), durable=False)
 
 
 def _carried_on(before: dict[str, Any]) -> tuple[dict[str, int], list[dict[str, Any]], Counter[int]]:

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import FileIO
 from pathlib import Path
+from typing import Literal
 
 from raysim.errors import DiskFullError, ResultsError
 
@@ -15,18 +16,44 @@ FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of the operating system that mean that no room is left."""
 
 
-def write_atomically(path: Path, data: bytes) -> None:
-    """Write a file whole or not at all: after a kill or on a full disk the one that was there before remains."""
+def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
+    """Write the whole file or, after a kill or on a full disk, leave the one that was there before.
+
+    Args:
+        path: the file.
+        data: what it will hold.
+        durable: waits until the data is on the disk, so that it also survives a loss of power.
+    """
     partial = path.with_name(path.name + ".partial")
     with writing(path):
         try:
-            with partial.open("wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
+            if durable:
+                write_durably(partial, data)
+            else:
+                partial.write_bytes(data)
             partial.replace(path)
         finally:
             partial.unlink(missing_ok=True)
+
+
+def write_new(path: Path, data: bytes) -> bool:
+    """Write a whole new file; False if there is one already, as where two processes take a folder at once."""
+    try:
+        write_durably(path, data, "xb")
+    except FileExistsError:
+        return False
+    except OSError:
+        path.unlink()
+        raise
+    return True
+
+
+def write_durably(path: Path, data: bytes, mode: Literal["wb", "xb"] = "wb") -> None:
+    """Write a file and waits until it is on the disk."""
+    with path.open(mode) as file:
+        file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def sync_directory(path: Path) -> None:

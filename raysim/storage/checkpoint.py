@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.errors import CheckpointError, DiskFullError
-from raysim.storage.atomic_files import FULL, sync_directory
+from raysim.storage.atomic_files import FULL, sync_directory, write_durably
 from raysim.storage.client_shards import ClientFiles, number_of, stem
 from raysim.storage.pytree import JSON, unpack
 from raysim.storage.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
@@ -82,7 +82,7 @@ def save(
 
         def write(name: str, data: bytes) -> None:
             with _disk(folder, round):
-                _write(partial / name, data)
+                write_durably(partial / name, data)
             entries[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
 
         structure, arrays = packed(server, "server")
@@ -233,13 +233,6 @@ def _disk(folder: Path, round: int) -> Iterator[None]:
             f"Cannot save the checkpoint of round {round} in {folder}: {error.strerror or error}; {free:.1f} MiB are "
             "free there. Earlier checkpoints are untouched: free some space (or lift the quota), then use --resume."
         ) from error
-
-
-def _write(path: Path, data: bytes) -> None:
-    with path.open("wb") as file:
-        file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
 
 
 def _checksum(manifest: Mapping[str, JSON]) -> str:

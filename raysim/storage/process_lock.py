@@ -1,7 +1,8 @@
-"""Lock file of the process that launched a run, by which others see whether it is still there.
+"""The two locks of a run's folder, which the system frees however a process ends.
 
-``process.json`` is locked by that process for as long as it lives, over deaths of the driver too; the system lets go of
-the lock however it ends.
+``process.json`` is locked by the process that launched the run for as long as it lives, over deaths of the driver too,
+and names it. ``.lock`` is locked by the process that drives the rounds, which with Ray is another one, perhaps on
+another machine, and which may outlive a launcher that was killed.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ import json
 import os
 import socket
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -20,45 +22,52 @@ from raysim.errors import ResultsError
 from raysim.storage.atomic_files import write_whole, writing
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
 
-NAME = "process.json"
-LOCK_SECONDS = 2.0
-"""Seconds to wait for the lock, which a process that only looks holds for a moment."""
+LAUNCHER, DRIVER = "process.json", ".lock"
+LAUNCHER_SECONDS = 2.0
+"""Patience with who only looks and holds the lock for a moment."""
+DRIVER_SECONDS = 10.0
+"""Patience with a driver that was killed and lets go soon."""
 
 
 @contextmanager
-def sitting(folder: Path) -> Iterator[None]:
-    """Hold the lock of a run's folder while this process works on the run.
+def launching(folder: Path) -> Iterator[None]:
+    """Hold the launcher's lock on a run and write this process's name into it.
 
     Raises:
-        ResultsError: another process is, or the folder cannot be written.
+        ResultsError: another process holds it, or the folder cannot be written.
     """
-    with writing(folder / NAME):
-        file = (folder / NAME).open("ab", buffering=0)
-    with file:
-        deadline = time.monotonic() + LOCK_SECONDS
-        while True:
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except BlockingIOError as error:
-                if time.monotonic() > deadline:
-                    other = holder(folder)
-                    raise ResultsError(
-                        f"{folder}: process {other.get('process', '?')} on {other.get('host', '?')} is at work on this "
-                        f"run. Watch it with: python -m raysim.ui {folder}"
-                    ) from error
-                time.sleep(0.05)
-        with writing(folder / NAME):
+
+    def refusal() -> str:
+        other = holder(folder)
+        return (
+            f"{folder}: process {other.get('process', '?')} on {other.get('host', '?')} is at work on this run. Watch "
+            f"it with: python -m raysim.ui {folder}"
+        )
+
+    with _locked(folder / LAUNCHER, LAUNCHER_SECONDS, refusal) as file:
+        with writing(folder / LAUNCHER):
             file.truncate(0)
             me = {"process": os.getpid(), "host": socket.gethostname(), "started": time.time()}
             write_whole(file, json.dumps(me).encode())
         yield
 
 
+@contextmanager
+def driving(folder: Path) -> Iterator[None]:
+    """Hold the driver's lock on a run: no other process changes its tables and checkpoints meanwhile.
+
+    Raises:
+        ResultsError: another process holds it, and still did after a few seconds.
+    """
+    refusal = f"{folder}: another process is at work on this run; wait for it or stop it first"
+    with _locked(folder / DRIVER, DRIVER_SECONDS, lambda: refusal):
+        yield
+
+
 def holder(folder: Path) -> dict[str, Any]:
-    """Process number, host and start of the process that works or last worked on the run; empty if there is none."""
+    """Process number, host and start of the launcher that is at work, or was last; empty if there was none."""
     try:
-        found = read_json(folder / NAME)
+        found = read_json(folder / LAUNCHER)
         check_types(found, {"process": int, "host": str, "started": (int, float)})
     except (OSError, UnreadableFileError):
         return {}
@@ -75,3 +84,21 @@ def is_held(path: Path) -> bool:
     except OSError:
         return False
     return False
+
+
+@contextmanager
+def _locked(path: Path, seconds: float, refusal: Callable[[], str]) -> Iterator[FileIO]:
+    """The file, made if absent and locked; tried for some seconds."""
+    with writing(path):
+        file = path.open("ab", buffering=0)
+    with file:
+        deadline = time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except BlockingIOError as error:
+                if time.monotonic() > deadline:
+                    raise ResultsError(refusal()) from error
+                time.sleep(0.05)
+        yield file

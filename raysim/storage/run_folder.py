@@ -5,13 +5,11 @@ The tables grow as CSV, one line a row, so that a kill costs at most the line it
 
 from __future__ import annotations
 
-import fcntl
 import io
 import json
 import math
-import os
 import re
-import time
+import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -23,10 +21,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.errors import DiskFullError, ResultsError
-from raysim.storage.atomic_files import append_whole, sync_directory, write_atomically, writing
+from raysim.storage.atomic_files import append_whole, sync_directory, write_atomically, write_new, writing
 from raysim.storage.csv_table import Row, Table
 from raysim.storage.environment import environment as environment  # part of what a run's folder records
-from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json, read_yaml
+from raysim.storage.run_record import read_run_config, read_summary
+from raysim.storage.untrusted_files import UnreadableFileError, read_json
 
 if TYPE_CHECKING:
     import torch
@@ -35,23 +34,9 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
 
 TIMING_COLUMNS = ("clients_per_second", "slot_utilisation", "started")  # and whatever starts with "seconds_"
+_EXISTED = "folder_existed"
+"""In environment.json: the run was given an empty folder, which it leaves where it comes to nothing."""
 _DERIVED = ("summary.json", "rounds.parquet", "clients.parquet", "model.safetensors")
-
-LOCK_SECONDS = 10.0
-_SECTIONS: Mapping[str, Any] = {
-    **dict.fromkeys(("method", "workload", "model"), (dict, str)),
-    **dict.fromkeys(("training", "schedule", "evaluation", "engine"), dict),
-    "seed": int,
-    "output": str,
-}
-_NUMBER = (int, float, type(None))
-_SUMMARY: Mapping[str, Any] = {
-    "method": str,
-    "workload": str,
-    "synthetic": bool,
-    **dict.fromkeys(("accuracy", "loss", "best_accuracy", "best_round", "seconds"), _NUMBER),
-    **dict.fromkeys(("seed", "clients", "rounds", "local_epochs", "bytes_down", "bytes_up"), _NUMBER),
-}
 
 
 @dataclass(frozen=True)
@@ -98,13 +83,15 @@ class RunFolder:
         place = next((folder for folder in (path, *path.parents) if folder.exists()), path)
         if place.exists() and not place.is_dir():
             raise ResultsError(f"{place} is a file, and a run writes a folder. Choose another place for --output.")
-        with writing(path), _taken_back(path):
+        existed = path.is_dir()
+        with writing(path), _taken_back_on_error(path):
             path.mkdir(parents=True, exist_ok=True)
             found = sorted(entry.name for entry in path.iterdir())
             if not found:
-                write_atomically(path / "environment.json", _json(environment))
+                facts = {**environment, _EXISTED: True} if existed else environment
+                write_atomically(path / "environment.json", _json(facts))
                 # Last, because it is what makes the folder a run.
-                if _write_first(path / "config.yaml", config_yaml.encode()):
+                if write_new(path / "config.yaml", config_yaml.encode()):
                     sync_directory(path)
                     return cls(path)
                 found = ["config.yaml"]
@@ -124,30 +111,9 @@ class RunFolder:
         """
         if not path.is_dir():
             raise ResultsError(f"{path} is no run folder: there is no such directory.")
-        if not (path / "config.yaml").is_file():
+        if not is_run(path):
             raise ResultsError(f"{path} is no run folder: config.yaml is missing. Give the folder a run has written.")
         return cls(path)
-
-    @contextmanager
-    def exclusive(self) -> Iterator[None]:
-        """Lock the folder, so that at most one process drives the run.
-
-        Raises:
-            ResultsError: another process is, and still was after a few seconds (one that was killed lets go by then).
-        """
-        with (self.path / ".lock").open("w") as file:
-            deadline = time.monotonic() + LOCK_SECONDS
-            while True:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)  # the system frees it when a process dies
-                    break
-                except BlockingIOError as error:
-                    if time.monotonic() > deadline:
-                        raise ResultsError(
-                            f"{self.path}: another process is at work on this run; wait for it or stop it first"
-                        ) from error
-                    time.sleep(0.1)
-            yield
 
     def append_round(self, row: Row) -> None:
         """Append a row to rounds.csv, which waits in memory while the disk is full."""
@@ -265,82 +231,47 @@ def load_result(path: Path) -> RunResult:
     return RunResult(path, read_run_config(path), folder.rounds(), folder.clients(), read_summary(path))
 
 
-def read_run_config(folder: Path) -> dict[str, Any]:
-    """The sections of a run's ``config.yaml`` as plain data; nothing that it names is imported.
-
-    Raises:
-        ResultsError: there is none, or it cannot be read as one.
-    """
-    path = folder / "config.yaml"
-    try:
-        config = read_yaml(path)
-        if not isinstance(config, dict):
-            raise UnreadableFileError("it holds no sections such as 'training:'")
-        check_types(config, _SECTIONS)
-        for kind in ("method", "workload", "model"):
-            if isinstance(config.get(kind), dict):
-                check_types(config[kind], {"name": str})
-    except FileNotFoundError as error:
-        raise ResultsError(
-            f"{folder} is no run folder: config.yaml is missing. Give the folder a run has written."
-        ) from error
-    except (OSError, UnreadableFileError) as error:
-        raise ResultsError(f"Cannot read the run in {folder}: config.yaml: {error}") from error
-    return {str(section): content for section, content in config.items()}
-
-
-def read_summary(folder: Path) -> dict[str, Any]:
-    """The contents of a run's ``summary.json``; empty before the run's end.
-
-    Raises:
-        ResultsError: it cannot be read as one.
-    """
-    try:
-        summary = read_json(folder / "summary.json")
-        check_types(summary, _SUMMARY)
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnreadableFileError) as error:
-        raise ResultsError(f"Cannot read the run in {folder}: summary.json: {error}") from error
-    return summary
-
-
 def comparable(frame: DataFrame) -> DataFrame:
     """The frame without the columns that hold times and rates: what two runs of one config must share bit for bit."""
     timing = [name for name in frame.columns if name in TIMING_COLUMNS or name.startswith("seconds_")]
     return frame.drop(columns=timing)
 
 
+def is_run(path: Path) -> bool:
+    """Whether a folder holds a run."""
+    return (path / "config.yaml").is_file()
+
+
+def take_back(path: Path) -> None:
+    """Remove what a run that came to nothing has left, and its folder unless that was there before the run."""
+    try:
+        existed = read_json(path / "environment.json").get(_EXISTED) is True
+    except (OSError, UnreadableFileError, AttributeError):
+        existed = False
+    if not existed:
+        shutil.rmtree(path, ignore_errors=True)
+        return
+    for entry in path.iterdir():
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                entry.unlink()
+
+
 @contextmanager
-def _taken_back(path: Path) -> Iterator[None]:
+def _taken_back_on_error(path: Path) -> Iterator[None]:
     """Remove what a new run has written into its folder if the disk is full before it is a run."""
     existed = path.is_dir()
     try:
         yield
     except (OSError, ResultsError):
-        if not (path / "config.yaml").exists():
+        if not is_run(path):
             (path / "environment.json").unlink(missing_ok=True)
             if not existed:
                 with suppress(OSError):
                     path.rmdir()
         raise
-
-
-def _write_first(path: Path, data: bytes) -> bool:
-    """Write a whole new file; False if there is one already, as where two processes take a folder at once."""
-    try:
-        file = path.open("xb")
-    except FileExistsError:
-        return False
-    try:
-        with file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-    except OSError:
-        path.unlink()
-        raise
-    return True
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

@@ -212,6 +212,15 @@ def test_a_failing_function_of_a_method_is_named(
         assert rounds_of(tmp_path / "run") == rounds
 
 
+@pytest.mark.parametrize("option", ["--method.where=message", "--ui=192.0.2.1:9"])  # in the run, and before it
+def test_a_run_that_comes_to_nothing_leaves_an_empty_folder_empty(start: Start, tmp_path: Path, option: str) -> None:
+    (tmp_path / "run").mkdir()
+    code, error = start("--method=mine:Broken", option, "--output=run")
+    assert code in (1, 2) and "--resume" not in error
+    assert (tmp_path / "run").is_dir() and not list((tmp_path / "run").iterdir())
+    assert start("--rounds=1", "--output=run")[0] == 0  # what was mended finds its place free
+
+
 def test_a_round_whose_evaluation_fails_is_done_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It must neither be in the checkpoint without being in the tables, nor be trained twice in a row."""
     from raysim.engine.evaluation import EvaluateGlobal
@@ -357,7 +366,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(
         path.write_bytes(data)
 
     if what == "checkpoint":
-        monkeypatch.setattr(checkpoint, "_write", full)
+        monkeypatch.setattr(checkpoint, "write_durably", full)
     else:
         monkeypatch.setattr(
             run_folder.RunFolder,

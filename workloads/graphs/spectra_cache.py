@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import uuid
 import warnings
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from workloads.cache_files import CACHE, whole_file
 from workloads.graphs.graph_set import Floats, Graphs
 
 FORMAT = 1
 """Part of the key: raise it when the computation gives other numbers."""
-CACHE = "~/.cache/raysim"
 
 
 def default_folder() -> Path:
@@ -65,15 +64,9 @@ class SpectraCache:
         path = self.path(graphs, laplacian)
         if path is None or self._failed:
             return
-        partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.partial")
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            try:
-                with partial.open("xb") as file:
-                    np.savez(file, values=spectra.values, vectors=spectra.vectors)
-                partial.replace(path)
-            finally:
-                partial.unlink(missing_ok=True)
+            with whole_file(path) as partial, partial.open("xb") as file:
+                np.savez(file, values=spectra.values, vectors=spectra.vectors)
         except OSError as error:
             self._failed = True
             warnings.warn(

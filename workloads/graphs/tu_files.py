@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import shutil
 import urllib.request
-import uuid
 import zipfile
 import zlib
 from dataclasses import dataclass
 from http.client import HTTPException
 from pathlib import Path
 
+from workloads.cache_files import whole_file
 from workloads.errors import WorkloadError
 
 PAGE = "https://chrsmrrs.github.io/datasets"
@@ -70,10 +70,8 @@ def download(name: str, folder: Path) -> TuFiles:
     from torch_geometric.datasets import TUDataset
 
     source = f"{TUDataset.url}/{name}.zip"
-    partial = folder / f".{name}.{uuid.uuid4().hex}.partial"
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        try:
+        with whole_file(folder / f"{name}.zip") as partial:
             with urllib.request.urlopen(source, timeout=SECONDS) as answer, partial.open("wb") as file:
                 shutil.copyfileobj(answer, file)
             if not zipfile.is_zipfile(partial):
@@ -81,9 +79,6 @@ def download(name: str, folder: Path) -> TuFiles:
                     f"{name}: what {source} sends is no whole zip archive ({partial.stat().st_size} bytes); try again "
                     f"later, or put {name}.zip from {PAGE} into {folder}"
                 )
-            partial.replace(folder / f"{name}.zip")
-        finally:
-            partial.unlink(missing_ok=True)
     except (OSError, HTTPException) as error:  # URLError is an OSError
         raise WorkloadError(
             f"{name}: {source} cannot be downloaded into {folder} ({error}); check the name ({PAGE} lists all), "

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 
 from workloads import partition
+from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.graphs import tu_files
@@ -24,7 +25,6 @@ from workloads.option_types import Help, OpenShare, Positive, PositiveInt, Share
 if TYPE_CHECKING:
     from workloads.graphs.tu_files import TuFiles
 
-CACHE = "~/.cache/raysim/tudataset"
 MOLECULES = ("MUTAG", "BZR", "COX2", "DHFR", "PTC_MR", "AIDS", "NCI1")
 BIOLOGY = ("Peking_1", "OHSU", "PROTEINS")
 SOCIAL = ("IMDB-BINARY", "IMDB-MULTI")
@@ -111,7 +111,7 @@ class TuDataset:
         str,
         Help(
             "folder with NAME.zip or NAME/raw/NAME_A.txt … of the sets, where downloads go too; empty: the "
-            f"folder tudataset of $RAYSIM_DATA, else {CACHE}"
+            f"folder tudataset of $RAYSIM_DATA, else {CACHE}/tudataset"
         ),
     ] = ""
     download: Annotated[bool, Help("allow the download of sets that are not there, from where PyG has them")] = False
@@ -185,7 +185,7 @@ class TuDataset:
         if self.data:
             return [Path(self.data).expanduser()]
         shared = os.environ.get("RAYSIM_DATA")
-        return [*([Path(shared).expanduser() / "tudataset"] if shared else []), Path(CACHE).expanduser()]
+        return [*([Path(shared).expanduser() / "tudataset"] if shared else []), Path(CACHE).expanduser() / "tudataset"]
 
     def _cut(self, name: str, graphs: Graphs, stream: Stream) -> list[tuple[str, Graphs]]:
         """(client name, its graphs) of every client that has graphs of this set."""

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from workloads import partition
 from workloads.augmentation import AUGMENT, Augment, augmentation
+from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.images import layout
@@ -22,7 +23,6 @@ from workloads.images.file_federation import FileFederation, ImageFiles
 from workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt, ShareBelowOne
 from workloads.partition import Common, Partition
 
-CACHE = "~/.cache/raysim"
 PAPER = (
     "Yan et al. 2023 (Label-Efficient Self-Supervised Federated Learning for Tackling Data Heterogeneity in Medical "
     "Imaging, IEEE TMI)"

@@ -10,14 +10,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from workloads.augmentation import AUGMENT, Augment
+from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.images.image_set import ImageSet, image_set, read_npz
 from workloads.images.image_workload import ImageOptions
 from workloads.images.npz import images_folder
 from workloads.option_types import Help
-
-CACHE = "~/.cache/raysim"
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ def test_what_an_earlier_launch_left_is_not_taken_for_the_present_one(tmp_path: 
         recorder.ends("stopped")
     watched = Watched(folder)
     assert watched.live()["state"] == "stopped"
-    with process_lock.sitting(folder):
+    with process_lock.launching(folder):
         assert watched.live()["state"] == "preparing"
         with Recorder(folder, (1, 1)) as recorder:
             recorder.begins()

@@ -161,7 +161,7 @@ def test_a_kill_at_any_byte_leaves_the_last_good_one(
     child = os.fork()
     if child == 0:
         count = 0
-        whole = checkpoint._write
+        whole = checkpoint.write_durably
 
         def torn(path: Path, data: bytes) -> None:
             nonlocal count
@@ -171,7 +171,7 @@ def test_a_kill_at_any_byte_leaves_the_last_good_one(
             count += 1
             whole(path, data)
 
-        checkpoint._write = torn  # type: ignore[assignment]
+        checkpoint.write_durably = torn  # type: ignore[assignment]
         save(tmp_path, 2)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9

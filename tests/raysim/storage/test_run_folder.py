@@ -320,16 +320,6 @@ def test_commit_and_dirty_flag(tmp_path: Path) -> None:
     assert environment_module._commit(tmp_path)["dirty"] is True
 
 
-def test_only_one_process_at_a_time_is_at_work_on_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_folder, "LOCK_SECONDS", 0.2)
-    folder = RunFolder.create(tmp_path / "run", "seed: 0\n", {})
-    other = RunFolder.open(folder.path)
-    with folder.exclusive(), pytest.raises(ResultsError, match="another process"), other.exclusive():
-        pass
-    with other.exclusive():
-        pass
-
-
 def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
     for place in (tmp_path / "file", tmp_path / "file" / "run"):

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import fcntl
-import shutil
 from pathlib import Path
 
 import pytest
 
 from raysim.errors import ResultsError
 from raysim.monitor.status_file import Recorder
-from raysim.storage.run_folder import RunFolder
+from raysim.storage.run_folder import RunFolder, take_back
 from raysim.ui.reading import Reading
 
 
@@ -40,8 +39,15 @@ def test_states(folder: Path) -> None:
     (folder / "status.json").unlink()  # of a run of an earlier version
     reading = Reading(folder)
     assert reading.refresh()["run"]["state"] == "unknown"
-    shutil.rmtree(folder)
+    take_back(folder)
     assert reading.refresh()["run"]["state"] == "gone"
+
+
+def test_a_run_that_left_its_empty_folder_is_gone(tmp_path: Path) -> None:
+    RunFolder.create(tmp_path, "method: {name: fedavg}\n", {})
+    reading = Reading(tmp_path)
+    take_back(tmp_path)
+    assert tmp_path.exists() and reading.refresh()["run"]["state"] == "gone"
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -152,10 +153,10 @@ def test_all_missing_sets_are_named_with_where_to_put_them(
     monkeypatch.setattr(tudataset, "CACHE", str(folder / "cache"))
     with pytest.raises(WorkloadError, match=r"no files of A, B in .*\. Put A\.zip, B\.zip from https://"):
         TuDataset(sets=("A", "ONE", "B"), data=str(folder)).load(stream)
-    with pytest.raises(WorkloadError, match=r"no files of ONE in /.*/cache\. "):
+    with pytest.raises(WorkloadError, match=r"no files of ONE in /.*/cache/tudataset\. "):
         TuDataset(sets=("ONE",)).load(stream)
     monkeypatch.setenv("RAYSIM_DATA", str(folder / "shared"))
-    with pytest.raises(WorkloadError, match=r"no files of ONE in /.*/shared/tudataset or /.*/cache\. "):
+    with pytest.raises(WorkloadError, match=r"no files of ONE in /.*/shared/tudataset or /.*/cache/tudataset\. "):
         TuDataset(sets=("ONE",)).load(stream)
 
 
@@ -163,6 +164,7 @@ def test_the_shared_folder_comes_before_the_cache(
     folder: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch, zipped: Zipped, texts: Texts
 ) -> None:
     monkeypatch.setattr(tudataset, "CACHE", str(folder))
+    shutil.copytree(folder, folder / "tudataset")
     assert TuDataset(sets=("ONE",)).load(stream).samples(0) == 72
     zipped(folder / "shared" / "tudataset", "ONE", texts([0, 1] * 5))
     monkeypatch.setenv("RAYSIM_DATA", str(folder / "shared"))

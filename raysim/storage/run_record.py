@@ -1,0 +1,65 @@
+"""What a run's ``config.yaml`` and ``summary.json`` say, as plain data; a file from anyone can be read safely."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from raysim.errors import ResultsError
+from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json, read_yaml
+
+_SECTIONS: Mapping[str, Any] = {
+    **dict.fromkeys(("method", "workload", "model"), (dict, str)),
+    **dict.fromkeys(("training", "schedule", "evaluation", "engine"), dict),
+    "seed": int,
+    "output": str,
+}
+_NUMBER = (int, float, type(None))
+_SUMMARY: Mapping[str, Any] = {
+    "method": str,
+    "workload": str,
+    "synthetic": bool,
+    **dict.fromkeys(("accuracy", "loss", "best_accuracy", "best_round", "seconds"), _NUMBER),
+    **dict.fromkeys(("seed", "clients", "rounds", "local_epochs", "bytes_down", "bytes_up"), _NUMBER),
+}
+
+
+def read_run_config(folder: Path) -> dict[str, Any]:
+    """The sections of a run's ``config.yaml`` as plain data; nothing that it names is imported.
+
+    Raises:
+        ResultsError: there is none, or it cannot be read as one.
+    """
+    path = folder / "config.yaml"
+    try:
+        config = read_yaml(path)
+        if not isinstance(config, dict):
+            raise UnreadableFileError("it holds no sections such as 'training:'")
+        check_types(config, _SECTIONS)
+        for kind in ("method", "workload", "model"):
+            if isinstance(config.get(kind), dict):
+                check_types(config[kind], {"name": str})
+    except FileNotFoundError as error:
+        raise ResultsError(
+            f"{folder} is no run folder: config.yaml is missing. Give the folder a run has written."
+        ) from error
+    except (OSError, UnreadableFileError) as error:
+        raise ResultsError(f"Cannot read the run in {folder}: config.yaml: {error}") from error
+    return {str(section): content for section, content in config.items()}
+
+
+def read_summary(folder: Path) -> dict[str, Any]:
+    """What a run's ``summary.json`` says; empty before the run's end.
+
+    Raises:
+        ResultsError: it cannot be read as one.
+    """
+    try:
+        summary = read_json(folder / "summary.json")
+        check_types(summary, _SUMMARY)
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnreadableFileError) as error:
+        raise ResultsError(f"Cannot read the run in {folder}: summary.json: {error}") from error
+    return summary

@@ -1,0 +1,26 @@
+"""Files that workloads keep for later runs: where, and how many processes write them at once."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+CACHE = "~/.cache/raysim"
+"""The folder of all that is kept, unless an option names another."""
+
+
+@contextmanager
+def whole_file(path: Path) -> Iterator[Path]:
+    """A file to write, in a folder made if absent, which takes the name ``path`` when the block ends without an error.
+
+    Its own name is unique, so any number of processes may write the same file at once.
+    """
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.stem}-{uuid.uuid4().hex}.partial")
+    try:
+        yield partial
+        partial.replace(path)
+    finally:
+        partial.unlink(missing_ok=True)
