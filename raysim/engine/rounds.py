@@ -26,6 +26,7 @@ from raysim.engine.profiler import OFF
 from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
 from raysim.storage import pytree
+from raysim.storage.tree_template import check_fits
 from workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
@@ -180,7 +181,7 @@ class Rounds:
     def _check_server(self, server: Any, number: int) -> None:
         """A state that no later round could take, or no resumed run could read, ends the run where it was made."""
         try:
-            pytree.check_fits(server, self._first_server, "server")
+            check_fits(server, self._first_server, "server")
         except (TypeError, ValueError) as error:
             raise RaysimError(
                 f"round {number}, stage aggregate: what aggregate returned is no state like the one of init_server: "

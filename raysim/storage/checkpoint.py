@@ -22,8 +22,9 @@ from typing import Any
 from raysim.errors import CheckpointError, DiskFullError
 from raysim.storage.atomic_files import FULL, sync_directory, write_durably
 from raysim.storage.client_shards import ClientFiles, number_of, stem
-from raysim.storage.pytree import JSON, unpack
+from raysim.storage.pytree import JSON
 from raysim.storage.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
+from raysim.storage.tree_template import unpack
 
 FORMAT = 3
 _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
@@ -168,7 +169,7 @@ def load(
     hold: Callable[[Any], Any] = lambda state: state,
     wanted: Collection[int] | None = None,
 ) -> Checkpoint:
-    """Reads a checkpoint and gives it the types of the templates; ``pytree.unpack`` says what may be left open.
+    """Reads a checkpoint and gives it the types of the templates; ``tree_template.unpack`` says what may be left open.
 
     ``hold`` takes a client's state as soon as it is read and gives what stands for it in ``kept``: with one that stores
     it elsewhere, no more than a file of them is in memory.

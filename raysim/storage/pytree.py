@@ -13,7 +13,7 @@ import functools
 import hashlib
 import json
 import struct
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -53,7 +53,7 @@ def _nbytes(state: Any) -> int:
         return sum(map(_nbytes, state.values()))
     if kind is list or kind is tuple:
         return sum(map(_nbytes, state))
-    if _is_dataclass(state):
+    if is_dataclass(state):
         return sum(_nbytes(getattr(state, name)) for name in _field_names(kind))
     _check_leaf(state, "")
     return int(state.nbytes) if isinstance(state, np.ndarray) else 8
@@ -69,11 +69,11 @@ def map_arrays(state: object, function: Callable[[Array], object]) -> Any:
     """Copy a tree with every array replaced by ``function(array)``; containers are new, the input is left alone."""
     if isinstance(state, np.ndarray):
         return function(state)
-    if not isinstance(state, (list, tuple, dict)) and not _is_dataclass(state):
+    if not isinstance(state, (list, tuple, dict)) and not is_dataclass(state):
         _check_leaf(state, "")
         return state
-    values = [map_arrays(child, function) for _, child in _children(state, "")]
-    return _rebuild(state, values)
+    values = [map_arrays(child, function) for _, child in children(state, "")]
+    return rebuild(state, values)
 
 
 def equal(first: object, second: object) -> bool:
@@ -103,70 +103,22 @@ def pack(state: object, name: str) -> tuple[JSON, dict[str, Array]]:
     return _pack(state, name, arrays), arrays
 
 
-def unpack(node: JSON, arrays: Mapping[str, Array], template: object, name: str) -> Any:
-    """Rebuild the tree that ``pack`` split, with the types of ``template``.
-
-    Classes come from the template alone, so a file can never choose what is built. In a template, an axis of size 0 is
-    free, an empty dict, list or tuple has any plain content, and ``None`` stands for anything plain (arrays, scalars,
-    ``None`` and containers of these, but no dataclass). Everything else must agree.
-
-    Raises:
-        ValueError: a leaf is missing, not expected, or of another type, dtype or shape; the message names it.
-    """
-    tag, content = _open(node)
-    if template is None or (isinstance(template, (dict, list, tuple)) and not template):
-        if template is not None and tag != type(template).__name__:
-            raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
-        return _unpack_plain(node, arrays, name)
-    if isinstance(template, (dict, list, tuple)) or _is_dataclass(template):
-        if tag != ("fields" if _is_dataclass(template) else type(template).__name__):
-            raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
-        found = dict(_node_children(tag, content, name))
-        expected = dict(_children(template, name))
-        for leaf in expected:
-            if leaf not in found:
-                raise ValueError(f"{leaf}: expected {_describe(expected[leaf])}, found nothing")
-        for leaf, child in found.items():
-            if leaf not in expected:
-                raise ValueError(f"{leaf}: expected nothing, found {_describe_node(child)}")
-        # A dict comes back in the order in which it was saved, so that a loop over it adds up the same way.
-        values = {leaf: unpack(child, arrays, expected[leaf], leaf) for leaf, child in found.items()}
-        if isinstance(template, dict):
-            return {key: values[leaf] for (key, _), leaf in zip(content, found, strict=True)}
-        return _rebuild(template, [values[leaf] for leaf in expected])
-    if tag in ("fields", "list", "tuple", "dict"):
-        raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
-    value = _unpack_plain(node, arrays, name)
-    if not _fits(value, template):
-        raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
-    return value
-
-
-def check_fits(state: object, template: object, name: str) -> None:
-    """Whether a state could be saved and read again with this template, as :func:`unpack` has it.
-
-    Raises:
-        ValueError: it has another leaf, type, dtype or shape; the message names the first of them.
-        TypeError: a leaf is nothing that a state can hold.
-    """
-    unpack(*pack(state, name), template, name)
-
-
-def _is_dataclass(value: object) -> bool:
+def is_dataclass(value: object) -> bool:
+    """Whether a value is an inner node with fields."""
     return dataclasses.is_dataclass(value) and not isinstance(value, type)
 
 
-def _children(state: Any, name: str) -> Iterator[tuple[str, object]]:
-    """Children of an inner node, with their names."""
+def children(state: Any, name: str) -> Iterator[tuple[str, object]]:
+    """Names and values of the children of an inner node."""
     if isinstance(state, dict):
-        yield from ((_key_name(name, key), value) for key, value in state.items())
+        yield from ((key_name(name, key), value) for key, value in state.items())
     elif isinstance(state, (list, tuple)):
         if type(state) not in (list, tuple):
             raise TypeError(f"{name or 'state'}: {type(state).__name__} is no plain list or tuple; use a dataclass")
         yield from ((f"{name}[{position}]", value) for position, value in enumerate(state))
     else:
         kind: Any = type(state)
-        yield from ((_key_name(name, field), getattr(state, field)) for field in _field_names(kind))
+        yield from ((key_name(name, field), getattr(state, field)) for field in _field_names(kind))
 
 
 @functools.cache
@@ -174,7 +126,8 @@ def _field_names(kind: type) -> tuple[str, ...]:
     return tuple(field.name for field in dataclasses.fields(kind) if field.init)
 
 
-def _key_name(name: str, key: object) -> str:
+def key_name(name: str, key: object) -> str:
+    """The name of what stands under a key of the node ``name``."""
     if type(key) is int:
         return f"{name}[{key}]"
     if type(key) is not str:
@@ -185,8 +138,8 @@ def _key_name(name: str, key: object) -> str:
 
 
 def _leaves(state: object, name: str) -> Iterator[tuple[str, object]]:
-    if isinstance(state, (dict, list, tuple)) or _is_dataclass(state):
-        for child_name, child in _children(state, name):
+    if isinstance(state, (dict, list, tuple)) or is_dataclass(state):
+        for child_name, child in children(state, name):
             yield from _leaves(child, child_name)
     else:
         _check_leaf(state, name)
@@ -202,7 +155,8 @@ def _check_leaf(value: object, name: str) -> None:
         )
 
 
-def _rebuild(like: Any, values: list[Any]) -> Any:
+def rebuild(like: Any, values: list[Any]) -> Any:
+    """An inner node of the same type with other children, in the order of :func:`children`."""
     if isinstance(like, dict):
         return dict(zip(like, values, strict=True))
     if isinstance(like, (list, tuple)):
@@ -212,8 +166,8 @@ def _rebuild(like: Any, values: list[Any]) -> Any:
 
 
 def _pack(state: Any, name: str, arrays: dict[str, Array]) -> JSON:
-    if isinstance(state, (dict, list, tuple)) or _is_dataclass(state):
-        packed = [_pack(child, child_name, arrays) for child_name, child in _children(state, name)]
+    if isinstance(state, (dict, list, tuple)) or is_dataclass(state):
+        packed = [_pack(child, child_name, arrays) for child_name, child in children(state, name)]
         if isinstance(state, dict):
             return {"dict": [[key, node] for key, node in zip(state, packed, strict=True)]}
         if isinstance(state, (list, tuple)):
@@ -231,65 +185,9 @@ def _pack(state: Any, name: str, arrays: dict[str, Array]) -> JSON:
     return plain
 
 
-def _open(node: Any) -> tuple[str, Any]:
+def open_node(node: Any) -> tuple[str, Any]:
     """Tag and content of a packed node; a plain scalar has the tag ``""``."""
     return next(iter(node.items())) if isinstance(node, dict) else ("", node)
-
-
-def _node_children(tag: str, content: Any, name: str) -> Iterator[tuple[str, JSON]]:
-    if tag in ("list", "tuple"):
-        return ((f"{name}[{position}]", node) for position, node in enumerate(content))
-    return ((_key_name(name, key), node) for key, node in (content if tag == "dict" else content.items()))
-
-
-def _unpack_plain(node: JSON, arrays: Mapping[str, Array], name: str) -> Any:
-    tag, content = _open(node)
-    if tag == "":
-        return content
-    if tag == "float":
-        return struct.unpack(">d", bytes.fromhex(content))[0]
-    if tag in ("array", "number"):
-        if content not in arrays:
-            raise ValueError(f"{name}: expected {_describe_node(node)}, found no such array in the file")
-        # Copied: a view would keep the whole file's buffer alive and be read-only.
-        return np.array(arrays[content], order="C") if tag == "array" else arrays[content][()]
-    if tag == "fields":
-        raise ValueError(f"{name}: found a dataclass where the template has none; the template must show its type")
-    children = [_unpack_plain(child, arrays, leaf) for leaf, child in _node_children(tag, content, name)]
-    if tag == "dict":
-        return {key: child for (key, _), child in zip(content, children, strict=True)}
-    return tuple(children) if tag == "tuple" else children
-
-
-def _fits(value: object, template: object) -> bool:
-    if isinstance(template, np.ndarray):
-        return (
-            isinstance(value, np.ndarray)
-            and value.dtype == template.dtype
-            and value.ndim == template.ndim
-            and all(free == 0 or size == free for size, free in zip(value.shape, template.shape, strict=True))
-        )
-    # bool is a subclass of int for Python, but not the same leaf; an int may stand where a float is expected.
-    if type(value) is bool or type(template) is bool:
-        return type(value) is type(template)
-    return isinstance(value, type(template)) or (type(template) is float and type(value) is int)
-
-
-def _describe(value: object) -> str:
-    if isinstance(value, np.ndarray):
-        return f"{value.dtype} array of shape ({', '.join(str(size) if size else 'any' for size in value.shape)})"
-    if isinstance(value, (dict, list, tuple)):
-        return f"{type(value).__name__} of {len(value)}" if value else type(value).__name__
-    return f"{type(value).__name__} (dataclass)" if _is_dataclass(value) else type(value).__name__
-
-
-def _describe_node(node: Any) -> str:
-    tag, content = _open(node)
-    if tag in ("array", "number"):
-        return f"{node['dtype']} {tag} of shape ({', '.join(map(str, node['shape']))})"
-    if tag in ("dict", "list", "tuple"):
-        return f"{tag} of {len(content)}"
-    return {"fields": "a dataclass", "float": "float"}.get(tag, type(content).__name__)
 
 
 def _canonical(state: object) -> tuple[str, dict[str, Array]]:
@@ -298,7 +196,7 @@ def _canonical(state: object) -> tuple[str, dict[str, Array]]:
 
 
 def _sorted(node: Any) -> Any:
-    tag, content = _open(node)
+    tag, content = open_node(node)
     if tag in ("list", "tuple"):
         return {tag: [_sorted(child) for child in content]}
     if tag == "dict":

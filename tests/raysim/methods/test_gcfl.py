@@ -12,7 +12,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import Context, Update, Updates
 from raysim.methods.gcfl import GCFL, Server
 from raysim.simulation import run
-from raysim.storage import pytree
+from raysim.storage import pytree, tree_template
 from workloads.models.graph_specs import Gin, GraphSage
 
 RIGHT, LEFT = [1.0, 0.1, 7.0], [-1.0, -0.1, 3.0]
@@ -100,7 +100,7 @@ def test_its_state_comes_back_from_a_checkpoint() -> None:
     method = GCFL()
     template = method.init_server(FlatModel(module, method.shared_names(module)))
     server = Server(np.zeros(4, np.float32), {1: np.ones(4, np.float32)}, {3: 1})
-    found = pytree.unpack(*pytree.pack(server, "server"), template, "server")
+    found = tree_template.unpack(*pytree.pack(server, "server"), template, "server")
     assert pytree.equal(found, server)
 
 
