@@ -31,7 +31,7 @@ def tell(outcome: Outcome, folder: Path, stopped: int, times: str, output: TextI
         The exit code.
     """
     if output is not None:
-        there = folder.exists()
+        there = is_run(folder)
         told = {"status": outcome.status, "message": outcome.message, "folder": str(folder) if there else None}
         print(json_text(told | (_summary(folder) if outcome.status == "finished" else {})), file=output, flush=True)
     if outcome.status == "finished":
