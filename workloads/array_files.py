@@ -10,7 +10,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-MAX_ARRAY_BYTES = 16 * 2**30
+MAX_ARRAY_BYTES = 16 * 10**9
 """Of all arrays in one file, unpacked. Larger data belong into a format that is read in parts."""
 MAX_HEADER_BYTES = 4096
 """A header holds a shape and a type; a parser would take a long one apart recursively."""
@@ -27,7 +27,7 @@ def array_members(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
         if not member.filename.endswith(".npy"):
             raise ValueError(f"{member.filename!r} is no array")
     if sum(member.file_size for member in members) > MAX_ARRAY_BYTES:
-        raise ValueError(f"unpacked it takes more than {MAX_ARRAY_BYTES / 2**30:g} GiB, the limit for one file")
+        raise ValueError(f"unpacked it takes more than {MAX_ARRAY_BYTES / 1e9:g} GB, the limit for one file")
     return {member.filename.removesuffix(".npy"): member for member in members}
 
 

@@ -25,6 +25,7 @@ from raysim.storage.client_shards import ClientFiles, number_of, stem
 from raysim.storage.pytree import JSON
 from raysim.storage.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
 from raysim.storage.tree_template import unpack
+from raysim.units import byte_count
 
 FORMAT = 3
 _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
@@ -228,11 +229,12 @@ def _disk(folder: Path, round: int) -> Iterator[None]:
         yield
     except OSError as error:
         existing = next(place for place in (folder, *folder.absolute().parents) if place.is_dir())
-        free = shutil.disk_usage(existing).free / (1 << 20)
+        free = shutil.disk_usage(existing).free
         kind = DiskFullError if error.errno in FULL else CheckpointError
         raise kind(
-            f"Cannot save the checkpoint of round {round} in {folder}: {error.strerror or error}; {free:.1f} MiB are "
-            "free there. Earlier checkpoints are untouched: free some space (or lift the quota), then use --resume."
+            f"Cannot save the checkpoint of round {round} in {folder}: {error.strerror or error}; "
+            f"{byte_count(free)} are free there. Earlier checkpoints are untouched: free some space (or lift the "
+            "quota), then use --resume."
         ) from error
 
 

@@ -12,6 +12,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim.units import byte_count
+
 if TYPE_CHECKING:
     from yaml import Node
 
@@ -41,7 +43,7 @@ def read_text(path: Path, limit: int) -> str:
             raise UnreadableFileError("it is not a regular file")
         content = file.read(limit + 1)
     if len(content) > limit:
-        raise UnreadableFileError(f"it is larger than {limit / 2**10:g} KiB")
+        raise UnreadableFileError(f"it is larger than {byte_count(limit)}")
     try:
         return content.decode()
     except UnicodeDecodeError as error:

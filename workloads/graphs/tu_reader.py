@@ -19,7 +19,7 @@ from workloads.graphs.tu_files import TuFiles
 
 PUBLISHED_DEGREES = {"IMDB-BINARY": 135, "IMDB-MULTI": 88}
 """Largest degrees of sets without node features as published; a copy that lacks its largest graph keeps the width."""
-LARGEST_FEATURES = 2 * 1024**3
+LARGEST_FEATURES = 2 * 10**9
 """Bytes of a set's dense one-hot features beyond which it is refused."""
 
 
@@ -68,7 +68,7 @@ def one_hot(values: Integers, width: int, name: str) -> Floats:
     if 4 * len(values) * width > LARGEST_FEATURES:
         raise WorkloadError(
             f"{name}: one-hot node features would be {len(values)} nodes x {width} columns, "
-            f"{4 * len(values) * width / 1024**3:.0f} GiB; leave this set out"
+            f"{4 * len(values) * width / 1e9:.0f} GB; leave this set out"
         )
     hot = np.zeros((len(values), width), np.float32)
     hot[np.arange(len(values)), values] = 1.0

@@ -315,7 +315,7 @@ def test_a_full_disk_leaves_the_last_good_one(tmp_path: Path, monkeypatch: pytes
     with monkeypatch.context() as patch:
         patch.setattr(os if call == "fsync" else Path, call, full)
         with pytest.raises(
-            CheckpointError, match=r"round 2 in .*No space left on device; .*MiB are free there.*--resume"
+            CheckpointError, match=r"round 2 in .*No space left on device; .* [kMGT]?B are free there.*--resume"
         ):
             save(tmp_path, 2)
     assert [path.name for path in tmp_path.iterdir()] == ["round-000001"]

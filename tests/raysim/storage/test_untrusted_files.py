@@ -29,7 +29,7 @@ MERGES = "a: &a {x: 1}\n" + "".join(
         ("a: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("a: 2024-13-45", "not valid YAML"),
         ("? [a]\n: b", "not valid YAML"),
-        ("x: " + "y" * 2**18, "larger than 256 KiB"),
+        ("x: " + "y" * 2**18, "larger than 262 kB"),
         (b"\xff\xfe", "not UTF-8"),
     ],
 )
