@@ -10,9 +10,9 @@ from torch import Tensor
 from workloads.augmentation import Augmentation
 
 TRIES = 10
-"""Draws of a box, of which the first that fits into the image is taken; the whole image if none does."""
+"""Number of draws of a box; the first that fits into the image is taken, the whole image if none does."""
 ASPECT = math.log(4 / 3)
-"""A box is at most 4/3 as wide as high, and the reverse."""
+"""Largest logarithm of the ratio of a box's sides, either way."""
 
 
 def augmented(images: Tensor, generator: torch.Generator, how: Augmentation) -> Tensor:

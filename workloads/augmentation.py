@@ -19,10 +19,10 @@ DEGREES = 10.0
 
 @dataclass(frozen=True)
 class Augmentation:
-    """What is done to every training image of a mini-batch, with a flip."""
+    """Random changes of every training image of a mini-batch, besides a flip."""
 
     padding: int = 0
-    """Random crop out of the image with so many black pixels around it; 0: none."""
+    """Black pixels around the image before a random crop out of it; 0: no crop."""
     least_area: float = 1.0
     """Least share of the image's area in a random box that is enlarged to the image; 1: the whole image."""
     degrees: float = 0.0

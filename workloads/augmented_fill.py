@@ -33,7 +33,7 @@ class Fill:
         return int(self.offsets[client + 1] - self.offsets[client])
 
     def total(self, clients: int) -> int:
-        """Copies of the first `clients` clients."""
+        """Number of copies that the first `clients` clients have."""
         return int(self.offsets[clients])
 
     def sources_of(self, client: int) -> Integers:
@@ -41,7 +41,7 @@ class Fill:
         return self.sources[self.offsets[client] : self.offsets[client + 1]]
 
     def pooled(self) -> Fill:
-        """All copies as one client's."""
+        """All copies as those of one client."""
         return Fill(self.sources, self.offsets[[0, -1]], self.tops, self.lefts, self.flips, self.padding)
 
     def copies(self, images: NDArray[np.uint8], client: int) -> NDArray[np.uint8]:

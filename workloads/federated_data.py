@@ -83,7 +83,7 @@ class ClientData:
 
     @property
     def samples(self) -> int:
-        """m_i, the number of training samples."""
+        """Number of training samples, m_i."""
         return len(self.train)
 
 
@@ -130,7 +130,7 @@ class Federation(Protocol):
         ...
 
     def samples(self, client: int) -> int:
-        """m_i, the client's training samples, augmented copies that fill it up included."""
+        """Number of the client's training samples m_i, augmented copies that fill it up included."""
         ...
 
     def total_samples(self, clients: int) -> int:
@@ -142,7 +142,7 @@ class Federation(Protocol):
         ...
 
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
-        """Gathers the client's tensors on the device; keep the result, it is not cached here.
+        """Gather the client's tensors on the device; keep the result, it is not cached here.
 
         Without `channels_last`, images are contiguous [B, C, H, W]: for models without convolutions, which flatten
         them.

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePath
 
 LISTED = 3
-"""A longer list of sets is cut."""
+"""Largest number of sets that a name lists."""
 
 
 def data_name(section: Mapping[str, object]) -> str:
@@ -29,5 +29,5 @@ def data_name(section: Mapping[str, object]) -> str:
 
 
 def synthetic_mark(synthetic: bool, partly: bool = False) -> str:
-    """What follows a run's or a data set's name where the data is made up; empty for real data."""
+    """The mark behind a run's or a data set's name where the data is made up; empty for real data."""
     return f" ({'partly ' if partly else ''}synthetic data)" if synthetic else ""

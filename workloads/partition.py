@@ -31,7 +31,7 @@ class Partition:
 
     @property
     def sizes(self) -> Integers:
-        """Samples per client, [clients]."""
+        """Number of samples of each client, [clients]."""
         return np.diff(self.offsets)
 
     @property
@@ -44,7 +44,7 @@ class Partition:
         return len(self.of(client))
 
     def total(self, clients: int) -> int:
-        """Samples of the first `clients` clients."""
+        """Number of samples of the first `clients` clients."""
         return int(self.offsets[clients])
 
     def of(self, client: int) -> Integers:

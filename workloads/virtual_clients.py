@@ -43,7 +43,7 @@ class Views:
         return self.each
 
     def total(self, clients: int) -> int:
-        """Samples of the first `clients` clients; what several of them have counts once for each."""
+        """Number of samples of the first `clients` clients; a sample of several of them counts once for each."""
         return self.each * clients
 
     def of(self, client: int) -> Integers:

@@ -12,7 +12,7 @@ from workloads.federated_data import Batch, batch_bounds
 from workloads.graphs.graph_set import Graphs, Integers
 
 PACK_RATIO = 1.3
-"""Within a pack the largest graph has at most so many times the nodes (and slots for edges) of the smallest."""
+"""Largest ratio of nodes (and of slots for edges) between the largest and the smallest graph of a pack."""
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Pack:
 
 @dataclass(frozen=True)
 class Spectrum:
-    """What a spectral model needs of a batch."""
+    """Eigenvalues and eigenvectors of a batch, as a spectral model needs them."""
 
     eigenvalues: torch.Tensor
     """float32 [N]."""

@@ -25,8 +25,7 @@ Laplacian = Literal["normalized", "combinatorial"]
 
 LABEL = "eigendecompositions"
 COST = 5e7
-"""A task has graphs of up to so much cost (`costs`) in all, roughly a third of a second; one larger graph is a task of
-its own."""
+"""Largest cost (`costs`) of a task's graphs, about a third of a second; a larger graph is a task of its own."""
 TIE = 1e-6
 """Entries of an eigenvector whose sizes differ by less than this part are equally large for its sign."""
 

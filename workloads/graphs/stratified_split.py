@@ -10,7 +10,7 @@ from workloads.errors import WorkloadError
 from workloads.graphs.graph_set import Integers
 
 PUBLISHED_SEED = 123
-"""Of the one split that the code of GCFL, FedStar and FedSSP has for all runs."""
+"""Seed of the one split that the code of GCFL, FedStar and FedSSP has for all runs."""
 
 
 def stratified(

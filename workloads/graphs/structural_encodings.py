@@ -1,4 +1,4 @@
-"""Structural encodings of nodes: what FedStar's shared channel sees instead of node features.
+"""Structural encodings of nodes, which FedStar's shared channel sees instead of node features.
 
 Both depend on the edges alone, so they mean the same on every client, whatever its node features are.
 """
@@ -15,9 +15,9 @@ from workloads.graphs.batch import GraphBatch
 from workloads.graphs.graph_set import Floats
 
 CACHED_GRAPHS = 32_768
-"""Random walks of so many graphs stay in memory, 4 · steps bytes a node: they are the same in every epoch."""
+"""Number of graphs whose random walks stay in memory, 4 · steps bytes a node: they are the same in every epoch."""
 BLOCK = 256
-"""So many start nodes walk at once: memory stays at two dense blocks of [nodes, 256] float64 for any graph."""
+"""Number of start nodes that walk at once, so that memory stays at two blocks of [nodes, 256] float64."""
 
 
 def structure_encodings(batch: GraphBatch, steps: int, degrees: int) -> torch.Tensor:

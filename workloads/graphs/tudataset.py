@@ -56,7 +56,7 @@ PAPER = "FedSSP, section 5.1"
 TEST_SHARE = "share of a client's graphs that is its test set, stratified by class"
 VALIDATION_SHARE = "share of a client's graphs that is its validation set, stratified by class"
 LEAST = 3
-"""A part of a set that is cut over clients has at least so many graphs: one each to train, validate and test with."""
+"""Least number of graphs of a client's part of a set: one each to train, validate and test with."""
 
 
 @dataclass(frozen=True)
