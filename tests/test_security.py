@@ -12,9 +12,7 @@ import sys
 import zipfile
 from collections.abc import Iterator
 from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from threading import Thread
 from typing import Any
 
 import numpy as np
@@ -29,6 +27,7 @@ from raysim.study import main as study
 from raysim.ui.reading import Reading
 from raysim.ui.server import is_loopback
 from raysim.ui.serving import Address
+from tests.http_server import served
 from workloads.errors import WorkloadError
 from workloads.graphs.spectra_cache import SpectraCache
 from workloads.graphs.tu_files import TuFiles
@@ -120,9 +119,8 @@ def test_a_downloaded_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
     from torchvision.datasets import CIFAR10
 
-    served = tmp_path / "served"
-    served.mkdir()
-    with tarfile.open(served / "cifar-10-python.tar.gz", "w:gz") as archive:
+    (tmp_path / "served").mkdir()
+    with tarfile.open(tmp_path / "served" / "cifar-10-python.tar.gz", "w:gz") as archive:
         for name in ("../escaped", str(tmp_path / "absolute"), "inside"):
             member = tarfile.TarInfo(name)
             member.size = 1
@@ -130,14 +128,10 @@ def test_a_downloaded_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
         link = tarfile.TarInfo("link")
         link.type, link.linkname = tarfile.SYMTYPE, str(tmp_path)
         archive.addfile(link)
-    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(SimpleHTTPRequestHandler, directory=str(served)))
-    Thread(target=server.serve_forever, daemon=True).start()
-    monkeypatch.setattr(CIFAR10, "url", f"http://127.0.0.1:{server.server_port}/cifar-10-python.tar.gz")
     target = tmp_path / "target"
-    with pytest.raises(WorkloadError, match="checksum"):
+    with served(tmp_path / "served") as (address, _), pytest.raises(WorkloadError, match="checksum"):
+        monkeypatch.setattr(CIFAR10, "url", f"{address}/cifar-10-python.tar.gz")
         Cifar10(data_dir=str(target), download=True).images(lambda _: np.random.default_rng())
-    server.shutdown()
-    server.server_close()
     assert {path.name for path in tmp_path.rglob("*")} <= {"served", "target", "cifar-10-python.tar.gz"}
 
 

@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import socketserver
-import threading
 import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from functools import partial
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.http_server import served
 from workloads.errors import WorkloadError
 from workloads.graphs.tu_files import download, find
 from workloads.graphs.tudataset import TuDataset
@@ -26,21 +22,9 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Pa
     """(served folder, requests so far) of a server that PyG's TUDataset is pointed to."""
     from torch_geometric.datasets import TUDataset
 
-    asked: list[str] = []
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *arguments: Any) -> None:
-            asked.append(f"{self.command} {self.path}")
-
-    folder = tmp_path / "served"
-    folder.mkdir()
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as listening:
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        monkeypatch.setattr(TUDataset, "url", f"http://127.0.0.1:{listening.server_address[1]}")
-        yield folder, asked
-        listening.shutdown()
-        thread.join()
+    with served(tmp_path / "served") as (address, asked):
+        monkeypatch.setattr(TUDataset, "url", address)
+        yield tmp_path / "served", asked
 
 
 def test_the_first_folder_that_has_a_set_counts(tmp_path: Path, zipped: Zipped, small: dict[str, str]) -> None:

@@ -5,13 +5,9 @@ import hashlib
 import io
 import os
 import pickle
-import socketserver
 import struct
 import tarfile
-import threading
 from collections.abc import Callable, Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +15,7 @@ import numpy as np
 import pytest
 from torchvision import datasets
 
+from tests.http_server import served
 from workloads.errors import WorkloadError
 from workloads.images.torchvision_sets import Cifar10, FashionMnist, Mnist
 
@@ -31,20 +28,8 @@ SHARED = os.environ.get("RAYSIM_DATA")
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[tuple[str, Path, list[str]]]:
     """(address, served folder, requests so far)."""
-    asked: list[str] = []
-
-    class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, format: str, *arguments: Any) -> None:
-            asked.append(f"{self.command} {self.path}")
-
-    folder = tmp_path / "served"
-    folder.mkdir()
-    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as listening:
-        thread = threading.Thread(target=listening.serve_forever, kwargs={"poll_interval": 0.02})
-        thread.start()
-        yield f"http://127.0.0.1:{listening.server_address[1]}/", folder, asked
-        listening.shutdown()
-        thread.join()
+    with served(tmp_path / "served") as (address, asked):
+        yield f"{address}/", tmp_path / "served", asked
 
 
 @pytest.fixture(autouse=True)
