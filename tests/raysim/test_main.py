@@ -46,6 +46,13 @@ def test_one_place_says_the_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert project["tool"]["setuptools"]["dynamic"]["version"] == {"attr": "raysim.version.__version__"}
 
 
+def test_an_installed_package_has_the_files_beside_its_modules() -> None:
+    project = tomllib.loads((ROOT.parent / "pyproject.toml").read_text(encoding="utf-8"))
+    patterns = project["tool"]["setuptools"]["package-data"]["raysim"]
+    beside = {path for path in ROOT.rglob("*") if path.is_file() and path.suffix not in (".py", ".pyc")}
+    assert beside and beside == {path for pattern in patterns for path in ROOT.glob(pattern)}
+
+
 def test_the_list_loads_nothing_large() -> None:
     large = "any(name in sys.modules for name in ('torch', 'ray', 'pandas'))"
     code = f"import sys, raysim.__main__ as command; command.main([]); sys.exit({large})"
