@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shlex
 import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 import pytest
+import torch
 import yaml
 
+import raysim
 from raysim.config.command_line import parse
 from raysim.engine.schedule import planned_intervals
+from raysim.flat_model import FlatModel
+from raysim.method import ClientTask, Context, Traits, Updates
 from raysim.report import study_file
 from raysim.report.study_file import Cell
 from raysim.report.study_table import finished, place_of_table, table
+from raysim.requirements import FUNCTIONS
 from raysim.study import check_cell
+from raysim.training import local_sgd
+from workloads.federated_data import ClientData
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
@@ -141,3 +150,24 @@ def test_hooks_before_a_commit_are_commands_of_the_environment() -> None:
         for hook in repository["hooks"]:
             command = hook["entry"].split()[0]
             assert hook["language"] == "system" and package.get(command, command) in tools
+
+
+def test_the_page_on_own_methods_names_what_the_contract_has() -> None:
+    """Names of attributes on the page exist, and every trait and function of a method is on it."""
+    text = (DOCS / "methods-of-your-own.md").read_text(encoding="utf-8")
+    model = FlatModel(torch.nn.Linear(1, 1), ["weight", "bias"])
+    owners = {"model": dir(model), "updates": dir(Updates) + names_of(Updates), "context": dir(Context)}
+    owners |= {"task": dir(ClientTask) + names_of(ClientTask), "data": dir(ClientData) + names_of(ClientData)}
+    owners |= {"local_sgd": dir(local_sgd), "raysim": dir(raysim)}
+    owners["context"] += names_of(Context)
+    named = re.findall(rf"\b({'|'.join(owners)})\.(\w+)", prose_of(DOCS / "methods-of-your-own.md").replace(".md", ""))
+    assert len(named) > 40
+    assert [f"{owner}.{name}" for owner, name in named if name not in owners[owner] and name != "launch"] == []
+    for name in names_of(Traits):
+        assert f"| `{name}` |" in text, f"the table of traits lacks {name}"
+    for name in FUNCTIONS["method"]:
+        assert f"| `{name}(" in text, f"the table of functions lacks {name}"
+
+
+def names_of(kind: type[Any]) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
