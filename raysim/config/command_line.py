@@ -7,6 +7,7 @@ value of an option that is true or false may be left out: ``--profile`` is ``--p
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -36,15 +37,7 @@ CONFIG_NAME = "config.yaml"
 PAGE_ADDRESS = "127.0.0.1:0"
 """Of the live page unless another is given: any free port, and only for this machine."""
 _COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "json", "version", "verbose", "ui")
-_FLAGS = {
-    "help": "--help",
-    "h": "-h",
-    "list": "--list",
-    "print_config": "--print-config",
-    "version": "--version",
-    "json": "--json",
-    "verbose": "--verbose",
-}
+_FLAGS = ("help", "h", "list", "print_config", "version", "json", "verbose")
 
 
 @dataclass(frozen=True)
@@ -88,36 +81,34 @@ def parse(argv: Sequence[str]) -> Invocation:
     from raysim.config.json_text import json_text, schema
 
     line = _cut(argv)
-    verbose, as_json = "verbose" in line.flags, "json" in line.flags
+    as_json = "json" in line.flags
+    invocation = functools.partial(Invocation, resume=line.resume, verbose="verbose" in line.flags, ui=line.ui)
     if "version" in line.flags:
         text = json_text({"raysim": __version__}) if as_json else f"raysim {__version__}"
-        return Invocation(default_config(), (), line.resume, verbose, "version", text)
+        return invocation(default_config(), (), action="version", text=text)
     if "list" in line.flags:
         text = json_text(names()) if as_json else list_text()
-        return Invocation(default_config(), (), line.resume, verbose, "list", text)
-    base = [read_config_file(line.resume / CONFIG_NAME, run_folder=True)] if line.resume else []
-    files = [read_config_file(path) for path in line.files]
+        return invocation(default_config(), (), action="list", text=text)
+    stored = [line.resume / CONFIG_NAME] if line.resume else []
+    files = [*(read_config_file(path, run_folder=True) for path in stored), *map(read_config_file, line.files)]
     named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
-    sources = [line.resume / CONFIG_NAME] if line.resume else []
-    for settings, source in zip([*base, *files], [*sources, *line.files], strict=True):
+    for source, settings in zip([*stored, *line.files], files, strict=True):
         check_names(settings, source, named, line.trusted)
-    classes, _ = choose_classes([*base, *files, named])
     if line.flags & {"help", "h"}:
-        layers = [{path: layer[path] for path in layer if path.endswith(".name")} for layer in (*base, *files)]
-        config = build([*layers, named])
+        config = build([*({path: layer[path] for path in layer if path.endswith(".name")} for layer in files), named])
         text = json_text(schema(config)) if as_json else help_text(config)
-        return Invocation(config, (), line.resume, verbose, "help", text)
-    options = options_of(classes)
+        return invocation(config, (), action="help", text=text)
+    options = options_of(choose_classes([*files, named])[0])
     given: dict[str, object] = {}
     for typed, word in line.pairs:
         path = _path(typed, options)
         given[path] = _value(typed, word, options.get(path))
-    config = build([*base, *files, given])
-    overrides = tuple(dict.fromkeys(itertools.chain(*files, given)))
+    config = build([*files, given])
+    overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
     if "print_config" in line.flags:
         text = json_text(to_dict(config)) if as_json else to_yaml(config)
-        return Invocation(config, overrides, line.resume, verbose, "print-config", text)
-    return Invocation(config, overrides, line.resume, verbose, "run", "", line.ui)
+        return invocation(config, overrides, action="print-config", text=text)
+    return invocation(config, overrides, action="run", text="")
 
 
 def given_config(data: Mapping[str, object], resume: str | Path | None = None) -> RunConfig:
@@ -167,7 +158,7 @@ def _cut(argv: Sequence[str]) -> _Line:
         name = typed.replace("-", "_")
         if name in _FLAGS:
             if equals:
-                raise ConfigError(f"{_FLAGS[name]} takes no value, but got {text!r}.")
+                raise ConfigError(f"{word.partition('=')[0]} takes no value, but got {text!r}.")
             flags.add(name)
             continue
         if name == "ui":  # a flag whose value, if any, comes after "="

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.config import registry
 from raysim.config.options import Option, show
-from raysim.config.run_config import RunConfig, classes_of, options_of
+from raysim.config.run_config import RunConfig, classes_of, options_of, to_dict
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -75,11 +75,9 @@ def list_text() -> str:
 
 
 def _title(section: str, config: RunConfig) -> str:
-    for kind in registry.KINDS:
-        if kind == section:
-            instance = getattr(config, kind)
-            return f"{kind} {registry.public_name(kind, instance)}: {summary(type(instance))}"
-    return section or "run"
+    classes = classes_of(config)
+    name = to_dict(config)[section]["name"] if section in classes else ""
+    return f"{section} {name}: {summary(classes[section])}" if name else section or "run"
 
 
 def _meaning(option: Option, default: object) -> str:

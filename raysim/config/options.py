@@ -134,11 +134,11 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 def _readings(raw: object) -> Iterator[object]:
     """What a value may stand for: a number rather than text, and an element rather than a list of it."""
+    yield _word(raw)
+    yield raw
     if isinstance(raw, str):
         import yaml
 
-        yield _word(raw)
-        yield raw
         try:
             raw = yaml.load(raw if raw.strip().startswith("[") else f"[{raw}]", Loader=yaml.BaseLoader)
         except (yaml.YAMLError, RecursionError):
@@ -146,8 +146,6 @@ def _readings(raw: object) -> Iterator[object]:
     if isinstance(raw, list | tuple):
         yield tuple(map(_word, raw))
         yield tuple(raw)
-    else:
-        yield raw
 
 
 def _word(text: object) -> object:
