@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
 from raysim.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
@@ -108,33 +108,19 @@ def _draw(
     epochs: DataFrame | None = None,
     shared_legend: bool = False,
 ) -> bytes:
-    # Figure alone, without pyplot: no global state, no display, no choice of backend.
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator, PercentFormatter
 
-    ink, ground = ("#e6e6e6", "#1b1e23") if dark else ("#222222", "#ffffff")
-    muted = "#6b7280"
-    settings: Any = {
-        "text.parse_math": False,  # a $ in a name is a $
-        "font.size": 11,
-        "axes.facecolor": ground,
-        "figure.facecolor": ground,
-        "axes.edgecolor": muted,
+    settings = {
         "axes.grid": True,
-        "grid.color": muted,
+        "grid.color": MUTED,
         "grid.alpha": 0.25,
         "axes.spines.right": False,
         "legend.frameon": False,
         "legend.fontsize": 9.5,
-        **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), ink),
     }
-    with matplotlib.rc_context(settings):
-        figure = Figure(
-            figsize=(6.4, 6.4 + (0.22 * len(accuracy) if shared_legend else 0)), dpi=150, layout="constrained"
-        )
-        FigureCanvasAgg(figure)
+    with style(settings, dark):
+        height = 6.4 + (0.22 * len(accuracy) if shared_legend else 0)
+        figure = new_figure(figsize=(6.4, height), dpi=150, layout="constrained")
         # One above the other: side by side they would be too small on a phone.
         upper, lower = figure.subplots(2, 1, sharex=True)
         figure.suptitle(title, fontsize=13, fontweight="bold")
@@ -154,9 +140,7 @@ def _draw(
         lower.spines["top"].set_visible(False)
         if epochs is not None and len(epochs):
             _label_epochs(upper, epochs)
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format="png", metadata={"Software": None})
-        return buffer.getvalue()
+        return picture_bytes(figure)
 
 
 def _plot(axes: Any, lines: list[_Line], colours: tuple[str, ...], legend: bool, highest: float) -> None:

@@ -5,12 +5,13 @@ FedSSP, Fig. 1.
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
+
+from raysim.report.canvas import INK, MUTED, new_figure, picture_bytes, style
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -25,7 +26,6 @@ NUMBERS = 24
 """Up to so many clients the distances are written into the cells."""
 TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000)
 """Eigenvalues that are marked where they have no bound."""
-_INK, _MUTED, _GROUND = "#222222", "#6b7280", "#ffffff"
 
 
 def distances(names: Sequence[str], spectra: Sequence[NDArray[np.floating[Any]]]) -> DataFrame:
@@ -59,34 +59,18 @@ def draw(
     kind: Literal["png", "svg"],
 ) -> bytes:
     """The picture: densities left, one row a client, and the distances of ``table`` right, in the same order."""
-    import matplotlib
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
     from matplotlib.layout_engine import ConstrainedLayoutEngine
 
     names = [str(name) for name in table.index]
     side = max(4.2, 0.52 * len(names) + 1.4)  # of the square of distances, in inches
-    settings: Any = {
-        "text.parse_math": False,  # a $ in a name is a $
-        "font.size": 11,
-        "axes.facecolor": _GROUND,
-        "figure.facecolor": _GROUND,
-        "axes.edgecolor": _MUTED,
-        "svg.hashsalt": "raysim",  # the same picture, the same bytes
-        **dict.fromkeys(("text.color", "axes.labelcolor", "xtick.color", "ytick.color"), _INK),
-    }
-    with matplotlib.rc_context(settings):
-        figure = Figure(
-            figsize=(side + 6.4, side + 0.6), dpi=150, layout=ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08)
-        )
-        FigureCanvasAgg(figure)
+    with style({"svg.hashsalt": "raysim"}):  # the same picture, the same bytes
+        layout = ConstrainedLayoutEngine(w_pad=0.12, h_pad=0.08)
+        figure = new_figure(figsize=(side + 6.4, side + 0.6), dpi=150, layout=layout)
         left, right = figure.subplots(1, 2, width_ratios=(4.6, side))
         figure.suptitle(title, fontsize=13, fontweight="bold")
         _densities(left, names, spectra, laplacian)
         _distances(figure, right, names, table.to_numpy(dtype=float))
-        buffer = io.BytesIO()
-        figure.savefig(buffer, format=kind, metadata={"Date": None} if kind == "svg" else {"Software": None})
-        return buffer.getvalue()
+        return picture_bytes(figure, kind)
 
 
 def _densities(axes: Any, names: list[str], spectra: Sequence[NDArray[np.floating[Any]]], laplacian: str) -> None:
@@ -105,7 +89,7 @@ def _densities(axes: Any, names: list[str], spectra: Sequence[NDArray[np.floatin
         height = base - 0.92 * y / y.max()
         axes.fill_between(x, base, height, color=colour, alpha=0.35, linewidth=0)
         axes.plot(x, height, color=colour, linewidth=1.5)
-        axes.axhline(base, color=_MUTED, linewidth=0.6, alpha=0.5)
+        axes.axhline(base, color=MUTED, linewidth=0.6, alpha=0.5)
     axes.set(xlim=(0, high), ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
     if bounded:
         axes.xaxis.set_major_locator(MaxNLocator(4))
@@ -115,7 +99,7 @@ def _densities(axes: Any, names: list[str], spectra: Sequence[NDArray[np.floatin
     axes.set_xlabel(f"eigenvalue λ of the {laplacian} Laplacian" + ("" if bounded else ", along log(1 + λ)"))
     axes.set_title("density, each to its own peak", fontsize=11)
     axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color=_MUTED, alpha=0.25)
+    axes.grid(axis="x", color=MUTED, alpha=0.25)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
 
@@ -139,5 +123,5 @@ def _distances(figure: Any, axes: Any, names: list[str], table: Numbers) -> None
     for i in places:
         for j in places:
             text = "0" if i == j else f"{table[i, j]:.{digits}f}"
-            colour = "#ffffff" if table[i, j] > 0.55 * top else _INK
+            colour = "#ffffff" if table[i, j] > 0.55 * top else INK
             axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=9)

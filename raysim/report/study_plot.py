@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +10,7 @@ import numpy as np
 
 from raysim import units
 from raysim.errors import ConfigError
+from raysim.report.canvas import new_figure, picture_bytes
 from raysim.report.measures import Column, Measure, find
 from raysim.report.plots import LIGHT
 from raysim.storage.atomic_files import write_atomically
@@ -73,10 +73,7 @@ def draw(picture: Picture, found: Found, title: str) -> None:
 
 
 def _png(picture: Picture, found: Found, title: str) -> bytes:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
+    figure = new_figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
     for panel, (measure, heading) in zip(panels, picture.measures.items(), strict=True):
         scale = units.scale(
@@ -103,6 +100,4 @@ def _png(picture: Picture, found: Found, title: str) -> bytes:
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
     figure.suptitle(title, fontsize=12)
-    buffer = io.BytesIO()
-    FigureCanvasAgg(figure).print_png(buffer)  # type: ignore[no-untyped-call]
-    return buffer.getvalue()
+    return picture_bytes(figure)
