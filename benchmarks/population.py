@@ -105,7 +105,6 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     started = time.perf_counter()
     rounds = Rounds(
         config,
-        federation,
         Worker(config, federation),
         inline_pool(config)(federation, 1),
         folder,

@@ -17,7 +17,7 @@ from typing import Any
 
 from raysim import seeds
 from raysim.config.run_config import build
-from raysim.engine.client_task import TrainBlock
+from raysim.engine.client_task import Returned, TrainChunk
 from raysim.engine.payload import Packed, PackedMessage
 from raysim.engine.worker import Worker, fixed_threads
 from raysim.method import ClientTask
@@ -74,13 +74,13 @@ def measure(model: str, samples: int, clients: int, repeats: int) -> list[float]
         worker = Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose)))
         everyone = tuple(range(clients))
         counts = tuple(worker.federation.samples(client) for client in everyone)
-        visit = ClientTask(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
+        task = ClientTask(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
         packed = Packed((PackedMessage(0),) * clients, (None,) * clients, ())
         start = worker.model(0).take_shared()
         seconds: dict[int, list[float]] = {size: [] for size in SIZES}
         for _ in range(repeats + 1):
             for size in SIZES:
-                call = TrainBlock(0, visit, everyone, packed, counts, False, True, False, False, size)
+                call = TrainChunk(0, task, everyone, packed, counts, Returned(sums=True), size)
                 _shared["barrier"].wait(60)
                 before = time.perf_counter()
                 call.run(worker, (start,))

@@ -227,8 +227,8 @@ def drive(
             worker.built(0)  # what is wrong with a model is said before anything is timed on it
             resolved = precision_probe.resolve(config, pool, path, observer.note)
             watched = PartitionDrawing(observer, pool, path, config.pictures)
-            pool.recorder = profile = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
-            rounds = Rounds(resolved, federation, worker, pool, folder, watched, stopping, profile)
+            pool.recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
+            rounds = Rounds(resolved, worker, pool, folder, watched, stopping)
             observer.preparing(starting, 1, 1)
             recorder.begins()
             observer.placed(pool.plan)

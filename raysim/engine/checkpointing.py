@@ -35,8 +35,8 @@ class State:
     server: Any
     round: int = 0
     epochs: int = 0
-    kept: MutableMapping[int, Any] = field(default_factory=dict)
-    """Handle of each client's kept state, by client."""
+    clients: MutableMapping[int, Any] = field(default_factory=dict)
+    """Handle of each client's state, by client."""
 
 
 class Saves:
@@ -88,7 +88,7 @@ class Saves:
             state.round,
             state.server,
             self._changed,
-            lambda client: self._pool.fetch(state.kept[client]),
+            lambda client: self._pool.fetch(state.clients[client]),
             facts,
             self._config.engine.keep_checkpoints,
             self._files,
@@ -166,7 +166,7 @@ class Saves:
 
 
 def state_template(worker: Worker, federation: Federation) -> Callable[[int], Any]:
-    """What a client's saved state is read against, by client: the state before its first visit."""
+    """What a client's saved state is read against, by client: the state before its first task."""
     templates: dict[Task, Any] = {}
 
     def template(client: int) -> Any:

@@ -1,4 +1,4 @@
-"""Visits: the remote task that trains a block of clients."""
+"""Client tasks: the remote task that trains a chunk of clients."""
 
 from __future__ import annotations
 
@@ -26,13 +26,31 @@ from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.storage import pytree
 from workloads.models.classifier import has_batch_norm
 
-OneVisit: TypeAlias = "tuple[Update | Failure, ClientState | None, float]"
-"""Update or failure, state and seconds."""
+TaskResult: TypeAlias = "tuple[Update | Failure, ClientState | None, float]"
+"""Update or failure, the client's new state, and seconds."""
 
 
 @dataclass(frozen=True)
-class TrainedBlock:
-    """The updates (or failures) of a block in client order, their sums if the method asks for no more, and seconds."""
+class Returned:
+    """What a chunk returns beside metrics; what is not said to be a result is an output, which stays on the worker."""
+
+    sums: bool
+    """Σ m_i Δ_i over its clients in place of every Δ_i, among the results."""
+    sums_stay: bool = False
+    """That sum as the last output instead."""
+    states: bool = False
+    """Every client's new state, as an output."""
+    models: bool = False
+    """Every client's whole trained model, as an output (None of a client that failed)."""
+
+    def outputs(self, clients: int) -> int:
+        """How many outputs a chunk of so many clients has: states, then models, then the sum."""
+        return clients * (self.states + self.models) + self.sums_stay
+
+
+@dataclass(frozen=True)
+class TrainedChunk:
+    """The updates (or failures) of a chunk in client order, their sums if the method asks for no more, and seconds."""
 
     updates: tuple[Update | Failure, ...]
     sums: tuple[tuple[Vector | None, int], ...]
@@ -44,181 +62,188 @@ class TrainedBlock:
 
 
 @dataclass(frozen=True)
-class TrainBlock:
-    """Visits of a few clients, one after another."""
+class TrainChunk:
+    """The remote task that trains a few clients, one after another."""
 
     first: int
     """Where the first of them stands among the round's participants."""
-    visit: ClientTask
-    """All visits, but for client and classes: one is packed in less time than all."""
+    task: ClientTask
+    """All client tasks, but for client and classes: one is packed in less time than all."""
     clients: tuple[int, ...]
     packed: Packed
     samples: tuple[int, ...]
-    keeps: bool
-    """Whether clients of this method keep anything: then their new states are the outputs."""
-    summed: bool
-    """Return Σ m_i Δ_i."""
-    sum_stays: bool
-    """Return it as the last output, to stay where it is."""
-    each: bool
-    """Return every Δ_i."""
-    whole: bool = False
-    """Return every client's whole trained model as an output, to stay where it is (None of a client that failed)."""
+    returned: Returned
     merged: int = 1
-    """How many neighbours are merged where each takes a single step: a power of two, ``first`` a multiple of it."""
+    """How many neighbors are merged where each takes a single step: a power of two, ``first`` a multiple of it."""
 
-    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedBlock, list[Any]]:
-        updates: list[Update | Failure] = []
-        states: list[ClientState | None] = []
-        models: list[Vector | None] = []
-        seconds: list[float] = []
-        worker.in_round(self.visit.round)
-        visits = [
-            replace(self.visit, client=client, classes=worker.federation.task(client).classes)
-            for client in self.clients
-        ]
-        total = PairwiseSum(self.first)
-        marks = Marks(worker.config.engine.profile)
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedChunk, list[Any]]:
+        """Train the clients; what is ``returned``."""
+        worker.in_round(self.task.round)
+        training = _Training(self, worker, inputs)
         with kept_globals():
-            merged: Merged | Failure | None = None
             for group in self._groups():
-                merged = self._merge(worker, visits, inputs, group, marks, isinstance(merged, Merged))
-                if isinstance(merged, Merged):
-                    count = len(merged.updates)
-                    total.add(merged.total, count)
-                    updates += merged.updates
-                    states += [None] * count
-                    seconds += [merged.seconds / count] * count
-                    continue
-                each = self._visited(worker, visits, inputs, group, marks)
-                if merged is not None:
-                    each = iter(_with_failure(merged, list(each), self.clients[group]))
-                for client, samples, (update, state, spent) in zip(
-                    self.clients[group], self.samples[group], each, strict=True
-                ):
-                    if self.summed:
-                        marks("sum", client)
-                        total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
-                    if self.whole:  # ``train`` leaves it in the model, where the next visit has not yet been
-                        good = isinstance(update, Update)
-                        models.append(to_numpy(worker.built(client).buffer) if good else None)
-                    if isinstance(update, Update) and not self.each:
-                        update = Update(NOTHING, update.metrics, update.extra)
-                    updates.append(update)
-                    states.append(state)
-                    seconds.append(spent)
-        outputs: list[Any] = [*(states if self.keeps else []), *models]
-        if self.sum_stays:
-            outputs = [*outputs, total.total()]
-        sums = () if self.sum_stays else total.nodes()
-        return TrainedBlock(tuple(updates), sums, tuple(seconds), marks.found()), outputs
+                training.train(group)
+        return training.result()
 
     def _groups(self) -> Iterator[slice]:
-        """Neighbours that may be merged, at the end fewer: each is a node of the sum's tree. Or, without any, all."""
+        """Neighbors that may be merged, at the end fewer: each is a node of the sum's tree. Or, without any, all."""
         start, count = 0, len(self.clients)
         while start < count:
             stop = count if self.merged == 1 else start + min(self.merged, power_of_two(count - start))
             yield slice(start, stop)
             start = stop
 
-    def _merge(
-        self,
-        worker: Worker,
-        visits: Sequence[ClientTask],
-        inputs: Sequence[Any],
-        group: slice,
-        marks: Marks,
-        after_another: bool,
-    ) -> Merged | Failure | None:
-        """The single steps of several clients, which were all sent the same; otherwise they are to be visited."""
-        samples = self.samples[group]
-        if self.merged == 1 or len(samples) == 1 or not take_one_step(self.visit.training, samples):
+
+class _Training:
+    """One chunk at work: its groups of neighbors in order, and what they have given so far."""
+
+    def __init__(self, chunk: TrainChunk, worker: Worker, inputs: Sequence[Any]) -> None:
+        self._chunk, self._worker, self._inputs = chunk, worker, inputs
+        self._tasks = [
+            replace(chunk.task, client=client, classes=worker.federation.task(client).classes)
+            for client in chunk.clients
+        ]
+        self._marks = Marks(worker.config.engine.profile)
+        self._total = PairwiseSum(chunk.first)
+        self._updates: list[Update | Failure] = []
+        self._states: list[ClientState | None] = []
+        self._models: list[Vector | None] = []
+        self._seconds: list[float] = []
+        self._after_merged = False
+        """The group before was merged, which leaves the start of training in the model."""
+
+    def train(self, group: slice) -> None:
+        """Train a group as one where that is possible, else its clients one after another."""
+        merged = self._merge(group)
+        self._after_merged = isinstance(merged, Merged)
+        if isinstance(merged, Merged):
+            self._take_merged(merged)
+            return
+        results = self._train_each(group)
+        if merged is not None:
+            results = iter(_with_failure(merged, list(results), self._chunk.clients[group]))
+        for task, samples, result in zip(self._tasks[group], self._chunk.samples[group], results, strict=True):
+            self._take(task, samples, *result)
+
+    def _merge(self, group: slice) -> Merged | Failure | None:
+        """The single steps of several clients, which were all sent the same; None: they are to be trained alone."""
+        chunk, samples = self._chunk, self._chunk.samples[group]
+        if chunk.merged == 1 or len(samples) == 1 or not take_one_step(chunk.task.training, samples):
             return None
-        parameters = None if after_another else self.packed.messages[0].unpack(inputs).parameters
-        return train_merged(worker, visits[group], samples, parameters, marks)
+        parameters = None if self._after_merged else chunk.packed.messages[0].unpack(self._inputs).parameters
+        return train_merged(self._worker, self._tasks[group], samples, parameters, self._marks)
 
-    def _visited(
-        self, worker: Worker, visits: Sequence[ClientTask], inputs: Sequence[Any], chosen: slice, marks: Marks
-    ) -> Iterator[OneVisit]:
-        """Every chosen visit, in order."""
-        for visit, packed, place in zip(
-            visits[chosen], self.packed.messages[chosen], self.packed.kept[chosen], strict=True
-        ):
-            message, kept = packed.unpack(inputs), None if place is None else inputs[place]
+    def _take_merged(self, merged: Merged) -> None:
+        count = len(merged.updates)
+        self._total.add(merged.total, count)
+        self._updates += merged.updates
+        self._states += [None] * count
+        self._seconds += [merged.seconds / count] * count
+
+    def _train_each(self, group: slice) -> Iterator[TaskResult]:
+        """Every client of the group, in order."""
+        packed, keeps = self._chunk.packed, self._chunk.returned.states
+        for task, message, place in zip(self._tasks[group], packed.messages[group], packed.states[group], strict=True):
+            received, state = message.unpack(self._inputs), None if place is None else self._inputs[place]
             started = time.perf_counter()
-            update, state = _visit(worker, visit, message, kept, self.keeps, marks)
-            yield update, state, time.perf_counter() - started
+            update, after = _train_one(self._worker, task, received, state, keeps, self._marks)
+            yield update, after, time.perf_counter() - started
+
+    def _take(
+        self, task: ClientTask, samples: int, update: Update | Failure, state: ClientState | None, seconds: float
+    ) -> None:
+        returned = self._chunk.returned
+        if returned.sums:
+            self._marks("sum", task.client)
+            self._total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
+        if returned.models:  # ``train`` leaves it in the model, where the next client has not yet been
+            good = isinstance(update, Update)
+            self._models.append(to_numpy(self._worker.built(task.client).buffer) if good else None)
+        if isinstance(update, Update) and returned.sums:
+            update = Update(NOTHING, update.metrics, update.extra)
+        self._updates.append(update)
+        self._states.append(state)
+        self._seconds.append(seconds)
+
+    def result(self) -> tuple[TrainedChunk, list[Any]]:
+        """The chunk's result and its outputs, in the order of :meth:`Returned.outputs`."""
+        returned = self._chunk.returned
+        outputs: list[Any] = [*(self._states if returned.states else []), *self._models]
+        if returned.sums_stay:
+            outputs.append(self._total.total())
+        sums = () if returned.sums_stay else self._total.nodes()
+        return TrainedChunk(tuple(self._updates), sums, tuple(self._seconds), self._marks.found()), outputs
 
 
-def _with_failure(failure: Failure, each: list[OneVisit], clients: Sequence[int]) -> list[OneVisit]:
-    """The single visits after a merged step that raised: what did so only once, or only there, may not pass unseen,
+def _with_failure(failure: Failure, each: list[TaskResult], clients: Sequence[int]) -> list[TaskResult]:
+    """The single tasks after a merged step that raised: what did so only once, or only there, may not pass unseen,
     because then the results would depend on it."""
     place = clients.index(failure.client)
     if not isinstance(each[place][0], Failure):
-        reason = f"{failure.reason}; not so by itself, as all are visited with --engine.merge_single_steps false"
+        reason = f"{failure.reason}; not so by itself, as all are trained with --engine.merge_single_steps false"
         each[place] = (replace(failure, reason=reason), *each[place][1:])
     return each
 
 
-def _visit(
-    worker: Worker, visit: ClientTask, message: Message, kept: ClientState | None, keeps: bool, marks: Marks
+def _train_one(
+    worker: Worker, task: ClientTask, message: Message, state: ClientState | None, keeps: bool, marks: Marks
 ) -> tuple[Update | Failure, ClientState | None]:
-    """One visit; an exception or a non-finite update becomes a Failure and leaves the kept state as it was.
+    """One client task; an exception or a non-finite update becomes a Failure and leaves the client state as it was.
 
     Raises:
-        torch.OutOfMemoryError: too many visits share a GPU, or this one alone is too large for it.
+        torch.OutOfMemoryError: too many tasks share a GPU, or this one alone is too large for it.
     """
     stage = "model"
-    marks("load", visit.client)
+    marks("load", task.client)
     try:
-        model = worker.built(visit.client)
+        model = worker.built(task.client)
         stage = "data"
-        samples = worker.data(visit.client).samples
-        too_few = _too_few_samples(model.module, samples, visit.training.freeze_batchnorm)
+        samples = worker.data(task.client).samples
+        too_few = _too_few_samples(model.module, samples, task.training.freeze_batchnorm)
         if too_few:
-            return Failure(visit.client, "data", too_few), kept
-        if keeps and kept is None:
+            return Failure(task.client, "data", too_few), state
+        if keeps and state is None:
             stage = "init_client"
-            kept = worker.first_state(visit.client)
+            state = worker.first_state(task.client)
         stage = "train"
-        marks(stage, visit.client)
-        seed_globals(visit)
-        update, state = worker.train(visit, message, kept)
+        marks(stage, task.client)
+        seed_globals(task)
+        update, after = worker.train(task, message, state)
         stage = "update"
-        marks(stage, visit.client)
-        failure = _unusable(visit, model, update, state)
-        return (failure, kept) if failure else (update, state)
+        marks(stage, task.client)
+        failure = _unusable(task, model, update, after)
+        return (failure, state) if failure else (update, after)
     except torch.OutOfMemoryError:
         raise  # the GPU's, not the client's
     except Exception as error:
-        return Failure(visit.client, stage, f"{type(error).__name__}: {error}", traceback.format_exc()), kept
+        return Failure(task.client, stage, f"{type(error).__name__}: {error}", traceback.format_exc()), state
 
 
-def _unusable(visit: ClientTask, model: FlatModel, update: Update, state: ClientState | None) -> Failure | None:
-    """The failure that a non-finite update is; ``model`` is as the visit left it."""
+def _unusable(task: ClientTask, model: FlatModel, update: Update, state: ClientState | None) -> Failure | None:
+    """The failure that a non-finite update is; ``model`` is as the task left it."""
     # Where a client keeps something, that and the model are looked at too: they are no part of the update.
-    kept = state is None or (pytree.finite(state) and finite(model.buffer))
-    if finite(as_tensor(update.delta)) and kept and pytree.finite(update.extra):
+    sound = state is None or (pytree.finite(state) and finite(model.buffer))
+    if finite(as_tensor(update.delta)) and sound and pytree.finite(update.extra):
         return None
     where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]
     reason = (
         f"its update holds NaN or infinite values (first in {where[0] if where else 'what it returns'}); "
         "nothing of it was aggregated. Lower training.learning_rate, or look at this client's data"
     )
-    return Failure(visit.client, "update", reason)
+    return Failure(task.client, "update", reason)
 
 
 @contextmanager
 def kept_globals() -> Iterator[None]:
-    """Put torch's global streams back as they were, once for a whole block: a sixteenth of a small visit."""
+    """Put torch's global streams back as they were, once for a whole chunk: a sixteenth of a small task."""
     with torch.random.fork_rng(devices=[torch.cuda.current_device()] if _on_gpu() else []):
         yield
 
 
-def seed_globals(visit: ClientTask) -> None:
-    """Give what draws from torch's global streams (dropout) a stream of this visit."""
-    seed = seeds.number(visit.seed, "global", visit.round, visit.client)
-    # Not torch.manual_seed: it formats a stack trace for every device that is not there, longer than a small visit.
+def seed_globals(task: ClientTask) -> None:
+    """Give what draws from torch's global streams (dropout) a stream of this task."""
+    seed = seeds.number(task.seed, "global", task.round, task.client)
+    # Not torch.manual_seed: it formats a stack trace for every device that is not there, longer than a small task.
     torch.default_generator.manual_seed(seed)
     if _on_gpu():
         torch.cuda.manual_seed(seed)

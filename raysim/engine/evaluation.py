@@ -55,7 +55,7 @@ class EvaluateClients:
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[tuple[Evaluation, Evaluation]], list[Any]]:
         results = []
-        for client, message, place in zip(self.clients, self.packed.messages, self.packed.kept, strict=True):
+        for client, message, place in zip(self.clients, self.packed.messages, self.packed.states, strict=True):
             model = worker.deployed(client, message.unpack(inputs), None if place is None else inputs[place])
             classes, data = worker.federation.task(client).classes, worker.data(client)
             test = evaluate(model.module, data.test.batches(self.batch_size), classes, self.scores)
@@ -95,7 +95,7 @@ def evaluate_round(
     tests = [federation.test_samples(client) for client in judged_clients]
     groups = cut(judged_clients, pool.slots, costs=[max(1.0, samples) for samples in tests])
     for group in groups:
-        packed = packer.pack(group, [method.message(state.server, client) for client in group], state.kept)
+        packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
         cost = sum(federation.test_samples(client) for client in group)
         label = f"round {state.round}, evaluate clients {group}"
         task_of_group = EvaluateClients(tuple(group), packed, options.batch_size, options.auc)

@@ -1,4 +1,4 @@
-"""A visit that gave no usable update."""
+"""A client task that gave no usable update."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Failure:
-    """Which client it was, in which stage of its visit, and why."""
+    """Which client it was, in which stage of its task, and why."""
 
     client: int
     stage: str

@@ -50,7 +50,7 @@ class LossesOfGlobal:
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
         losses = []
-        for client, message, place in zip(self.clients, self.packed.messages, self.packed.kept, strict=True):
+        for client, message, place in zip(self.clients, self.packed.messages, self.packed.states, strict=True):
             model = worker.deployed(client, message.unpack(inputs), None if place is None else inputs[place])
             batches = worker.data(client).train.batches(self.batch_size)
             losses.append(evaluate(model.module, batches, worker.federation.task(client).classes).loss)
@@ -84,7 +84,7 @@ def decompose_round(
     groups = cut(clients, pool.slots)
     for group in groups:
         new = [config.method.message(state.server, client) for client in group]
-        packed = packer.pack(group, new, state.kept)
+        packed = packer.pack(group, new, state.clients)
         label = f"round {state.round}, global losses of clients {group}"
         jobs.append(Job(LossesOfGlobal(tuple(group), packed, size), packed.inputs, 0, len(group), label, name))
     results: list[list[float]] = [[] for _ in jobs]

@@ -28,8 +28,8 @@ class Packed:
     """What jobs about a few clients need of them."""
 
     messages: tuple[PackedMessage, ...]
-    kept: tuple[int | None, ...]
-    """Where each client's state is among the inputs; None before its first visit."""
+    states: tuple[int | None, ...]
+    """Where each client's state is among the inputs; None before its first task."""
     inputs: tuple[Any, ...]
     """Handles."""
 
@@ -41,8 +41,8 @@ class Packer:
         self._pool = pool
         self._handles: dict[int, tuple[Any, Any]] = {}
 
-    def pack(self, clients: Sequence[int], messages: Sequence[Message], kept: Mapping[int, Any]) -> Packed:
-        """Messages of some clients and their kept states (handles, by client)."""
+    def pack(self, clients: Sequence[int], messages: Sequence[Message], states: Mapping[int, Any]) -> Packed:
+        """Messages of some clients, and their states (handles, by client)."""
         places: dict[int, int] = {}
         inputs: list[Any] = []
 
@@ -59,12 +59,12 @@ class Packer:
             )
             # What is one object travels once.
             packed.append(packed[-1] if packed and packed[-1] == found else found)
-        states: list[int | None] = []
+        state_places: list[int | None] = []
         for client in clients:
-            states.append(len(inputs) if client in kept else None)
-            if client in kept:
-                inputs.append(kept[client])
-        return Packed(tuple(packed), tuple(states), tuple(inputs))
+            state_places.append(len(inputs) if client in states else None)
+            if client in states:
+                inputs.append(states[client])
+        return Packed(tuple(packed), tuple(state_places), tuple(inputs))
 
     def handle(self, value: Any) -> Any:
         """The handle of a value, stored at its first use."""

@@ -1,4 +1,4 @@
-"""The round loop: sample, message, visit, aggregate, evaluate, checkpoint. It knows no Ray."""
+"""The round loop: sample, message, train, aggregate, evaluate, checkpoint. It knows no Ray."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from raysim import seeds
 from raysim.cohort import cohort_of
 from raysim.engine import fedsgd, schedule
 from raysim.engine.checkpointing import Saves, State
-from raysim.engine.cohort_run import Collected, Collector, RoundPlan
+from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.evaluation import evaluate_round
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
-from raysim.engine.profiler import OFF
+from raysim.engine.round_plan import ClientFacts, RoundPlan
 from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
 from raysim.storage import pytree
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.backend import Pool
     from raysim.engine.observer import Observer
-    from raysim.engine.profiler import Recorder
     from raysim.engine.worker import Worker
     from raysim.storage.run_folder import RunFolder
-    from workloads.federated_data import Federation
 
 
 class Rounds:
@@ -44,28 +42,24 @@ class Rounds:
 
     Args:
         config: its settings.
-        federation: the clients' data, already pooled if the method asks for it.
         worker: a worker of this process, for the model's structure and the server's first state.
-        pool: where tasks run.
+        pool: where tasks run, and the clients' data, already pooled if the method asks for it.
         folder: where tables and checkpoints go.
         observer: who watches.
         stopping: asked between tasks; true ends the run with :class:`raysim.engine.cohort_run.Stopped`.
-        recorder: is told where the time goes.
     """
 
     def __init__(
         self,
         config: RunConfig,
-        federation: Federation,
         worker: Worker,
         pool: Pool,
         folder: RunFolder,
         observer: Observer,
         stopping: Callable[[], bool] = lambda: False,
-        recorder: Recorder = OFF,
     ) -> None:
-        self.config, self.federation, self.worker, self.pool = config, federation, worker, pool
-        self.folder, self.observer, self.recorder = folder, observer, recorder
+        self.config, self.federation, self.worker, self.pool = config, pool.federation, worker, pool
+        self.folder, self.observer, self.recorder = folder, observer, pool.recorder
         self.method = config.method
         options = config.schedule
         # Pooled data has one client, which is there from the start.
@@ -74,8 +68,7 @@ class Rounds:
         model = worker.model(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
-        kept = worker.first_state(0)
-        size = worker.state_bytes(0)
+        keep, size = worker.first_state(0) is not None, worker.state_bytes(0)
         merges = min(self.intervals) == 1 and fedsgd.possible(worker)
         contradiction = fedsgd.contradiction(worker) if merges else ""
         if contradiction:
@@ -84,9 +77,7 @@ class Rounds:
         elif merges:
             folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
         model.reset()
-        self.collector = Collector(
-            config, federation, pool, folder, observer, stopping, kept is not None, size, merges, recorder
-        )
+        self.collector = Collector(config, ClientFacts(keep, size, merges), pool, folder, observer, stopping)
         self.shared_parameter_count = model.shared_parameter_count
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -121,8 +112,8 @@ class Rounds:
 
     def _plan(self, number: int) -> RoundPlan:
         config = self.config
-        options, existing = config.schedule, self.federation.clients
-        present = schedule.joined(self.state.epochs, existing, self.joins, options.join_every)
+        options, existing = config.schedule, self.federation
+        present = schedule.joined(self.state.epochs, existing.clients, self.joins, options.join_every)
         generator = seeds.numpy_generator(config.seed, "participants", number)
         clients = schedule.participants(present, options.sampling_rate, generator).tolist()
         every = config.evaluation.decompose_every
@@ -130,8 +121,8 @@ class Rounds:
             number,
             self.intervals[number - 1],
             config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
-            tuple(clients),
-            cohort_of(self.federation, clients, present),
+            {client: existing.samples(client) for client in clients},
+            cohort_of(existing, clients, present),
             evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
             decomposes=every > 0 and number % every == 0,
         )
@@ -143,7 +134,7 @@ class Rounds:
         with self.recorder.phase("train"):
             with self.recorder.phase("message"), _stage(number, "message"):
                 messages = {client: self.method.message(self.state.server, client) for client in plan.clients}
-            collected = self.collector.collect(plan, messages, self.state.kept)
+            collected = self.collector.collect(plan, messages, self.state.clients)
         trained = time.perf_counter()
         context = Context(
             self.config.seed,
@@ -166,17 +157,18 @@ class Rounds:
             )
         aggregated = time.perf_counter()
         before = self.state
-        kept = ChainMap(collected.kept, before.kept)  # not a copy: that would cost all clients that were ever sampled
-        self.state = State(server, number, before.epochs + plan.local_epochs, kept)
+        # Not a copy: that would cost all clients that were ever sampled.
+        states = ChainMap(collected.states, before.clients)
+        self.state = State(server, number, before.epochs + plan.local_epochs, states)
         try:
             self._record(plan, messages, collected, context, (started, trained, aggregated))
         except BaseException:
             # A round without its rows never happened: a checkpoint of it would leave a hole in the tables.
             self.state = before
             raise
-        before.kept.update(collected.kept)
-        self.state.kept = before.kept
-        self._saves.changed(collected.kept)
+        before.clients.update(collected.states)
+        self.state.clients = before.clients
+        self._saves.changed(collected.states)
 
     def _check_server(self, server: Any, number: int) -> None:
         """A state that no later round could take, or no resumed run could read, ends the run where it was made."""
@@ -222,7 +214,7 @@ class Rounds:
                 row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._mended)
         if plan.decomposes:
             with self.recorder.phase("decompose"):
-                row |= decompose_round(self.config, self.pool, collected.trained, updates, self.state, self._mended)
+                row |= decompose_round(self.config, self.pool, collected.models, updates, self.state, self._mended)
         finished = time.perf_counter()
         row |= context.round_columns
         row |= {

@@ -1,4 +1,4 @@
-"""Where a round's updates wait for the last one: in the pool's memory as far as there is room, then in a file."""
+"""Spills received updates to a memory-mapped file once they exceed the room in the object store."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ SEGMENT = 1 << 30
 """Bytes of the file that are mapped at a time: every mapping holds a file descriptor, of which there are few."""
 
 
-class Landing:
+class UpdateSpill:
     """Takes results as they arrive and gives them back with the same bits.
 
     A result of the Ray pool is a view into the object store, which it fills until aggregation: 1,000 updates of

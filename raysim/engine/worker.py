@@ -1,6 +1,6 @@
-"""What serves clients: one model, cached client data, and nothing that outlives a visit.
+"""What serves clients: one model, cached client data, and nothing that outlives a client task.
 
-A worker lives in every ClientActor and, for in-process runs, in the inline pool; both do a visit with this code.
+A worker lives in every ClientActor and, for in-process runs, in the inline pool; both do client tasks with this code.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ MOST_CACHED_BYTES = 2**31
 
 
 class Worker:
-    """Models and data for visits on one device.
+    """Models and data for client tasks on one device.
 
     Args:
         config: the run's settings; only method, model, training, seed and engine.threads are read.
@@ -61,7 +61,7 @@ class Worker:
         """Whether the method wants to share more than clients of different tasks can; what they cannot is then kept for
         each client, so that a method need not know of it. Known once ``_common`` is."""
         if device != "cpu":
-            # A visit that is done again must give the same bits, so no algorithm may depend on timing.
+            # A task that is done again must give the same bits, so no algorithm may depend on timing.
             os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first CUDA call
             torch.backends.cudnn.benchmark = False
             torch.use_deterministic_algorithms(True, warn_only=True)
@@ -73,7 +73,7 @@ class Worker:
         return model
 
     def built(self, client: int) -> FlatModel:
-        """The client's model as the last visit left it (built once for each kind of task)."""
+        """The client's model as the last task left it (built once for each kind of task)."""
         task = self.federation.task(client)
         if task not in self._models:
             module = new_module(self.config, task)
@@ -88,7 +88,7 @@ class Worker:
         return self._models[task]
 
     def first_state(self, client: int) -> ClientState | None:
-        """What a client keeps before its first visit; None where clients keep nothing."""
+        """What a client keeps before its first task; None where clients keep nothing."""
         model = self.model(client)
         private = model.take_kept() if self._keeps_private else NOTHING
         state = self.method.init_client(model)
@@ -101,32 +101,32 @@ class Worker:
         parameters = self.built(client).parameters.numel()
         return pytree.nbytes(self.first_state(client)) + kept_bytes(self.config.training, parameters)
 
-    def train(self, visit: ClientTask, message: Message, kept: ClientState | None) -> tuple[Update, ClientState | None]:
-        """A client's visit from a state as :meth:`first_state` or an earlier visit gave it."""
-        model = self.model(visit.client)
-        self._load_private(model, kept)
-        if kept is not None:
-            model.optimizer_states = dict(kept.optimizer)
-        own = None if kept is None else kept.method
-        update, state = self.method.train(model, self.data(visit.client), message, own, visit)
-        if kept is None:
+    def train(self, task: ClientTask, message: Message, state: ClientState | None) -> tuple[Update, ClientState | None]:
+        """A client's task from a state as :meth:`first_state` or an earlier task gave it."""
+        model = self.model(task.client)
+        self._load_private(model, state)
+        if state is not None:
+            model.optimizer_states = dict(state.optimizer)
+        own = None if state is None else state.method
+        update, after = self.method.train(model, self.data(task.client), message, own, task)
+        if state is None:
             return update, None
         private = model.take_kept() if self._keeps_private else NOTHING
-        return update, ClientState(state, private, model.optimizer_states)
+        return update, ClientState(after, private, model.optimizer_states)
 
-    def deployed(self, client: int, message: Message, kept: ClientState | None) -> FlatModel:
-        """The model that the client is judged by; ``kept`` is None before its first visit."""
-        if kept is None:
-            kept = self.first_state(client)
+    def deployed(self, client: int, message: Message, state: ClientState | None) -> FlatModel:
+        """The model that the client is judged by; ``state`` is None before its first task."""
+        if state is None:
+            state = self.first_state(client)
         model = self.model(client)
-        self._load_private(model, kept)
-        self.method.deploy(model, message, None if kept is None else kept.method)
+        self._load_private(model, state)
+        self.method.deploy(model, message, None if state is None else state.method)
         return model
 
-    def _load_private(self, model: FlatModel, kept: ClientState | None) -> None:
+    def _load_private(self, model: FlatModel, state: ClientState | None) -> None:
         if self._keeps_private:
-            assert kept is not None, "a client with a private part has a state"
-            model.load_kept(kept.private)
+            assert state is not None, "a client with a private part has a state"
+            model.load_kept(state.private)
 
     def _common_names(self) -> set[str] | None:
         """Names of what clients of different tasks can share; None where all have one task, and so all of it."""

@@ -95,7 +95,7 @@ class FedPAC(Method[Server, None]):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import train_epochs
+        from raysim.training.local_sgd import Phase, train_epochs
 
         self.deploy(model, message, state)
         sums, counts, squares = feature_sums(model, data.train, task)
@@ -108,9 +108,7 @@ class FedPAC(Method[Server, None]):
             task,
             head_loss,
             trains=lambda name: name.startswith(HEAD),
-            epochs=self.head_epochs,
-            learning_rate=self.head_learning_rate,
-            stream="shuffle head",
+            phase=Phase("shuffle head", self.head_epochs, self.head_learning_rate),
         )
         features = sums.shape[1]
         aligned = body_loss(model, message, self.alignment / (features if self.distance == "mean" else 1))

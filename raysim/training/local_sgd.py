@@ -38,6 +38,20 @@ class Trained:
         return {"steps": float(self.steps), "train_loss": self.loss}
 
 
+@dataclass(frozen=True)
+class Phase:
+    """What one of several trainings of a client task has of its own."""
+
+    stream: str = "shuffle"
+    """Name of the random stream; a method that trains in phases gives each its own. With ``training.optimizer_state
+    kept`` the optimizer goes on from its state after the last training of the same parameters under this name, in this
+    task or an earlier one."""
+    epochs: int | None = None
+    """Instead of ``task.local_epochs``."""
+    learning_rate: float | None = None
+    """Instead of ``task.learning_rate``."""
+
+
 def cross_entropy(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
     """Mean cross-entropy of a mini-batch: the loss of FedAvg."""
     return torch.nn.functional.cross_entropy(module(batch.x), batch.y)
@@ -60,10 +74,8 @@ def train_epochs(
     *,
     add_gradient: Callable[[FlatModel], object] | None = None,
     trains: Callable[[str], bool] = lambda name: True,
-    epochs: int | None = None,
-    learning_rate: float | None = None,
-    stream: str = "shuffle",
     before_epoch: Callable[[], None] | None = None,
+    phase: Phase = Phase(),
 ) -> Trained:
     """Train ``model`` in place for the task's local epochs.
 
@@ -73,19 +85,15 @@ def train_epochs(
         add_gradient: called after every backward pass; adds the gradient of a penalty on the flat parameters
             (``model.gradient``), which costs one vector operation instead of a graph over every tensor.
         trains: which parameters are optimised, by name; the others stay as they are (their gradient is ignored).
-        epochs: instead of ``task.local_epochs``.
-        learning_rate: instead of ``task.learning_rate``.
-        stream: name of the random stream; a method that trains in phases gives each its own. With
-            ``training.optimizer_state kept`` the optimizer goes on from its state after the last training of the same
-            parameters under this name, in this task or an earlier one.
         before_epoch: called at the start of every local epoch.
+        phase: which of several trainings of a client task it is.
 
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
     """
     module = model.module
     training_mode(module, task.training)
-    rate = task.learning_rate if learning_rate is None else learning_rate
-    generator = task.generator(stream)
+    rate = task.learning_rate if phase.learning_rate is None else phase.learning_rate
+    generator = task.generator(phase.stream)
     descends = add_gradient is None and optimizers.is_descent(task.training)
     steps = 0
     epoch_loss = float("nan")
@@ -93,10 +101,10 @@ def train_epochs(
         made = functools.partial(optimizers.make, parameters, task.training, rate)
         chosen = optimizers.Descent(parameters, rate) if descends else made()
         memory = "fresh" if descends else task.training.optimizer_state  # plain descent has no state
-        phase = _phase(stream, parameters) if memory == "kept" else ""
+        name = _state_name(phase.stream, parameters) if memory == "kept" else ""
         if memory == "kept":
-            chosen.load(model.optimizer_states.get(phase, {}))
-        for _ in range(task.local_epochs if epochs is None else epochs):
+            chosen.load(model.optimizer_states.get(name, {}))
+        for _ in range(task.local_epochs if phase.epochs is None else phase.epochs):
             total: Any = 0.0
             seen = 0
             if before_epoch is not None:
@@ -118,7 +126,7 @@ def train_epochs(
                 steps += 1
             epoch_loss = float(total) / seen
         if memory == "kept":
-            model.optimizer_states[phase] = chosen.state()
+            model.optimizer_states[name] = chosen.state()
     return Trained(steps, epoch_loss)
 
 
@@ -131,7 +139,7 @@ def training_mode(module: torch.nn.Module, training: Training) -> None:
                 part.eval()
 
 
-def _phase(stream: str, parameters: Sequence[torch.nn.Parameter]) -> str:
+def _state_name(stream: str, parameters: Sequence[torch.nn.Parameter]) -> str:
     """The name of an optimizer's state: the random stream, and where the trained parameters lie in the flat vector."""
     places = (f"{each.storage_offset()}:{each.storage_offset() + each.numel()}" for each in parameters)
     return f"{stream} {','.join(places)}"

@@ -17,7 +17,7 @@ from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask, Message
 from raysim.simulation import execute, load_federation, prepare, run
-from raysim.training.local_sgd import train_epochs
+from raysim.training.local_sgd import Phase, train_epochs
 from tests.fingerprint import fingerprint
 from tests.raysim.training.test_local_sgd import Points, squared_error
 from tests.raysim.training.test_optimizers import torchs_own
@@ -101,7 +101,7 @@ def test_each_phase_and_each_set_of_parameters_has_moments_of_its_own() -> None:
     first, second = (lambda name: name.startswith("0.")), (lambda name: name.startswith("1."))
     train_epochs(model, Points(POINTS), visit, squared_error, trains=first)
     train_epochs(model, Points(POINTS), visit, squared_error, trains=second)
-    train_epochs(model, Points(POINTS), visit, squared_error, trains=second, stream="again")
+    train_epochs(model, Points(POINTS), visit, squared_error, trains=second, phase=Phase("again"))
     sizes = {name: (len(state["mean"]), state["steps"]) for name, state in model.optimizer_states.items()}
     assert sizes == {"shuffle 0:4": (4, 3), "shuffle 4:7": (3, 3), "again 4:7": (3, 3)}
     train_epochs(model, Points(POINTS), visit, squared_error, trains=first)

@@ -156,16 +156,16 @@ def test_evaluation_every_and_client_limit(tmp_path: Path) -> None:
 
 
 def test_block_size_is_the_number_of_clients_in_a_call(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from raysim.engine.client_task import TrainBlock
+    from raysim.engine.client_task import TrainChunk
 
     sizes: list[int] = []
-    original = TrainBlock.run
+    original = TrainChunk.run
 
-    def counted(self: TrainBlock, worker: Worker, inputs: Any) -> Any:
+    def counted(self: TrainChunk, worker: Worker, inputs: Any) -> Any:
         sizes.append(len(self.clients))
         return original(self, worker, inputs)
 
-    monkeypatch.setattr(TrainBlock, "run", counted)
+    monkeypatch.setattr(TrainChunk, "run", counted)
     raysim.run(small(tmp_path, schedule__rounds=1, engine__block_size=2))
     raysim.run(small(tmp_path, "default", schedule__rounds=1))
     assert sizes == [2, 2, 1, 1, 1, 1]

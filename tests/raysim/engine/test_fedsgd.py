@@ -16,7 +16,7 @@ import raysim
 from raysim import seeds
 from raysim.config.run_config import RunConfig, build
 from raysim.engine import fedsgd
-from raysim.engine.client_task import TrainBlock, TrainedBlock
+from raysim.engine.client_task import Returned, TrainChunk, TrainedChunk
 from raysim.engine.failure import Failure
 from raysim.engine.fedsgd import contradiction, group_size, possible, take_one_step, worth_it
 from raysim.engine.observer import Silent
@@ -53,15 +53,15 @@ def worker_of(config: RunConfig) -> Worker:
     return Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose)))
 
 
-def block(worker: Worker, clients: range, merged: int, start: Any = None) -> TrainedBlock:
+def block(worker: Worker, clients: range, merged: int, start: Any = None) -> TrainedChunk:
     """One block of visits from a model that is not the initial one."""
     config = worker.config
-    visit = ClientTask(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
+    task = ClientTask(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
     packed = Packed(tuple(PackedMessage(0) for _ in clients), tuple(None for _ in clients), ())
     samples = tuple(worker.federation.samples(client) for client in clients)
-    task = TrainBlock(clients[0], visit, tuple(clients), packed, samples, False, True, False, False, merged=merged)
+    chunk = TrainChunk(clients[0], task, tuple(clients), packed, samples, Returned(sums=True), merged)
     start = worker.model(0).take_shared() * np.float32(1.1) if start is None else start
-    result, _ = task.run(worker, (start,))
+    result, _ = chunk.run(worker, (start,))
     return result
 
 

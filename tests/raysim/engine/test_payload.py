@@ -17,7 +17,7 @@ def test_what_several_messages_hold_is_stored_once_and_found_by_each() -> None:
     model, own, extra = (np.full(3, value, np.float32) for value in (1, 2, 3))
     messages = [Message(model), Message(model, {"more": extra}), Message(own, {"more": extra}), Message(model)]
     packed = packer.pack([4, 5, 6, 7], messages, {5: "kept"})
-    assert packed.kept == (None, 3, None, None)
+    assert packed.states == (None, 3, None, None)
     assert [id(value) for value in packed.inputs[:3]] == [id(model), id(extra), id(own)]
     for message, found in zip(messages, packed.messages, strict=True):
         unpacked = found.unpack(packed.inputs)

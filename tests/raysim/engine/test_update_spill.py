@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from raysim.engine import update_spill as landing_module
-from raysim.engine.client_task import TrainedBlock
+from raysim.engine.client_task import TrainedChunk
 from raysim.engine.failure import Failure
-from raysim.engine.update_spill import ALIGNMENT, Landing
+from raysim.engine.update_spill import ALIGNMENT, UpdateSpill
 from raysim.errors import ResultsError
 from raysim.method import Update
 from raysim.storage import pytree
@@ -38,7 +38,7 @@ def test_every_result_comes_back_with_its_bits(
 ) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(landing_module, "SEGMENT", pages * mmap.ALLOCATIONGRANULARITY)
-        landing = Landing(room, tmp_path_factory.mktemp("run"))
+        landing = UpdateSpill(room, tmp_path_factory.mktemp("run"))
         taken = [landing.take(result) for result in results]
     for result, found in zip(results, taken, strict=True):
         assert pytree.equal(found, result)
@@ -48,10 +48,10 @@ def test_every_result_comes_back_with_its_bits(
 
 def test_what_does_not_fit_is_in_a_file_that_leaves_nothing_behind(tmp_path: Path) -> None:
     blocks = [
-        TrainedBlock((Update(np.full(1000, k, np.float32), {"loss": 0.5}), Failure(3, "train", "?")), None, (0.1, 0.2))
+        TrainedChunk((Update(np.full(1000, k, np.float32), {"loss": 0.5}), Failure(3, "train", "?")), None, (0.1, 0.2))
         for k in range(3)
     ]
-    landing = Landing(pytree.nbytes(blocks[0]), tmp_path)
+    landing = UpdateSpill(pytree.nbytes(blocks[0]), tmp_path)
     assert landing.take(blocks[0]) is blocks[0]
     moved = [landing.take(block) for block in blocks[1:]]
     assert list(tmp_path.iterdir()) == []
@@ -66,7 +66,7 @@ def test_what_does_not_fit_is_in_a_file_that_leaves_nothing_behind(tmp_path: Pat
 
 
 def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
-    landing = Landing(0, tmp_path / "absent")
+    landing = UpdateSpill(0, tmp_path / "absent")
     with pytest.raises(ResultsError, match=r"absent: the updates of this round do not fit .*--sampling_rate"):
         landing.take({"x": np.zeros(3)})
 
@@ -74,7 +74,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
 def test_many_results_hold_few_file_descriptors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landing_module, "SEGMENT", 1 << 20)
     before = len(list(Path("/proc/self/fd").iterdir()))
-    landing = Landing(0, tmp_path)
+    landing = UpdateSpill(0, tmp_path)
     results = [{"x": np.full(25_000, k, np.float32)} for k in range(40)]  # 4 MB
     taken = [landing.take(result) for result in results]
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 6
@@ -83,6 +83,6 @@ def test_many_results_hold_few_file_descriptors(tmp_path: Path, monkeypatch: pyt
 
 def test_a_result_larger_than_a_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landing_module, "SEGMENT", mmap.ALLOCATIONGRANULARITY)
-    landing = Landing(0, tmp_path)
+    landing = UpdateSpill(0, tmp_path)
     results = [{"x": np.arange(size, dtype=np.float64)} for size in (100, 5000, 3)]
     assert pytree.equal([landing.take(result) for result in results], results)

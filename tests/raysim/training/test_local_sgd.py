@@ -12,7 +12,7 @@ import torch
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
-from raysim.training.local_sgd import train_epochs, training_mode
+from raysim.training.local_sgd import Phase, train_epochs, training_mode
 from workloads.federated_data import Batch
 
 
@@ -108,7 +108,7 @@ def test_the_same_as_a_plain_loop(visit: ClientTask, optimizer: str) -> None:
 
 def test_no_epoch_leaves_the_model_and_has_no_loss(visit: ClientTask) -> None:
     model = scalar_model(1.0)
-    trained = train_epochs(model, Points([(1, 3)]), visit, squared_error, epochs=0)
+    trained = train_epochs(model, Points([(1, 3)]), visit, squared_error, phase=Phase(epochs=0))
     assert float(model.buffer) == 1.0
     assert trained.steps == 0
     assert math.isnan(trained.loss)

@@ -1,0 +1,93 @@
+"""Cuts a round's cohort into chunks: how large they are, which clients are merged, and where their sums stay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from aggregators.means import node_count
+from raysim.engine.backend import cut, power_of_two
+from raysim.engine.client_task import Returned
+from raysim.engine.fedsgd import group_size, worth_it
+from raysim.engine.tree_reduce import stays_on_workers
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.round_plan import ClientFacts, RoundPlan
+    from raysim.method import Message
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """The clients of one remote call."""
+
+    first: int
+    """Position of its first client in the cohort."""
+    clients: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Chunks:
+    """A cohort in chunks, in client order."""
+
+    chunks: tuple[Chunk, ...]
+    merged: int
+    """How many neighbors are merged where each takes a single step; 1: none."""
+    returned: Returned
+    """What each chunk returns."""
+
+
+class Chunker:
+    """Plans the chunks of every round.
+
+    Args:
+        config: the run's settings.
+        facts: about the run's clients.
+    """
+
+    def __init__(self, config: RunConfig, facts: ClientFacts) -> None:
+        self._config, self._facts = config, facts
+        self.epoch_seconds = 0.0
+        """Of a client task in the last round, for each local epoch; 0 before the first."""
+
+    def chunks(self, plan: RoundPlan, messages: Mapping[int, Message], slots: int) -> Chunks:
+        """The chunks of a round whose participants are sent these messages."""
+        size = next(iter(messages.values())).parameters.size
+        sums = self._config.method.traits.weighted_mean
+        merged = self._merged(plan, messages)
+        groups = self._sized(plan, slots, merged, self._facts.state_bytes + 4 * size * ((not sums) + plan.decomposes))
+        nodes = sum(node_count(chunk.first, len(chunk.clients)) for chunk in _placed(groups))
+        sums_stay = sums and stays_on_workers(nodes, size)
+        if sums_stay:  # groups of neighbors are nodes of the tree only if all chunks have one size, a power of two
+            length = self._config.engine.block_size or power_of_two(max(map(len, groups)) // 2)
+            groups = cut(plan.clients, slots, length, 0, merged)
+        return Chunks(_placed(groups), merged, Returned(sums, sums_stay, self._facts.keep, plan.decomposes))
+
+    def cost(self, samples: int) -> int:
+        """How long a local epoch of a client with so many samples is, relative to others'."""
+        return 1 if self._config.training.steps_per_epoch else max(1, samples)
+
+    def _sized(self, plan: RoundPlan, slots: int, merged: int, bytes_each: int) -> list[list[int]]:
+        costs = [self.cost(samples) for samples in plan.samples.values()]
+        seconds_each = self.epoch_seconds * plan.local_epochs
+        return cut(plan.clients, slots, self._config.engine.block_size, bytes_each, merged, costs, seconds_each)
+
+    def _merged(self, plan: RoundPlan, messages: Mapping[int, Message]) -> int:
+        """How many neighbors are merged; 1: none."""
+        if not self._facts.merge or plan.decomposes:  # which asks for each client's model
+            return 1
+        if len({id(message.parameters) for message in messages.values()}) > 1:
+            return 1  # clients start from different parameters
+        training = self._config.training
+        size = group_size(training, plan.local_epochs, len(plan.samples))
+        return size if size > 1 and worth_it(training, [*plan.samples.values()], size) else 1
+
+
+def _placed(groups: Sequence[Sequence[int]]) -> tuple[Chunk, ...]:
+    """Chunks of these clients, each with its position."""
+    placed, first = [], 0
+    for group in groups:
+        placed.append(Chunk(first, tuple(group)))
+        first += len(group)
+    return tuple(placed)
