@@ -12,7 +12,7 @@ IN_PROCESS = {"method.name": "fedavg", "engine.backend": "inline", "pictures": F
 """In this process, and without pictures: to draw them takes longer than such a run."""
 
 
-def small_run(output: Path, base: Mapping[str, object], **options: object) -> RunConfig:
+def small_run(output: Path, base: Mapping[str, object], /, **options: object) -> RunConfig:
     """The settings of a run.
 
     Args:

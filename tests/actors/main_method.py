@@ -1,12 +1,8 @@
-"""A script with a method of its own in ``__main__``, as a notebook has it; run by test_main_method.py.
-
-Its arguments: ``ray`` or ``inline``, and the run folder to write.
-"""
+"""The first half of a script with a method of its own in ``__main__``, as a notebook has it; see test_shared_ray.py."""
 
 from __future__ import annotations
 
 import dataclasses
-import sys
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
@@ -59,8 +55,7 @@ class Damped:
         model.load_shared(message.parameters)
 
 
-if __name__ == "__main__":
-    backend, output = sys.argv[1:]
+def run_damped(backend: str, output: str) -> None:
     usual = raysim.default_config("fedavg", model="mlp")
     raysim.run(
         dataclasses.replace(
@@ -68,7 +63,8 @@ if __name__ == "__main__":
             method=Damped(),
             workload=dataclasses.replace(usual.workload, clients=4, limit=200),
             schedule=Schedule(rounds=2, local_epochs=1),
-            engine=Engine(backend=backend, actors=2, cpus_per_client=0.5, dashboard=False),
+            engine=Engine(backend=backend, actors=2, dashboard=False),
+            pictures=False,
             output=output,
         )
     )

@@ -46,14 +46,3 @@ def test_stopped_in_a_round_and_resumed_gives_the_same_bits(make_config: MakeCon
     assert outcome.status == "stopped"
     assert not (folder / "summary.json").exists()
     assert fingerprint(run(config, resume=folder).folder) == expected
-
-
-@pytest.mark.usefixtures("ray_session")
-def test_a_run_on_ray_stops_between_visits_and_resumes_inline(make_config: MakeConfig) -> None:
-    expected = undisturbed(make_config, "fedrad")
-    config = make_config("fedrad-both", engine__actors=2, **METHODS["fedrad"])
-    folder = prepare(config)
-    counter = RoundCounter()
-    assert execute(config, folder, counter, stopping=lambda: counter.started >= 3).status == "stopped"
-    inline = make_config("fedrad-both", engine__backend="inline", **METHODS["fedrad"])
-    assert fingerprint(run(inline, resume=folder).folder) == expected

@@ -106,10 +106,10 @@ def test_a_killed_launcher_leaves_nothing(launched: Launched) -> None:
     ("part", "number", "said"),
     [
         ("Agent", signal.SIGKILL, "Ray's node manager (raylet) has died"),
-        ("gcs_server", signal.SIGSTOP, "Ray's control store (gcs_server) is frozen"),
         (":DriverActor", signal.SIGSTOP, "the driver (process"),
         pytest.param("raylet/raylet", signal.SIGKILL, "Ray's node manager (raylet) has died", marks=long),
         pytest.param("raylet/raylet", signal.SIGSTOP, "Ray's node manager (raylet) is frozen", marks=long),
+        pytest.param("gcs_server", signal.SIGSTOP, "Ray's control store (gcs_server) is frozen", marks=long),
         pytest.param("gcs_server", signal.SIGKILL, "Ray's control store (gcs_server) has died", marks=long),
     ],
 )

@@ -6,7 +6,7 @@ import os
 import sys
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -73,12 +73,25 @@ def all_up(pool: RayPool) -> None:
         pool._slots.settle(reference, print)
 
 
-@pytest.fixture
-def pool(ray_session: None) -> Iterator[RayPool]:
+@contextmanager
+def two_actors() -> Iterator[RayPool]:
     made = RayPool(config(), SimpleNamespace(clients=8), Placement(2, 1.0, 0.0))  # type: ignore[arg-type]
     all_up(made)
     yield made
     made.close()
+
+
+@pytest.fixture(scope="module")
+def lasting(ray_session: None) -> Iterator[RayPool]:
+    with two_actors() as made:
+        yield made
+
+
+@pytest.fixture
+def pool(lasting: RayPool) -> RayPool:
+    """The pool of all tests here: one that has lost actors has others."""
+    all_up(lasting)
+    return lasting
 
 
 def jobs(log: Path, count: int, **options: Any) -> list[Job]:
@@ -147,17 +160,18 @@ def test_what_a_dead_actor_had_is_done_again_and_counts_once(pool: RayPool, tmp_
     assert died == ["died during job 0; a new one does its work again"] * 2
 
 
-def test_actors_and_calls_have_telling_names(pool: RayPool, tmp_path: Path) -> None:
-    done = list(pool.run(jobs(tmp_path / "log", 4, deaths=1), print))
-    assert {d.index: d.sends for d in done}[0] == 2 and min(d.sends for d in done) == 1
-    assert all(d.seat.device == "cpu" for d in done)
-    assert {d.seat.process for d in done} <= set(pool.processes())
-    names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
-    assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
-    # Another run on the same cluster has actors of the same names.
-    other = RayPool(config(), SimpleNamespace(clients=1), Placement(1, 0.0, 0.0))  # type: ignore[arg-type]
-    assert len(other.processes()) == 1
-    other.close()
+def test_actors_and_calls_have_telling_names(ray_session: None, tmp_path: Path) -> None:
+    with two_actors() as pool:
+        done = list(pool.run(jobs(tmp_path / "log", 4, deaths=1), print))
+        assert {d.index: d.sends for d in done}[0] == 2 and min(d.sends for d in done) == 1
+        assert all(d.seat.device == "cpu" for d in done)
+        assert {d.seat.process for d in done} <= set(pool.processes())
+        names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
+        assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
+        # Another run on the same cluster has actors of the same names.
+        other = RayPool(config(), SimpleNamespace(clients=1), Placement(1, 0.0, 0.0))  # type: ignore[arg-type]
+        assert len(other.processes()) == 1
+        other.close()
 
 
 def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from actors import shared_ray
 from actors.own_ray import OwnRay
 from actors.reaper import MARK
 from actors.shared_ray import Request
+from tests.fingerprint import fingerprint
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -56,6 +57,9 @@ except RaysimError as error:
 else:
     raise AssertionError("it did not fail")
 assert ray.get_runtime_context().gcs_address == at  # a run that failed is no reason to end Ray
+run_damped("ray", "damped-on-ray")  # its class reaches Ray's processes by value: their __main__ is another
+assert ray.get_runtime_context().gcs_address == at
+run_damped("inline", "damped-inline")
 os.environ["SOMETHING_THAT_A_METHOD_READS"] = "1"
 third, other = run("third")
 assert other != at and begun.count("starting Ray") == 2
@@ -81,12 +85,14 @@ def left(folder: Path) -> dict[int, str]:
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_runs_of_a_process_share_one_ray_and_leave_nothing(tmp_path: Path) -> None:
-    (tmp_path / "script.py").write_text(SCRIPT)
+    method = Path(__file__).with_name("main_method.py").read_text()
+    (tmp_path / "script.py").write_text(method + SCRIPT)
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "RAYSIM_TEST_SHARED": str(tmp_path)}
     done = subprocess.run(
         [sys.executable, "script.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0 and done.stdout.endswith("all is well\n"), done.stdout + done.stderr
+    assert fingerprint(tmp_path / "damped-on-ray") == fingerprint(tmp_path / "damped-inline")
     deadline = time.monotonic() + 2
     while left(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -27,7 +27,7 @@ from workloads.metrics import evaluate
 from workloads.models.image_specs import Cnn
 from workloads.parallel_map import Sequential
 
-TASKS = {"workload.name": "toy-graphs", "workload.clients": 4, "workload.graphs_per_client": 60, "model.name": "gin"}
+TASKS = {"workload.name": "toy-graphs", "workload.limit": None, "workload.graphs_per_client": 60, "model.name": "gin"}
 
 
 BASE = {
