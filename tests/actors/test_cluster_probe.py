@@ -58,19 +58,19 @@ def free_ports(count: int) -> list[int]:
 def cluster() -> Iterator[Cluster]:
     """A head that a user has started, with two CPUs."""
     folder = tempfile.mkdtemp(prefix="rs")  # Ray's sockets need a short path
-    port, client, page = free_ports(3)
-    process = patiently(lambda: start_head(folder, port, client, page))
+    port, client, page, agent = free_ports(4)
+    process = patiently(lambda: start_head(folder, port, client, page, agent))
     yield Cluster(f"127.0.0.1:{port}", f"ray://127.0.0.1:{client}", f"http://127.0.0.1:{page}", Path(folder))
     process.send_signal(signal.SIGTERM)
     process.wait(60)
     shutil.rmtree(folder, ignore_errors=True)
 
 
-def start_head(folder: str, port: int, client: int, page: int) -> subprocess.Popen[bytes]:
+def start_head(folder: str, port: int, client: int, page: int, agent: int) -> subprocess.Popen[bytes]:
     command = [
         str(Path(sys.executable).parent / "ray"), "start", "--head", "--block", f"--port={port}", "--num-cpus=2",
         f"--ray-client-server-port={client}", f"--temp-dir={folder}", f"--dashboard-port={page}",
-        "--node-ip-address=127.0.0.1", "--object-store-memory=100000000",
+        "--node-ip-address=127.0.0.1", "--object-store-memory=100000000", f"--dashboard-agent-listen-port={agent}",
     ]  # fmt: skip
     settings = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "GRPC_ENABLE_FORK_SUPPORT": "0"}
     with Path(folder, "log").open("w") as log:

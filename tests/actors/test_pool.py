@@ -75,7 +75,7 @@ def all_up(pool: RayPool) -> None:
 
 @contextmanager
 def two_actors() -> Iterator[RayPool]:
-    made = RayPool(config(), SimpleNamespace(clients=8), Placement(2, 1.0, 0.0))  # type: ignore[arg-type]
+    made = RayPool(config(cpus_per_client=0.5), SimpleNamespace(clients=8), Placement(2, 0.5, 0.0))  # type: ignore[arg-type]
     all_up(made)
     yield made
     made.close()

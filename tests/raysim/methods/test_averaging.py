@@ -83,13 +83,11 @@ def updates(deltas: list[list[float]], samples: list[int]) -> Updates:
     return Updates(tuple(range(len(deltas))), np.array(samples), each)
 
 
-CONTEXT = Context(seed=0, round=1, rounds=1, learning_rate=0.5, shared_parameter_count=2)
-
-
 @pytest.mark.parametrize("method", [FedAvg(), FedProx(), Centralized()])
 def test_the_server_takes_the_mean_by_samples(method: FedAvg | FedProx | Centralized) -> None:
     # Samples 1, 2, 5: (1·4 + 2·(-8) + 5·2)/8 = -1/4 and (1·0 + 2·4 + 5·(-4))/8 = -3/2.
-    found = method.aggregate(np.array([1, 1], np.float32), updates([[4, 0], [-8, 4], [2, -4]], [1, 2, 5]), CONTEXT)
+    context = Context(seed=0, round=1, rounds=1, learning_rate=0.5, shared_parameter_count=2)
+    found = method.aggregate(np.array([1, 1], np.float32), updates([[4, 0], [-8, 4], [2, -4]], [1, 2, 5]), context)
     assert found.tolist() == [0.75, -0.5]
 
 
@@ -105,10 +103,12 @@ def test_local_keeps_its_model_and_sends_nothing() -> None:
     visit, data = visit_and_data()
     method = Local()
     model = model_of(method)
-    kept = method.init_client(model)
-    update, after = method.train(model, data, method.message(None, 0), kept, visit)
+    assert method.init_client(model).tolist() == [0, 0]
+    # From what the client kept, (1, -1), and not from the model's first values: twice w0 += (1 - sigmoid(2 w0)) / 2.
+    update, after = method.train(model, data, method.message(None, 0), np.array([1, -1], np.float32), visit)
     assert update.delta.size == 0
-    expected = 0.25 + (1 - sigmoid(0.5)) / 2
+    first = 1 + (1 - sigmoid(2.0)) / 2
+    expected = first + (1 - sigmoid(2 * first)) / 2
     assert after == pytest.approx([expected, -expected], abs=1e-6)
     model.reset()
     method.deploy(model, method.message(None, 0), after)

@@ -22,7 +22,9 @@ from raysim.simulation import run
 from tests.small_runs import small_run
 from workloads.federated_data import Batch, ClientData
 
-CONTEXT = Context(seed=0, round=1, rounds=2, learning_rate=0.5, shared_parameter_count=2)
+
+def context() -> Context:
+    return Context(seed=0, round=1, rounds=2, learning_rate=0.5, shared_parameter_count=2)
 
 
 def updates(accuracies: list[float], losses: list[float]) -> Updates:
@@ -43,23 +45,24 @@ def server(method: FedRAD) -> Server:
 def test_weighted_aggregation_by_hand() -> None:
     # acc = 1/2, 1, 1/4: W ∝ 4, 16, 1; times samples 1, 2, 5: 4, 32, 5, so c = 4/41, 32/41, 5/41.
     method = FedRAD(aggregation="weighted")
-    found = method.aggregate(server(method), updates([0.5, 1.0, 0.25], [1, 1, 1]), CONTEXT)
+    told = context()
+    found = method.aggregate(server(method), updates([0.5, 1.0, 0.25], [1, 1, 1]), told)
     expected = [(4 * 4 - 32 * 8 + 5 * 2) / 41, (32 * 4 - 5 * 4) / 41, 1.0]
     assert found.parameters == pytest.approx(expected, abs=1e-5)
-    assert CONTEXT.client_columns["weight"] == pytest.approx([4 / 41, 32 / 41, 5 / 41])
+    assert told.client_columns["weight"] == pytest.approx([4 / 41, 32 / 41, 5 / 41])
 
 
 def test_untrained_neunet_is_weighted_aggregation() -> None:
     dynamic, weighted = FedRAD(), FedRAD(aggregation="weighted")
     round_of = updates([0.5, 1.0, 0.25], [2.0, 1.0, 3.0])
-    one = dynamic.aggregate(server(dynamic), round_of, CONTEXT)
-    other = weighted.aggregate(server(weighted), round_of, CONTEXT)
+    one = dynamic.aggregate(server(dynamic), round_of, context())
+    other = weighted.aggregate(server(weighted), round_of, context())
     assert np.array_equal(one.parameters, other.parameters)
 
 
 def test_no_client_right_at_all_is_the_plain_mean() -> None:
     method = FedRAD()
-    found = method.aggregate(server(method), updates([0, 0, 0], [1, 1, 1]), CONTEXT)
+    found = method.aggregate(server(method), updates([0, 0, 0], [1, 1, 1]), context())
     assert found.parameters == pytest.approx([-0.25, -1.5, 1.0], abs=1e-6)
 
 
@@ -67,8 +70,8 @@ def test_a_rate_of_zero_is_weighted_aggregation_in_every_round() -> None:
     dynamic, weighted = FedRAD(neunet_rate=0.0), FedRAD(aggregation="weighted")
     one, other = server(dynamic), server(weighted)
     for losses in ([2.0, 1.0, 3.0], [1.0, 0.5, 2.0]):
-        one = dynamic.aggregate(one, updates([0.5, 1.0, 0.25], losses), CONTEXT)
-        other = weighted.aggregate(other, updates([0.5, 1.0, 0.25], losses), CONTEXT)
+        one = dynamic.aggregate(one, updates([0.5, 1.0, 0.25], losses), context())
+        other = weighted.aggregate(other, updates([0.5, 1.0, 0.25], losses), context())
     assert np.array_equal(one.parameters, other.parameters)
 
 
@@ -78,14 +81,14 @@ def test_neunet_moves_weight_to_the_client_that_lowers_the_system_loss(system_gr
     # (Δ = +4) raised it. With the same accuracies again, client 1 must now get more than Eq. 2 gives it.
     method = FedRAD(system_gradient=system_gradient, neunet_rate=0.05)
     accuracies, losses = [0.5, 0.5, 0.5], [2.0, 0.5, 1.0]
-    state = method.aggregate(server(method), updates(accuracies, losses), CONTEXT)
+    state = method.aggregate(server(method), updates(accuracies, losses), context())
     each = tuple(
         Update(np.array([-1, 0, 0], np.float32), u.metrics, {"test_gradient": np.array([1, 0], np.float32)})
         for u in updates(accuracies, losses).each
     )
-    context = Context(seed=0, round=2, rounds=2, learning_rate=0.5, shared_parameter_count=2)
-    method.aggregate(state, Updates((0, 1, 2), np.array([1, 2, 5]), each), context)
-    weights = context.client_columns["weight"]
+    second = Context(seed=0, round=2, rounds=2, learning_rate=0.5, shared_parameter_count=2)
+    method.aggregate(state, Updates((0, 1, 2), np.array([1, 2, 5]), each), second)
+    weights = second.client_columns["weight"]
     # Equal accuracies: Eq. 1-2 alone give the clients' shares of the samples, 1/8, 2/8, 5/8.
     assert weights[1] > 2 / 8
     assert weights[0] < 1 / 8
@@ -136,7 +139,7 @@ def test_exact_gradients_on_real_data_after_an_evaluation(tmp_path: Path) -> Non
 
 def test_a_loss_that_overflows_is_clipped_and_the_round_goes_on() -> None:
     method = FedRAD()
-    found = method.aggregate(server(method), updates([0.5, 1.0, 0.25], [1.0, float("inf"), float("nan")]), CONTEXT)
+    found = method.aggregate(server(method), updates([0.5, 1.0, 0.25], [1.0, float("inf"), float("nan")]), context())
     assert found.last.losses.tolist() == [1.0, 1e6, 1e6]
 
 
@@ -151,14 +154,12 @@ def test_what_momentum_and_weight_decay_add_to_updates_is_no_part_of_the_gradien
         (Training(momentum=0.5), -1.25 * gradient),
         (Training(weight_decay=decay), -(gradient + decay * start[:2])),
     ):
-        state = method.aggregate(server(method), updates([0.5] * 3, [2.0, 0.5, 1.0]), CONTEXT)
+        state = method.aggregate(server(method), updates([0.5] * 3, [2.0, 0.5, 1.0]), context())
         each = tuple(
             Update(np.append(seen, 0).astype(np.float32), u.metrics) for u in updates([0.5] * 3, [2.0, 0.5, 1.0]).each
         )
-        context = Context(0, 2, 2, learning_rate=0.5, shared_parameter_count=2, training=training)
-        after = method.aggregate(
-            replace(state, parameters=start), Updates((0, 1, 2), np.array([1, 2, 5]), each), context
-        )
+        later = Context(0, 2, 2, learning_rate=0.5, shared_parameter_count=2, training=training)
+        after = method.aggregate(replace(state, parameters=start), Updates((0, 1, 2), np.array([1, 2, 5]), each), later)
         found.append(after.neunet)
     for other in found[1:]:
         np.testing.assert_allclose(other.last_weight, found[0].last_weight, rtol=1e-6)

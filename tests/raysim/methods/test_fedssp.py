@@ -135,7 +135,7 @@ def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(make_vis
     assert update.delta.shape == (values,) and set(update.extra) == {"mean"}
     # 8 is the width of the features: the client uploads its encoders and one mean vector, in float32.
     assert pytree.nbytes(update.delta) + pytree.nbytes(update.extra) == 4 * (values + 8)
-    assert np.abs(update.delta).min() >= 0 and np.abs(update.delta).max() > 0
+    assert np.isfinite(update.delta).all() and np.abs(update.delta).max() > 0
     assert len(kept) == model.buffer.numel() - values
 
 
