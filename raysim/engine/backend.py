@@ -1,6 +1,6 @@
 """The seam between the round loop and whatever runs its tasks.
 
-``rounds.py`` knows only this protocol; ``inline.py`` and ``actors/pool.py`` implement it.
+``rounds.py`` knows only this protocol; ``inline_backend.py`` and ``actors/pool.py`` implement it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,21 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from raysim.engine.profiler import Recorder
+    from raysim.engine.profiler import PhaseRecorder
     from raysim.engine.worker import Worker
     from workloads.federated_data import Federation
 
 Result = TypeVar("Result")
 
 SHARED = 16
-"""Neighbours share remote calls once every slot has so many clients, as long as nobody knows how long visits take."""
+"""Number of clients a slot from which on neighbours share remote calls, as long as it is not known how long tasks
+take."""
 CALL_SECONDS = 0.02
 """Calls shorter than this would cost more than they help slots to end together: each takes 10 ms of processor time in
 all, half of it in the driver and the raylet (docs/profile.md)."""
 
 RESULT_BYTES = 32 << 20
-"""A call takes no further clients when what these return is larger than this: all calls in flight have to fit."""
+"""A chunk takes no further clients once they return more bytes than this: all calls in flight have to fit."""
 
 
 def cut(
@@ -38,14 +39,14 @@ def cut(
     costs: Sequence[float] = (),
     seconds_each: float = 0.0,
 ) -> list[list[int]]:
-    """Blocks of neighbouring clients, in order; each is one remote call.
+    """Cut clients into chunks of neighbours, in order; each is one remote call.
 
-    A call costs as much as a few small visits, so that few are best, but slots should end together: the first calls,
+    A call costs as much as a few small tasks, so that few are best, but slots should end together: the first calls,
     one a slot, have half of the work in all, the next have half of what is left, and so on (factoring, Flynn Hummel,
-    Schonberg and Flynn 1992), down to what takes CALL_SECONDS; a quarter each time where clients differ, as blocks of
-    whole clients fit less well then, or nobody knows how long visits take. That is a matter of time alone: whatever
+    Schonberg and Flynn 1992), down to what takes CALL_SECONDS; a quarter each time where clients differ, as chunks of
+    whole clients fit less well then, or nobody knows how long tasks take. That is a matter of time alone: whatever
     it is, the sums have the same bits (:class:`aggregators.means.PairwiseSum`). Lengths are rounded down to
-    two or three significant bits, because blocks that begin and end at multiples of large powers of two have the
+    two or three significant bits, because chunks that begin and end at multiples of large powers of two have the
     fewest sums.
 
     Args:
@@ -53,8 +54,8 @@ def cut(
         size: all of this size instead, rounded up to a multiple of ``together``.
         bytes_each: what one client adds to a call's result.
         together: clients that one call must hold, because they are trained as one.
-        costs: relative length of each client's visit; none: all alike.
-        seconds_each: how long a visit took in the round before; 0: nobody knows, then a sixteenth of a slot's clients
+        costs: relative length of each client's task; none: all alike.
+        seconds_each: how long a task took in the round before; 0: nobody knows, then a sixteenth of a slot's clients
             are the least.
     """
     count = len(clients)
@@ -69,15 +70,15 @@ def cut(
     least = max(1, min(least, count // slots))
     most = max(1, RESULT_BYTES // bytes_each) if bytes_each else count
     parts = slots * (2 if seconds_each and min(costs, default=0) == max(costs, default=0) else 4)
-    start, blocks = 0, []
+    start, chunks = 0, []
     while start < count:
         share = max((before[-1] - before[start]) / parts, least * before[-1] / count)
         for _ in range(slots):
             within, last = (before[start] + share) * (1 + 1e-9), min(count, start + most)
             length = _rounded(max(1, bisect.bisect_right(before, within, start, last + 1) - 1 - start), together)
-            blocks.append(list(clients[start : start + length]))
+            chunks.append(list(clients[start : start + length]))
             start = min(count, start + length)
-    return [block for block in blocks if block]
+    return [chunk for chunk in chunks if chunk]
 
 
 def _rounded(length: int, together: int) -> int:
@@ -105,10 +106,10 @@ def job_name(work: str, round: int) -> str:
     return f"{work}[rounds {first}-{first + several - 1}]"
 
 
-class Task(Protocol):
+class RemoteTask(Protocol):
     """One remote call, as plain data that runs on any worker and always gives the same bits.
 
-    What is large (parameters, a client's kept state) comes beside it as ``inputs``, so that a pool can hand it over
+    What is large (parameters, a client's state) comes beside it as ``inputs``, so that a pool can hand it over
     without a copy; it gives a small result and, apart from it, states that stay where they are until needed.
     """
 
@@ -119,7 +120,7 @@ class Task(Protocol):
 class Job:
     """A task, its large inputs (handles of :meth:`Pool.share`, or small values as they are) and its expected cost."""
 
-    task: Task
+    task: RemoteTask
     inputs: tuple[Any, ...]
     outputs: int = 0
     """How many states the task returns beside its result."""
@@ -170,7 +171,7 @@ class Done:
 class Pool(Protocol):
     """Runs jobs on workers; which worker and in which order cannot matter to the results."""
 
-    recorder: Recorder
+    recorder: PhaseRecorder
     """Is told what the pool does; :data:`raysim.engine.profiler.OFF` unless it is set."""
 
     @property

@@ -1,4 +1,4 @@
-"""What a run's visits are computed on."""
+"""Chooses and limits the device that a run's client tasks are computed on."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from raysim.errors import GpuMemoryError, PlacementError
 
 if TYPE_CHECKING:
     from raysim.config.run_config import Engine
-    from raysim.engine.backend import Task
+    from raysim.engine.backend import RemoteTask
     from raysim.engine.worker import Worker
 
 
@@ -44,7 +44,7 @@ def cap_memory(engine: Engine) -> None:
         torch.cuda.set_per_process_memory_fraction(engine.gpus_per_client)
 
 
-def run_task(task: Task, worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+def run_task(task: RemoteTask, worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Do the task.
 
     Raises:

@@ -48,7 +48,7 @@ class Observer(Protocol):
     def round_started(self, round: int, local_epochs: int, participants: int) -> None: ...
 
     def visits_started(self, clients: Sequence[int]) -> None:
-        """The round's participants, about to be visited."""
+        """The round's participants, whose tasks are about to be sent."""
         ...
 
     def visited(self, visit: Visited) -> None:

@@ -42,7 +42,7 @@ class Span:
 
 
 @dataclass(frozen=True)
-class Part:
+class JobPhase:
     """A phase of a job."""
 
     phase: str
@@ -52,7 +52,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Work:
+class SlotJob:
     """A job that a slot has done; its parts cover it without a gap."""
 
     slot: int
@@ -61,7 +61,7 @@ class Work:
     sent: float
     start: float
     stop: float
-    parts: tuple[Part, ...]
+    parts: tuple[JobPhase, ...]
 
 
 @dataclass(frozen=True)
@@ -76,7 +76,7 @@ class Gap:
     stop: float
 
 
-class Recorder(Protocol):
+class PhaseRecorder(Protocol):
     """Is told by the round loop and by the pool what they do."""
 
     def round(self, number: int, slots: int) -> AbstractContextManager[None]:
@@ -107,7 +107,7 @@ class Off:
         pass
 
 
-OFF: Recorder = Off()
+OFF: PhaseRecorder = Off()
 
 
 class Profile:
@@ -123,7 +123,7 @@ class Profile:
         self._folder, self._trace, self._clock = folder, trace, clock
         self._spans: list[Span] = []
         self._open: list[Span] = []
-        self._work: list[Work] = []
+        self._work: list[SlotJob] = []
 
     @contextmanager
     def round(self, number: int, slots: int) -> Iterator[None]:
@@ -160,8 +160,8 @@ class Profile:
         # A task without marks is one part, named after its stage.
         phases = [(mark.phase, mark.client) for mark in marks] or [(stage, None)]
         bounds = [done.started, *(mark.start for mark in marks[1:]), stop]
-        parts = [Part(*phase, *times) for phase, times in zip(phases, pairwise(bounds), strict=True)]
-        self._work.append(Work(done.seat.slot, stage, job.label, done.sent, done.started, stop, tuple(parts)))
+        parts = [JobPhase(*phase, *times) for phase, times in zip(phases, pairwise(bounds), strict=True)]
+        self._work.append(SlotJob(done.seat.slot, stage, job.label, done.sent, done.started, stop, tuple(parts)))
 
 
 def driver_rows(whole: Span, spans: Sequence[Span]) -> list[dict[str, Any]]:
@@ -174,7 +174,7 @@ def driver_rows(whole: Span, spans: Sequence[Span]) -> list[dict[str, Any]]:
     return [_row(DRIVER, *key, *value) for key, value in found.items()]
 
 
-def slot_rows(whole: Span, spans: Sequence[Span], work: Sequence[Work], slots: int) -> list[dict[str, Any]]:
+def slot_rows(whole: Span, spans: Sequence[Span], work: Sequence[SlotJob], slots: int) -> list[dict[str, Any]]:
     """Seconds of a slot by stage and phase: the mean over slots.
 
     What is left of a stage is wait. It is taken from lengths, not from positions in time, so that clocks of machines
@@ -200,7 +200,7 @@ def slot_rows(whole: Span, spans: Sequence[Span], work: Sequence[Work], slots: i
     return rows
 
 
-def gaps(whole: Span, work: Sequence[Work], slots: int) -> list[Gap]:
+def gaps(whole: Span, work: Sequence[SlotJob], slots: int) -> list[Gap]:
     """Where slots were not at work: wait until a job has been sent, then transfer until it begins. In order of time."""
     found = []
     for slot in range(slots):

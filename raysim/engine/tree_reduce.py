@@ -1,7 +1,7 @@
-"""Adding up the blocks' sums of a round: by the driver, or where they are too much for it, on the workers.
+"""Adds up the chunks' sums of a round: in the driver, or where they are too much for it, on the workers.
 
 If the driver adds them, b sums of d values, 4 b d bytes, pass through it: 36 GB a round for 4,000 sums of MobileNetV2.
-Above ``DRIVER_BYTES`` they therefore stay where they were made, one a block, and groups of ``FAN_IN`` neighbours are
+Above ``DRIVER_BYTES`` they therefore stay where they were made, one a chunk, and groups of ``FAN_IN`` neighbours are
 added by remote tasks, level by level, until few are left. Both ways follow the tree of
 :class:`aggregators.means.PairwiseSum`, so that they give the same bits.
 """

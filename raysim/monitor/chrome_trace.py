@@ -14,7 +14,7 @@ from raysim.engine.profiler import gaps
 from raysim.storage.atomic_files import write_atomically, writing
 
 if TYPE_CHECKING:
-    from raysim.engine.profiler import Span, Work
+    from raysim.engine.profiler import SlotJob, Span
 
 DRIVER_LANE = 0
 """Lane of the driver; slot i has lane i + 1."""
@@ -44,7 +44,7 @@ class Trace:
                 write_atomically(path, ((whole + "}}" if end else _HEAD.rstrip()) + _TAIL).encode())
             self._events = whole.count("\n")  # one event a line
 
-    def append(self, round: Span, spans: Sequence[Span], work: Sequence[Work], slots: int) -> None:
+    def append(self, round: Span, spans: Sequence[Span], work: Sequence[SlotJob], slots: int) -> None:
         """Append the events of a round.
 
         Raises:
@@ -78,7 +78,7 @@ def _driver_events(spans: Sequence[Span]) -> Iterator[dict[str, Any]]:
         yield _event(span.name, span.stage, DRIVER_LANE, span.start, span.stop)
 
 
-def _slot_events(round: Span, work: Sequence[Work], slots: int) -> Iterator[dict[str, Any]]:
+def _slot_events(round: Span, work: Sequence[SlotJob], slots: int) -> Iterator[dict[str, Any]]:
     for job in work:
         yield _event(job.label, job.stage, job.slot + 1, job.start, job.stop)
         for part in job.parts:
