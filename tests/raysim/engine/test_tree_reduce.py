@@ -11,7 +11,7 @@ import pytest
 import torch
 
 import raysim
-from raysim.engine import cohort_run, tree_reduce
+from raysim.engine import cohort_chunks, tree_reduce
 from raysim.engine.inline_backend import InlinePool
 from raysim.storage import checkpoint
 from tests.small_runs import small_run
@@ -79,7 +79,7 @@ def test_any_cut_into_calls_gives_the_same(tmp_path: Path, monkeypatch: pytest.M
     for sizes in ([1] * 7, [3, 3, 1], [2, 5], [5, 2], [7]):
         ends = np.cumsum(sizes)
         cuts = [list(range(end - size, end)) for size, end in zip(sizes, ends.tolist(), strict=True)]
-        monkeypatch.setattr(cohort_run, "cut", lambda *_, cuts=cuts: cuts)
+        monkeypatch.setattr(cohort_chunks, "cut", lambda *_, cuts=cuts: cuts)
         torch.manual_seed(len(sizes))
         result = raysim.run(small_run(tmp_path / "-".join(map(str, sizes)), base))
         newest = checkpoint.latest(result.folder / "checkpoints")
