@@ -103,7 +103,7 @@ def test_the_same_as_a_plain_loop(visit: ClientTask, optimizer: str) -> None:
             reference.zero_grad()
             squared_error(plain, batch).backward()
             reference.step()
-    assert float(model.buffer) == pytest.approx(float(plain.weight), abs=1e-6)
+    assert float(model.buffer) == pytest.approx(plain.weight.item(), abs=1e-6)
 
 
 def test_no_epoch_leaves_the_model_and_has_no_loss(visit: ClientTask) -> None:
