@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from aggregators.descent import plain_steps
 from aggregators.means import BLOCK, check_vectors, sample_weights, weighted_sum
 
 Vector = NDArray[np.float64]
@@ -176,9 +177,9 @@ def estimated_gradient(
     """∇SysLoss at the round's starting model, from its own updates: -Σ_k p_k Δ_k / (learning_rate · steps_k), [d].
 
     Exact for SGD as learning_rate · steps → 0, if the local test data follow the training data's distribution. With
-    momentum μ, s steps along a constant gradient lead as far as Σ_{t ≤ s} (1-μ^t)/(1-μ) plain ones, which then stand in
-    the place of steps_k. Weight decay w adds w θ, which is the caller's to subtract. For Adam and AdamW, whose steps
-    do not follow the gradient's length, there is no such estimate.
+    momentum, ``plain_steps`` (aggregators/descent.py) stand in the place of steps_k. Weight decay w adds w θ, which is
+    the caller's to subtract. For Adam and AdamW, whose steps do not follow the gradient's length, there is no such
+    estimate.
 
     Args:
         deltas: n updates float32 [d] of the round that started from the model in question.
@@ -190,11 +191,9 @@ def estimated_gradient(
     Raises:
         ValueError: a learning rate or a number of steps that is not positive.
     """
-    counts = np.asarray(steps, np.float64)
-    if learning_rate <= 0 or counts.min() < 1:
+    if learning_rate <= 0 or np.min(steps) < 1:
         raise ValueError(f"learning rate and steps must be positive, got {learning_rate} and {steps}")
-    plain_steps = (counts - momentum * (1 - momentum**counts) / (1 - momentum)) / (1 - momentum)
-    return weighted_sum(deltas, list(-sample_weights(samples) / (learning_rate * plain_steps)))
+    return weighted_sum(deltas, list(-sample_weights(samples) / (learning_rate * plain_steps(steps, momentum))))
 
 
 def _inputs(weights: Vector, shares: Vector, losses: Vector) -> Vector:

@@ -1,7 +1,8 @@
 """Digests of what every method computes, so that a change of the code's layout can be shown to change no bit.
 
 ``python -m tests.witness write FILE`` before the change, ``python -m tests.witness compare FILE`` after it: each method
-on its small run of the tests, in this process and (with ``--ray``) on two actors; exit code 1 if a digest differs.
+on its small run of the tests, in this process and (with ``--ray``) on two actors; exit code 1 if a digest differs. A
+run that FILE does not have (of a new method) is named, and not compared.
 """
 
 from __future__ import annotations
@@ -74,10 +75,11 @@ def main() -> int:
         asked.file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
         return 0
     before = json.loads(asked.file.read_text(encoding="utf-8"))
-    differing = [name for name, parts in found.items() if before.get(name) != parts]
-    print(
-        f"{len(found) - len(differing)} of {len(found)} runs are equal" + "".join(f"\ndiffers: {x}" for x in differing)
-    )
+    new = [name for name in found if name not in before]
+    differing = [name for name, parts in found.items() if name in before and before[name] != parts]
+    compared = len(found) - len(new)
+    print(f"{compared - len(differing)} of {compared} runs are equal")
+    print("".join(f"new: {name}\n" for name in new) + "".join(f"differs: {name}\n" for name in differing), end="")
     return 1 if differing else 0
 
 

@@ -45,6 +45,8 @@ OTHERS: dict[str, dict[str, Any]] = {
     "centralized": IMAGES,
     "fedld": IMAGES,
     "fedgh": IMAGES,
+    # A state on the server and one in every client, of which half take part.
+    "scaffold": {**IMAGES, "schedule__local_epochs": 2, "schedule__sampling_rate": 0.5},
     # Trained models stay on the workers until they are judged there.
     "fedpac": {**IMAGES, "evaluation__decompose_every": 2},
     "fedbn": {**IMAGES, "model__name": "mobilenet", "model__width": 0.1, "schedule__local_epochs": 1},

@@ -110,4 +110,4 @@ def test_what_a_method_is_told_of_the_population_is_the_same_on_ray(lender: Lend
     inline = run(build([layer(tmp_path / "inline", **joins)]))
     on_ray = build([layer(tmp_path / "ray", **joins, engine__backend="ray")])
     assert lender.run(on_ray, Silent(), 2) == fingerprint(inline.folder)
-    assert inline.rounds["control"].tolist() == [0.0, -2.0, -1.0, -2.5]
+    assert inline.rounds["control"].tolist() == [0.0, -1.0, 0.0, -1.75]

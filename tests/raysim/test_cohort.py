@@ -29,11 +29,11 @@ SAMPLED = {
     "cohort_existing": [4, 4, 4, 4],
 }
 JOINING = {
-    # One of two, {0} and then {1}, twice; then two of four, {0, 1} and {1, 2}.
-    # {0} is at its target. {1}: to 2, c = 1/2 · (-4). {0, 1}: 2 - 2 and -2 + 4 - 2, both 0, c grows by 1/2 · 2.
-    # {1, 2}: -2 + 2 - 1 and -6 - 1, c grows by 1/2 · mean(0, -6).
-    "weight": [0.0, 2.0, 2.0, 4.0],
-    "control": [0.0, -2.0, -1.0, -2.5],
+    # One of two, {0} and then {1}, twice; then two of four, {0, 1} and {1, 2}. c is the mean of c_i over all four.
+    # {0} is at its target. {1}: to 2, c = 1/4 · (-4). {0, 1}: 2 - 1 and -2 + 4 - 1, both 1, c grows by 1/4 · (2 + 2).
+    # {1, 2}: -5/2 + 2 and -13/2, c grows by 1/4 · (-1/2 - 13/2).
+    "weight": [0.0, 2.0, 1.5, 3.25],
+    "control": [0.0, -1.0, 0.0, -1.75],
     "cohort_size": [1, 1, 2, 2],
     "cohort_samples": [2, 4, 6, 10],
     "cohort_present": [2, 2, 4, 4],

@@ -58,7 +58,7 @@ SHARED: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("local", "gin", {}, set()),
     ("local", "spectral", {}, set()),
     *((method, "gin", {}, GIN) for method in ("fedavg", "fedprox", "fedsage", "fedbn", "fedgh", "fedld", "fedrad")),
-    *((method, "gin", {}, GIN) for method in ("gcfl", "fgssl", "apple")),
+    *((method, "gin", {}, GIN) for method in ("gcfl", "fgssl", "apple", "scaffold")),
     ("fedcp", "gin", {}, GIN | POLICY),
     ("fedavg", "graphsage", {}, SAGE),
     ("fedsage", "graphsage", {}, SAGE),

@@ -138,7 +138,7 @@ def test_clients_that_are_alike_keep_nothing(make_config: MakeConfig) -> None:
 
 
 @pytest.mark.parametrize(
-    "method", ["local", "fedavg", "fedprox", "fedrad", "fedld", "fedgh", "fedbn", "gcfl", "fgssl", "apple"]
+    "method", ["local", "fedavg", "fedprox", "fedrad", "fedld", "fedgh", "fedbn", "gcfl", "fgssl", "apple", "scaffold"]
 )
 def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeConfig, method: str) -> None:
     result = run(make_config(method, method__name=method))

@@ -21,6 +21,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "fedgh": {},
     "fedld": {"method__granularity": "layer", "method__conflict": "drop", **BATCH_NORM},
     "fedpac": {},
+    "scaffold": {"training__momentum": 0.5, **BATCH_NORM},
 }
 
 
