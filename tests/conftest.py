@@ -45,18 +45,24 @@ def make_config(tmp_path: Path, base: dict[str, object]) -> MakeConfig:
 
 
 @pytest.fixture(scope="session")
-def ray_session() -> Iterator[None]:
-    """A local Ray with three CPU slots (logical: more than one core is not needed) and no dashboard."""
+def _ray_to_the_end() -> Iterator[None]:
+    yield
     import ray
 
-    start_ray_session()
-    yield
     ray.shutdown()
 
 
-def start_ray_session() -> None:
-    """What ``ray_session`` starts; also for a module that needs a cluster of its own in between."""
+@pytest.fixture(scope="module")
+def ray_session(_ray_to_the_end: None) -> None:
+    """A local Ray with three CPU slots (logical: more than one core is not needed) and no dashboard.
+
+    It is that of the modules before, unless one of them has ended it or has put a cluster in its place.
+    """
     import ray
 
+    if ray.is_initialized():
+        if ray.cluster_resources().get("CPU") == 3:
+            return
+        ray.shutdown()
     options = {"num_cpus": 3, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
     patiently(lambda: ray.init("local", **options))

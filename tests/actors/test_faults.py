@@ -24,7 +24,6 @@ from raysim.config.run_config import RunConfig
 from raysim.engine.observer import Silent
 from raysim.simulation import run
 from tests.actors.processes import processes
-from tests.conftest import start_ray_session
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 
@@ -65,7 +64,6 @@ class Machines:
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[Machines]:
     """In the place of the session's Ray, which a process can have one of."""
-    session = ray.is_initialized()
     ray.shutdown()
     folder = tempfile.mkdtemp(prefix="ray-")  # not /tmp/ray, where every new Ray would find and join this cluster
     before = os.environ.get("RAY_TMPDIR")
@@ -86,8 +84,6 @@ def cluster() -> Iterator[Machines]:
         if before is not None:
             os.environ["RAY_TMPDIR"] = before
         shutil.rmtree(folder, ignore_errors=True)
-        if session:
-            start_ray_session()
 
 
 @pytest.fixture
