@@ -40,6 +40,7 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--workload=covid-fl", "--workload.path=nowhere"], "covid-fl: missing:"),
         (["--method=fedavg", "--workload=tudataset", "--model=gin", "--workload.data=nowhere"], "no files of MUTAG"),
         (["--clients=2000"], "2000 clients are more than the 1438 training samples"),
+        (["--workload=toy-graphs", "--model=gin", "--clients=1000000000"], "clients: 1000000000 is not allowed"),
         (["--clients=30", "--min_samples=100"], "set clients to at most 14"),
         (["--partition=shards", "--classes_per_client=11"], "set classes_per_client to 1..10"),
         (["--joins=2,2", "--join_every=1"], "joins 2 + 2 = 4, but there are 10 clients"),

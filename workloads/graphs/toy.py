@@ -14,7 +14,7 @@ from workloads.graphs.graph_set import Graphs, Integers, offsets, without_nodes
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import stratified
 from workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
-from workloads.option_types import Ge, Help, OpenShare, PositiveInt, ShareBelowOne
+from workloads.option_types import Ge, Help, Le, OpenShare, ShareBelowOne
 
 if TYPE_CHECKING:
     import networkx
@@ -50,8 +50,8 @@ class ToyGraphs:
     inputs: ClassVar[Literal["array", "graph"]] = "graph"
     defaults: ClassVar[Mapping[str, object]] = {**DEFAULTS, "training.batch_size": 16, "schedule.rounds": 30}
 
-    clients: Annotated[PositiveInt, Help("number of clients")] = 4
-    graphs_per_client: Annotated[int, Ge(3), Help("graphs of each client, in all")] = 60
+    clients: Annotated[int, Ge(1), Le(10_000), Help("number of clients; the graphs of all are held in memory")] = 4
+    graphs_per_client: Annotated[int, Ge(3), Le(10_000), Help("graphs of each client, in all")] = 60
     test_share: Annotated[OpenShare, Help(TEST_SHARE)] = 0.1
     validation_share: Annotated[ShareBelowOne, Help(VALIDATION_SHARE)] = 0.1
     laplacian: Annotated[Laplacian, LAPLACIAN] = "normalized"
