@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from random import Random
 
+from raysim.cli import interruption
 from tests.attack.attempts import ATTACKS
 from tests.attack.place import Place
 
@@ -33,6 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     made: Counter[str] = Counter()
     failed = 0
     place = Place(root)
+    interruption.SIGNALS = ()  # a run under attack would take Ctrl-C or SIGTERM for its own, and the attack would go on
     for number in range(options.first, options.first + options.count):
         name = names[number % len(names)]
         found = ATTACKS[name](place, Random(f"{options.seed} {name} {number}"))

@@ -13,7 +13,7 @@ from types import FrameType, TracebackType
 
 from raysim.engine.observer import Silent
 
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+SIGNALS: tuple[signal.Signals, ...] = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 """Ctrl-C; SLURM's time limit, ``docker stop``, ``kill`` and ``ray job stop``; a terminal that is closed."""
 
 
