@@ -22,8 +22,8 @@ os.environ.setdefault("RAY_worker_niceness", "0")
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Marks what uses the session's Ray as slow; files with slow tests come first.
 
-    Whole files are handed out to workers in this order (``--dist loadfile --no-loadscope-reorder``): were a long one
-    the last, all other workers would wait for it.
+    Whole files are handed out to workers in this order (pyproject.toml: ``--dist loadfile --no-loadscope-reorder``):
+    were a long one the last, all other workers would wait for it.
     """
     for item in items:
         if "ray_session" in getattr(item, "fixturenames", ()):
