@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
+from workloads import array_samples
 from workloads.augment import crop_and_flip
 from workloads.augmentation import Augmentation
-from workloads.images import samples
 from workloads.images.samples import ImageSamples
 
 MEAN = np.array([0.5, 0.25, 0.1], dtype=np.float32)
@@ -44,12 +44,12 @@ def test_batches_are_float32_channels_last(padding: int) -> None:
             assert batch.x.is_contiguous(memory_format=torch.channels_last)
 
 
-@pytest.mark.parametrize("whole", [0, samples.WHOLE_SET_BYTES])
+@pytest.mark.parametrize("whole", [0, array_samples.WHOLE_SET_BYTES])
 @pytest.mark.parametrize("padding", [0, 1])
 def test_batches_for_models_that_flatten_them_are_contiguous(
     padding: int, whole: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(samples, "WHOLE_SET_BYTES", whole)
+    monkeypatch.setattr(array_samples, "WHOLE_SET_BYTES", whole)
     for size in (5, 50):
         flat, usual = (build(padding=padding, channels_last=last).batches(size, seeded()) for last in (False, True))
         for one, other in zip(flat, usual, strict=True):
@@ -59,8 +59,8 @@ def test_batches_for_models_that_flatten_them_are_contiguous(
 def test_a_single_batch_is_not_shuffled_and_not_copied() -> None:
     data = build()
     (batch,) = data.batches(21, seeded())
-    assert batch.y.tolist() == list(range(21)) and data._floats is not None
-    assert batch.x.data_ptr() == data._floats.data_ptr()
+    assert batch.y.tolist() == list(range(21)) and data._whole is not None
+    assert batch.x.data_ptr() == data._whole.data_ptr()
     assert len({tuple(next(iter(data.batches(15, seeded(seed)))).y.tolist()) for seed in (1, 2)}) == 2
 
 
@@ -84,11 +84,11 @@ def test_images_stay_with_their_labels() -> None:
 def test_whole_set_and_per_batch_conversion_have_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     data = build()
     whole = [batch.x for batch in data.batches(4, seeded())]
-    assert data._floats is not None
-    monkeypatch.setattr(samples, "WHOLE_SET_BYTES", 0)
+    assert data._whole is not None
+    monkeypatch.setattr(array_samples, "WHOLE_SET_BYTES", 0)
     data = build()
     apart = [batch.x for batch in data.batches(4, seeded())]
-    assert data._floats is None
+    assert data._whole is None
     assert all(torch.equal(one, other) for one, other in zip(whole, apart, strict=True))
 
 
@@ -122,5 +122,5 @@ def test_tiny_sets(count: int) -> None:
 def test_bytes_are_not_kept_beside_the_floats() -> None:
     data = build()
     first = [batch.x for batch in data.batches(4)]
-    assert data._bytes.numel() == 0 and len(data) == 21
+    assert data._raw.numel() == 0 and len(data) == 21
     assert all(torch.equal(one, other.x) for one, other in zip(first, data.batches(4), strict=True))

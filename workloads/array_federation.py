@@ -1,0 +1,169 @@
+"""The federation of arrays: inputs and labels that every process of a node shares, and clients as indices."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.federated_data import NO_SAMPLES, ClientData, Samples, Task
+from workloads.partition import Common, Integers, Partition
+from workloads.partition_report import client_table
+from workloads.virtual_clients import Views
+
+if TYPE_CHECKING:
+    import pandas
+
+    from workloads.array_samples import ArraySamples
+
+
+def no_names() -> NDArray[np.str_]:
+    """For clients that are called by their numbers."""
+    return np.zeros(0, dtype=np.str_)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ArrayFederation:
+    """Inputs [N, ...] and labels [N] or [N, ...] once, and per client the indices of its parts.
+
+    Tables, token sequences and signals are this as they are; images add normalisation and augmentation
+    (workloads/images/federation.py). Of any numeric type: models get numbers with a fraction as float32, and all others
+    as int64. The arrays may be read-only (shared memory): nothing here writes to them, and what a client needs is
+    copied.
+
+    Example::
+
+        train, local_test = partition.cut(partition.iid(len(x), 10, 5, stream("partition")), 0.2, stream("local_test"))
+        ArrayFederation(
+            name="mine", inputs=x, labels=y, test_inputs=test_x, test_labels=test_y, class_names=("no", "yes"),
+            train=train, local_test=local_test,
+        )
+    """
+
+    name: str
+    inputs: NDArray[Any]
+    labels: NDArray[Any]
+    test_inputs: NDArray[Any]
+    """The global test set, [0, ...] for none."""
+    test_labels: NDArray[Any]
+    train: Partition | Views
+    """Indices into the training inputs."""
+    local_test: Partition | Views | Common
+    """Indices into the test inputs if `local_test_is_global`, else into the training inputs."""
+    local_test_is_global: bool = False
+    validation: Partition | Views | None = None
+    """Indices into the training inputs."""
+    class_names: tuple[str, ...] = ()
+    """What people call the classes 0, 1, …"""
+    client_names: NDArray[np.str_] = field(default_factory=no_names)
+    synthetic: bool = False
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+        return self.train.clients
+
+    @property
+    def global_test_size(self) -> int:
+        """Number of samples of the global test set."""
+        return len(self.test_labels)
+
+    def task(self, client: int) -> Task:
+        """What every client's model must fit."""
+        return Task(self.inputs.shape[1:], len(self.class_names))
+
+    def samples(self, client: int) -> int:
+        """Number of a client's training samples."""
+        return self.train.size(client)
+
+    def total_samples(self, clients: int) -> int:
+        """Number of training samples of the first `clients` clients."""
+        return self.train.total(clients)
+
+    def test_samples(self, client: int) -> int:
+        """Number of samples of a client's local test set."""
+        return self.local_test.size(client)
+
+    def client_name(self, client: int) -> str:
+        """The client's name, or its number."""
+        return str(self.client_names[client]) if len(self.client_names) else f"client {client}"
+
+    def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
+        """The client's samples, copied to the device."""
+        return ClientData(
+            client=client,
+            name=self.client_name(client),
+            train=self._samples(*self._training(client), device, channels_last=channels_last, training=True),
+            test=self._local_test(client, device, channels_last),
+            validation=self._validation(client, device, channels_last),
+        )
+
+    def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Copies of the client's training inputs and labels."""
+        own = self.train.of(client)
+        return self.inputs[own], self.labels[own]
+
+    def _local_test(self, client: int, device: str, channels_last: bool) -> Samples:
+        tested = self.local_test.of(client)
+        if not self.local_test_is_global:
+            return self._samples(self.inputs[tested], self.labels[tested], device, channels_last=channels_last)
+        # Where they are: a copy for every client could be many times the test set.
+        labels = self.test_labels[tested]
+        return self._samples(self.test_inputs, labels, device, channels_last=channels_last, rows=tested)
+
+    def _validation(self, client: int, device: str, channels_last: bool) -> Samples:
+        if self.validation is None:
+            return NO_SAMPLES
+        own = self.validation.of(client)
+        return self._samples(self.inputs[own], self.labels[own], device, channels_last=channels_last)
+
+    def global_test(self, start: int, stop: int, device: str) -> Samples:
+        """Samples start to stop (exclusive) of the global test set."""
+        return self._samples(self.test_inputs[start:stop].copy(), self.test_labels[start:stop].copy(), device)
+
+    def pooled(self) -> Self:
+        """One client that holds everything."""
+        return replace(
+            self,
+            client_names=np.array(["all clients"]),
+            train=self.train.pooled(),
+            local_test=self.local_test.pooled(),
+            validation=self.validation.pooled() if self.validation else None,
+        )
+
+    def manifest(self) -> pandas.DataFrame:
+        """A table of who has what (:meth:`workloads.federated_data.Federation.manifest`)."""
+        clients = range(self.clients)
+        own = [self.train.of(client) for client in clients]
+        copied = [self._copied(client) for client in clients]
+        sizes, copies = (np.array([len(part) for part in parts], dtype=np.int64) for parts in (own, copied))
+        table = client_table(
+            self,
+            [self.client_name(client) for client in clients],
+            np.concatenate([np.repeat(clients, sizes), np.repeat(clients, copies)]),
+            self.labels[np.concatenate([*own, *copied])],
+            copies,
+        )
+        if self.validation:
+            table["validation_samples"] = [self.validation.size(client) for client in clients]
+        return table
+
+    def _copied(self, client: int) -> Integers:
+        """Indices of the inputs of which copies fill the client up."""
+        return np.zeros(0, dtype=np.int64)
+
+    def _samples(
+        self,
+        inputs: NDArray[Any],
+        labels: NDArray[Any],
+        device: str,
+        *,
+        channels_last: bool = True,
+        training: bool = False,
+        rows: Integers | None = None,
+    ) -> ArraySamples:
+        from workloads.array_samples import ArraySamples
+
+        return ArraySamples(inputs, labels, device, rows)
