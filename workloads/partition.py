@@ -91,7 +91,7 @@ def from_owners(owners: Integers, clients: int, indices: Integers | None = None)
 
 def iid(samples: int, clients: int, min_samples: int, generator: np.random.Generator) -> Partition:
     """Random parts whose sizes differ by at most one."""
-    _check_enough(samples, clients, min_samples)
+    check_enough(samples, clients, min_samples)
     owners = np.empty(samples, dtype=np.int64)
     owners[generator.permutation(samples)] = np.arange(samples) % clients
     return from_owners(owners, clients)
@@ -99,19 +99,19 @@ def iid(samples: int, clients: int, min_samples: int, generator: np.random.Gener
 
 def quantity(samples: int, clients: int, alpha: float, min_samples: int, generator: np.random.Generator) -> Partition:
     """Quantity skew: the sizes' shares ~ Dirichlet(alpha), the samples of a client drawn at random."""
-    _check_enough(samples, clients, min_samples)
+    check_enough(samples, clients, min_samples)
     owners = np.empty(samples, dtype=np.int64)
     _deal(owners, generator.permutation(samples), generator.dirichlet(np.full(clients, alpha)))
-    return from_owners(_level(owners, clients, min_samples, generator), clients)
+    return from_owners(level(owners, clients, min_samples, generator), clients)
 
 
 def lognormal(samples: int, clients: int, sigma: float, min_samples: int, generator: np.random.Generator) -> Partition:
     """Quantity skew: the sizes are in proportion to exp(sigma z) with z ~ N(0, 1), the samples drawn at random."""
-    _check_enough(samples, clients, min_samples)
+    check_enough(samples, clients, min_samples)
     sizes = generator.lognormal(0.0, sigma, clients)
     owners = np.empty(samples, dtype=np.int64)
     _deal(owners, generator.permutation(samples), sizes / sizes.sum())
-    return from_owners(_level(owners, clients, min_samples, generator), clients)
+    return from_owners(level(owners, clients, min_samples, generator), clients)
 
 
 def dirichlet(
@@ -122,24 +122,25 @@ def dirichlet(
     Where published code draws again until every client has its minimum, which may never happen, this draws once: then
     the largest clients are cut down to a common level and their surplus, chosen at random, goes to the clients in need.
     """
-    _check_enough(len(labels), clients, min_samples)
+    check_enough(len(labels), clients, min_samples)
     owners = np.empty(len(labels), dtype=np.int64)
     for label in np.unique(labels):
         members = generator.permutation(np.flatnonzero(labels == label))
         _deal(owners, members, generator.dirichlet(np.full(clients, alpha)))
-    return from_owners(_level(owners, clients, min_samples, generator), clients)
+    return from_owners(level(owners, clients, min_samples, generator), clients)
 
 
 def shards(
     labels: Integers, clients: int, classes_per_client: int, min_samples: int, generator: np.random.Generator
 ) -> Partition:
-    """Each client has `classes_per_client` classes, with one shard of each.
+    """Each client has exactly `classes_per_client` classes, with one shard of each.
 
-    McMahan et al. (arXiv 1602.05629) cut the label-sorted data at fixed places, so that a shard may straddle two
-    classes; here a shard is of one class, and larger classes are cut in more shards. Only where shards are too small
-    for `min_samples` does a client get samples of further classes, by the levelling of `dirichlet`.
+    This is the quantity-based label imbalance of Li et al. (arXiv 2102.02079), "#C = k", but that larger classes are
+    cut into more shards, so that shards are of about one size. The split of McMahan et al. (arXiv 1602.05629), whose
+    shards may straddle two classes, is `workloads.skewed_splits.sorted_shards`. Only where shards are too small for
+    `min_samples` does a client get samples of further classes, by the levelling of `dirichlet`.
     """
-    _check_enough(len(labels), clients, min_samples)
+    check_enough(len(labels), clients, min_samples)
     present, counts = np.unique(labels, return_counts=True)
     if classes_per_client > len(present):
         raise WorkloadError(
@@ -164,7 +165,7 @@ def shards(
     for label, clients_of_label in zip(present, holders, strict=True):
         members = generator.permutation(np.flatnonzero(labels == label))
         owners[members] = np.array(clients_of_label)[np.arange(len(members)) % len(clients_of_label)]
-    return from_owners(_level(owners, clients, min_samples, generator), clients)
+    return from_owners(level(owners, clients, min_samples, generator), clients)
 
 
 def sites(names: NDArray[np.str_]) -> tuple[Partition, NDArray[np.str_]]:
@@ -187,7 +188,8 @@ def cut(partition: Partition, test_share: float, generator: np.random.Generator)
     return train, test
 
 
-def _check_enough(samples: int, clients: int, min_samples: int) -> None:
+def check_enough(samples: int, clients: int, min_samples: int) -> None:
+    """WorkloadError unless every client can have its minimum."""
     if clients > samples:
         raise WorkloadError(
             f"{clients} clients are more than the {samples} training samples; set clients to at most {samples}"
@@ -207,8 +209,8 @@ def _deal(owners: Integers, members: Integers, shares: NDArray[np.float64]) -> N
     owners[members] = np.repeat(np.arange(len(shares)), np.diff(bounds))
 
 
-def _level(owners: Integers, clients: int, min_samples: int, generator: np.random.Generator) -> Integers:
-    """Moves as few samples as possible, from the largest clients, so that every client has `min_samples`."""
+def level(owners: Integers, clients: int, min_samples: int, generator: np.random.Generator) -> Integers:
+    """Move as few samples as possible, from the largest clients, so that every client has `min_samples`."""
     sizes = np.bincount(owners, minlength=clients)
     missing = np.maximum(min_samples - sizes, 0)
     needed = int(missing.sum())

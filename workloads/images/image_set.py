@@ -27,7 +27,8 @@ MAX_CLASSES = 65_536
 class ImageSet:
     """A checked data set before it is split over clients.
 
-    Images are uint8 [N, H, W, C], labels int64 [N] in 0..classes-1; optionally each sample has a real site, a string.
+    Images are uint8 [N, H, W, C], labels int64 [N] in 0..classes-1; optionally each sample has a real site, a string,
+    and each class a superclass, int64 [classes].
     """
 
     name: str
@@ -39,6 +40,7 @@ class ImageSet:
     sites: NDArray[np.str_] | None = None
     test_sites: NDArray[np.str_] | None = None
     synthetic: bool = False
+    superclasses: NDArray[np.int64] | None = None
 
     def first(self, limit: int) -> ImageSet:
         """The set with its first `limit` training images only; the test images stay."""
@@ -130,7 +132,20 @@ def image_set(
         class_names=class_names or tuple(str(label) for label in range(classes)),
         sites=None if any(part_sites is None for part_sites in sites) else np.concatenate(sites),
         test_sites=test_sites,
+        superclasses=_superclasses(arrays, classes, origin),
     )
+
+
+def _superclasses(arrays: Mapping[str, Array], classes: int, origin: str) -> NDArray[np.int64] | None:
+    found = arrays.get("superclasses")
+    if found is None:
+        return None
+    if found.dtype.kind not in "iu" or found.shape != (classes,):
+        raise WorkloadError(
+            f"{origin}: superclasses is {found.dtype} {found.shape}; expected one whole number for each of the "
+            f"{classes} classes"
+        )
+    return found.astype(np.int64)
 
 
 def _part(

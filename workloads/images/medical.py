@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar
 
 from workloads.augmentation import AUGMENT, Augment
 from workloads.errors import WorkloadError
@@ -12,6 +12,7 @@ from workloads.images.decode import resize
 from workloads.images.image_set import ImageSet, blank, image_set, read_npz
 from workloads.images.npz import Npz, find_npz
 from workloads.option_types import Ge, Help, Le, PositiveInt
+from workloads.split_options import PARTITION_HELP, PartitionName
 
 # What FedLD trains with, on a network for small images; its learning rates are for ImageNet weights.
 DEFAULTS: Mapping[str, object] = {
@@ -90,10 +91,4 @@ class CovidXray(MedicalNpz):
     defaults: ClassVar[Mapping[str, object]] = DEFAULTS
 
     path: Annotated[str, Help("the file: a path, or a name in the folder images of $RAYSIM_DATA")] = "covid-xray"
-    partition: Annotated[
-        Literal["iid", "dirichlet", "shards", "quantity", "lognormal", "sites"],
-        Help(
-            "split of the training images: sites (their real sources); iid; dirichlet (label skew); shards (a "
-            "fixed number of classes a client); quantity and lognormal (skewed sizes)"
-        ),
-    ] = "sites"
+    partition: Annotated[PartitionName, Help(f"sites are the images' real sources. {PARTITION_HELP}")] = "sites"

@@ -134,3 +134,25 @@ def test_a_set_with_one_class_is_seen(tmp_path: Path, stream: Stream, arrays: di
 
 def test_a_set_with_two_classes_is_none_with_one(shared: Path, stream: Stream) -> None:
     assert not has_one_class(Npz(path="shared", clients=2).load(stream))
+
+
+def test_superclasses_of_a_file_serve_pachinko(arrays: dict[str, Any], save: Save, stream: Stream) -> None:
+    path = str(save(arrays | {"superclasses": np.array([0, 0, 1, 1])}))
+    federation = Npz(path=path, partition="pachinko", clients=4, min_samples=2).load(stream)
+    assert [federation.samples(client) for client in range(4)] == [8] * 4
+    for wrong in (np.array([0, 0, 1]), np.array([0.5, 0, 1, 1])):
+        with pytest.raises(WorkloadError, match=r"superclasses is .*expected one whole number for each of the 4"):
+            Npz(path=str(save(arrays | {"superclasses": wrong}))).load(stream)
+    with pytest.raises(WorkloadError, match="partition=pachinko needs data whose classes have superclasses"):
+        Npz(path=str(save(arrays)), partition="pachinko").load(stream)
+
+
+def test_quantiles_of_images_go_by_brightness(arrays: dict[str, Any], save: Save, stream: Stream) -> None:
+    arrays["train_images"][:] = np.arange(40, dtype=np.uint8)[::-1, None, None, None]
+    options = Npz(path=str(save(arrays)), partition="quantile", clients=4, min_samples=2, local_test="global")
+    federation = options.load(stream)
+    assert [federation.train.of(client).tolist() for client in range(4)] == [
+        list(range(30 - 10 * client, 40 - 10 * client)) for client in range(4)
+    ]
+    sketch = options.sketch(stream)
+    assert sketch is not None and [sketch.samples(client) for client in range(4)] == [10] * 4
