@@ -45,7 +45,7 @@ class Client:
 
         threadpoolctl.threadpool_limits(threads)
         torch.set_num_threads(threads)
-        node = ray.util.get_node_ip_address()  # type: ignore[no-untyped-call]
+        node = ray.util.get_node_ip_address()
         self._name = actor_name(slot)
         self._seat = Seat(slot, node, os.getpid(), "cpu")
 

@@ -76,7 +76,7 @@ def follow(
                         lives, furthest = 0, arguments[0]["round"]
                 position += len(events)
                 if now() - probed > PROBE:
-                    ray.nodes()  # type: ignore[no-untyped-call]  # which the control store answers
+                    ray.nodes()  # which the control store answers
                     probed = now()
                 if identity is not None and not outside and ray.wait([identity], timeout=0)[0]:
                     watch.driver, identity = ray.get(identity)[0], None

@@ -63,7 +63,7 @@ class RayParallel:
 
 
 def _cores(label: str) -> int:
-    cores = int(ray.cluster_resources().get("CPU", 0))  # type: ignore[no-untyped-call]
+    cores = int(ray.cluster_resources().get("CPU", 0))
     if cores < 1:
         raise PlacementError(
             f"{label}: they need a CPU core and the cluster has none, so they would wait for ever. Start Ray with "

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def alive_nodes() -> dict[str, dict[str, float]]:
     """Total resources of each node of the cluster, by Ray's name of the node."""
-    nodes = ray.nodes()  # type: ignore[no-untyped-call]
+    nodes = ray.nodes()
     return {node["NodeID"]: node["Resources"] for node in nodes if node["Alive"]}
 
 

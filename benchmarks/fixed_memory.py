@@ -19,6 +19,7 @@ import time
 from collections.abc import Callable
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
+from typing import Any
 
 from benchmarks.memory import descendants, proportional_set_size
 
@@ -58,14 +59,14 @@ def with_ray() -> None:
     start_ray(Engine())
     import ray
 
-    @ray.remote(num_cpus=0)
     class Actor:
         def start(self) -> str:
             import torch
 
             return str(torch.__version__)
 
-    actors = [Actor.remote() for _ in range(WORKERS + 1)]
+    remote: Any = ray.remote(num_cpus=0)(Actor)
+    actors = [remote.remote() for _ in range(WORKERS + 1)]
     ray.get([actor.start.remote() for actor in actors])
     _report("ray")
     ray.shutdown()

@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import logging
 import pickle
 import subprocess
 import sys
@@ -74,7 +75,7 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
             num_cpus=2,
             include_dashboard=False,
             log_to_driver=False,
-            logging_level="ERROR",
+            logging_level=logging.ERROR,
             object_store_memory=store,
             object_spilling_directory=spill,
         )
@@ -213,7 +214,7 @@ def main() -> None:
         sizes({"method.name": "fedavg"} | extra, asked.populations, asked.sampled)
         return
     # 77 thousand values, 0.3 MB: a thousand of them are four times the smaller store, as 9 MB are of one of 2 GiB.
-    options = {"workload.clients": 1000, "schedule.rounds": 5}
+    options: dict[str, Any] = {"workload.clients": 1000, "schedule.rounds": 5}
     if "model.name" not in extra:
         options["model.hidden"] = 1024
     if asked.what == "states":

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import statistics
 import subprocess
 import sys
@@ -105,7 +106,7 @@ def child(options: dict[str, Any], nodes: Sequence[int]) -> list[float]:
             stack.callback(cluster.shutdown)
             for cores in nodes:
                 cluster.add_node(num_cpus=cores)
-            ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+            ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
             stack.callback(ray.shutdown)
         result = run(build([COMMON | options | {"output": f"{folder}/run"}]), observer=Silent())
         seconds: list[float] = result.rounds["seconds_train"].add(result.rounds["seconds_aggregate"]).tolist()
@@ -116,7 +117,8 @@ def measure(line: Line) -> float:
     """Median seconds of a round, from a process of its own."""
     command = [sys.executable, "-m", "benchmarks.scaling", "--child", json.dumps([line.options, line.nodes])]
     done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
-    return statistics.median(json.loads(done.stdout.splitlines()[-1]))
+    seconds: list[float] = json.loads(done.stdout.splitlines()[-1])
+    return statistics.median(seconds)
 
 
 def straight_line(sizes: Sequence[float], seconds: Sequence[float]) -> tuple[float, float, float]:

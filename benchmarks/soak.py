@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import os
 import random
 import shutil
@@ -25,6 +26,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -101,7 +103,7 @@ def store_bytes() -> float:
     from ray._private.internal_api import node_stats
 
     used = 0.0
-    for node in ray.nodes():  # type: ignore[no-untyped-call]
+    for node in ray.nodes():
         if node["Alive"]:
             try:
                 found = node_stats(node["NodeManagerAddress"], node["NodeManagerPort"], False)
@@ -113,7 +115,8 @@ def store_bytes() -> float:
 
 def measure(folder: Path, machines: Machines, temporary: Path) -> dict[str, float]:
     raylets = [worker.all_processes["raylet"][0].process.pid for worker in machines.workers]
-    head = machines.cluster.head_node.all_processes["raylet"][0].process.pid
+    head_node: Any = machines.cluster.head_node
+    head = head_node.all_processes["raylet"][0].process.pid
     drivers = named("ray::DriverActor")
     actors = named("ray::ClientActor", "ray::train[", "ray::evaluate[")
     return {
@@ -197,7 +200,7 @@ def soak(options: argparse.Namespace, temporary: Path) -> int:
     subprocess.run([*launch, "--engine.backend=inline", f"--output={calm}"], check=True, stderr=subprocess.DEVNULL)
     chance = random.Random(options.seed)
     machines = Machines(chance)
-    ray.init(address=machines.cluster.address, log_to_driver=False, logging_level="ERROR")
+    ray.init(address=machines.cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     samples: list[tuple[int, dict[str, float]]] = []
 
     def look() -> int:

@@ -1,6 +1,6 @@
 """An epoch of FedSSP's network with filters at the edges against the same network with dense n x n bases.
 
-    RAYSIM_DATA=/path/to/data python benchmarks/spectral.py --sets NCI1,PROTEINS
+    RAYSIM_DATA=/path/to/data python -m benchmarks.spectral --sets NCI1,PROTEINS
 
 All forms (benchmarks/dense_spectral.py says what the two dense ones are) train the same batches from the same values:
 forward, backward, AdamW, one thread. They take turns (A B C A B C), times are CPU seconds of an epoch, scaled up from
@@ -22,8 +22,8 @@ from typing import Any
 
 import numpy as np
 import torch
-from dense_spectral import DenseBasesBody, DenseBatch, DenseFiltersBody
 
+from benchmarks.dense_spectral import DenseBasesBody, DenseBatch, DenseFiltersBody
 from workloads.federated_data import Task
 from workloads.graphs.batch import collate
 from workloads.graphs.graph_set import Graphs

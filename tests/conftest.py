@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from functools import partial
+from logging import ERROR
 from pathlib import Path
 
 import pytest
@@ -64,5 +66,4 @@ def ray_session(_ray_to_the_end: None) -> None:
         if ray.cluster_resources().get("CPU") == 3:
             return
         ray.shutdown()
-    options = {"num_cpus": 3, "include_dashboard": False, "log_to_driver": False, "logging_level": "ERROR"}
-    patiently(lambda: ray.init("local", **options))
+    patiently(partial(ray.init, "local", num_cpus=3, include_dashboard=False, log_to_driver=False, logging_level=ERROR))

@@ -108,7 +108,7 @@ def test_a_method_with_two_states_is_short(file: str) -> None:
         for node in ast.walk(part):
             text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
             option = isinstance(node, ast.AnnAssign) and node.value is not None and "Help(" in ast.unparse(node)
-            if text or option:
+            if isinstance(node, ast.stmt) and (text or option):
                 lines -= set(range(node.lineno, (node.end_lineno or 0) + 1))
     assert len([line for line in lines if source[line].strip()]) <= 60
 
@@ -121,7 +121,7 @@ def test_the_loop_makes_a_table_of_several_runs(tmp_path: Path) -> None:
         "engine": {"backend": "inline"},
         "pictures": False,
     }
-    methods = {"average": {"name": "fedavg"}, "strong": {"name": "fedprox", "mu": 1.0}}
+    methods: dict[str, dict[str, Any]] = {"average": {"name": "fedavg"}, "strong": {"name": "fedprox", "mu": 1.0}}
     results = loop.compare(methods, seeds=(0, 1), settings=settings, folder=str(tmp_path))
     assert results[["method", "seed"]].to_numpy().tolist() == [
         ["average", 0],

@@ -250,7 +250,7 @@ def seed_globals(task: ClientTask) -> None:
 
 
 def _on_gpu() -> bool:
-    return bool(torch.cuda.is_initialized())  # type: ignore[no-untyped-call]
+    return bool(torch.cuda.is_initialized())
 
 
 def _too_few_samples(module: torch.nn.Module, samples: int, frozen: bool) -> str:

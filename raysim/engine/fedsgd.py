@@ -213,7 +213,7 @@ def _sum_and_losses(
         else:
             factors = np.repeat(np.divide(samples, sizes, dtype=np.float32), sizes)
             value = each @ torch.from_numpy(factors).to(model.device)
-        value.backward()  # type: ignore[no-untyped-call]
+        value.backward()
         total = model.scaled_loose_gradient(-task.learning_rate)
     if training.weight_decay:
         factor = -task.learning_rate * training.weight_decay * sum(samples)

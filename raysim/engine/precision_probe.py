@@ -86,7 +86,7 @@ class TimeSteps:
                 started = time.perf_counter()
                 with autocast(name, worker.device):
                     value = cross_entropy(model.module, batch)
-                value.backward()  # type: ignore[no-untyped-call]
+                value.backward()
                 float(value.detach())  # waits for a GPU
                 if repeat > 0:  # the first pass of each also chooses algorithms
                     taken[name].append(time.perf_counter() - started)

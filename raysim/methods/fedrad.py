@@ -225,7 +225,7 @@ def _test_gradient(model: FlatModel, data: ClientData, task: ClientTask) -> Vect
     model.gradient.zero_()
     for batch in data.test.batches(task.evaluation_batch):
         loss: torch.Tensor = cross_entropy(model.module, batch) * (len(batch) / len(data.test))
-        loss.backward()  # type: ignore[no-untyped-call]
+        loss.backward()
     gradient = to_numpy(model.shared_gradient)
     model.gradient.zero_()
     return gradient

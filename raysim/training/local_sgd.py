@@ -115,7 +115,7 @@ def train_epochs(
                 chosen.clear()
                 with autocast(task.training.precision, model.device):
                     value = loss(module, batch)
-                value.backward()  # type: ignore[no-untyped-call]
+                value.backward()
                 if add_gradient is not None:
                     add_gradient(model)
                 chosen.step()

@@ -6,6 +6,7 @@ Prints where each actor was put, and what was said to requests that cannot be me
 from __future__ import annotations
 
 import json
+import logging
 import os
 import sys
 from functools import partial
@@ -52,9 +53,14 @@ def refusal(**engine: Any) -> str:
     return ""
 
 
+def early_actors_of(cls: type[Any]) -> None:
+    """Client actors are from now on of this class."""
+    vars(placement)["ClientActor"] = ray.remote(cls)
+
+
 def without_torchs_consent() -> str:
     """What a real client actor says on a GPU that is only counted."""
-    placement.ClientActor = ray.remote(Client)
+    early_actors_of(Client)
     pool = EarlyActors(config(gpus_per_client=0.5, actors=1)).pool(SimpleNamespace(clients=1), 1)
     try:
         list(pool.run([Job(None, ())], print))  # type: ignore[arg-type]
@@ -67,12 +73,12 @@ def without_torchs_consent() -> str:
 
 def main() -> None:
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
-    placement.ClientActor = ray.remote(Counted)  # type: ignore[misc,assignment]
+    early_actors_of(Counted)
     head = {"num_cpus": 1, "include_dashboard": False}
     cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
     nodes = [patiently(partial(cluster.add_node, num_cpus=1, num_gpus=gpus)) for gpus in (2, 1)]
     cluster.wait_for_nodes()
-    ray.init(address=cluster.address, log_to_driver=False, logging_level="ERROR")
+    ray.init(address=cluster.address, log_to_driver=False, logging_level=logging.ERROR)
     try:
         half = {"gpus_per_client": 0.5, "cpus_per_client": 0.0}
         pool = EarlyActors(config(**half)).pool(SimpleNamespace(clients=100), 100)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
+import torch
 
 import raysim
 from raysim.config.run_config import Engine, Schedule
-from raysim.method import Message, Traits, Update
+from raysim.flat_model import FlatModel
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates
+from workloads.federated_data import ClientData
 from workloads.option_types import Ge, Help
 
 
@@ -28,34 +32,36 @@ class Damped:
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
 
-    def shared_names(self, module):
+    def shared_names(self, module: torch.nn.Module) -> Sequence[str]:
         return [name for name, _ in module.named_parameters()]
 
-    def init_server(self, model):
+    def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared())
 
-    def init_client(self, model):
+    def init_client(self, model: FlatModel) -> None:
         return None
 
-    def message(self, server, client):
+    def message(self, server: Server, client: int) -> Message:
         return Message(server.parameters)
 
-    def train(self, model, data, message, state, task):
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
+    ) -> tuple[Update, None]:
         from raysim.training.local_sgd import train_epochs
 
         model.load_shared(message.parameters)
         trained = train_epochs(model, data.train, task)
         return Update(model.change_from(message.parameters), trained.metrics()), None
 
-    def aggregate(self, server, updates, context):
+    def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         step = updates.mean() * np.float32(self.share)
         return dataclasses.replace(server, parameters=server.parameters + step, rounds=server.rounds + 1)
 
-    def deploy(self, model, message, kept):
+    def deploy(self, model: FlatModel, message: Message, kept: None) -> None:
         model.load_shared(message.parameters)
 
 
-def run_damped(backend: str, output: str) -> None:
+def run_damped(backend: Literal["ray", "inline"], output: str) -> None:
     usual = raysim.default_config("fedavg", model="mlp")
     raysim.run(
         dataclasses.replace(

@@ -94,7 +94,7 @@ class Lender:
                 super().close()
 
         def pool(federation: Federation, useful: int) -> RayPool:
-            placement = place(config, [dict(ray.cluster_resources())], useful)  # type: ignore[no-untyped-call]
+            placement = place(config, [dict(ray.cluster_resources())], useful)
             assert placement.actors == actors
             given, self._actors = self._actors[:actors], self._actors[actors:]
             return Lent(config, federation, placement, useful, Starter(config), given)

@@ -27,8 +27,14 @@ from tests.fingerprint import fingerprint
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TOKEN = "0123456789abcdef" * 4
-SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--workload.limit=200", "--rounds=1")
-SMALL += ("--pictures=false",)
+SMALL = (
+    "--method=fedavg",
+    "--model=logistic",
+    "--workload.clients=4",
+    "--workload.limit=200",
+    "--rounds=1",
+    "--pictures=false",
+)
 
 
 @dataclass(frozen=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import logging
 import os
 import random
 import shutil
@@ -73,7 +74,7 @@ def cluster() -> Iterator[Machines]:
     os.environ.setdefault("RAY_AUTH_MODE", "disabled")
     machines = Machines()
     try:
-        ray.init(address=machines.cluster.address, log_to_driver=False, logging_level="ERROR")
+        ray.init(address=machines.cluster.address, log_to_driver=False, logging_level=logging.ERROR)
         yield machines
     finally:
         ray.shutdown()

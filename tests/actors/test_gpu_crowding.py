@@ -28,7 +28,7 @@ from raysim.simulation import execute, prepare
 from tests.fingerprint import fingerprint
 
 # Actors cannot import this file.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 TORCHS_WORDS = "CUDA out of memory. Tried to allocate 2.00 GiB. If reserved but unallocated memory is large try"
 

@@ -19,7 +19,7 @@ from workloads.graphs.spectra import compute_spectra
 from workloads.parallel_map import sequential
 
 # Workers cannot import this file.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 def slow_square(number: int) -> int:

@@ -28,7 +28,7 @@ from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
 
 # Actors cannot import this file.
-cloudpickle.register_pickle_by_value(sys.modules[__name__])  # type: ignore[no-untyped-call]
+cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 ATTEMPTS = Engine().task_attempts
@@ -75,7 +75,7 @@ def all_up(pool: RayPool) -> None:
 
 @contextmanager
 def two_actors() -> Iterator[RayPool]:
-    made = RayPool(config(cpus_per_client=0.5), SimpleNamespace(clients=8), Placement(2, 0.5, 0.0))  # type: ignore[arg-type]
+    made = RayPool(config(cpus_per_client=0.5), SimpleNamespace(clients=8), Placement(2, 0.5, 0.0))
     all_up(made)
     yield made
     made.close()
@@ -120,7 +120,8 @@ def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> Non
         pool = RayPool.__new__(RayPool)
         pool.recorder = OFF
         pool._slots = slots  # type: ignore[assignment]
-        pool._send(Work([Job(None, (), cost=cost) for cost in costs], {}))  # type: ignore[arg-type]
+        task: Any = None  # never called
+        pool._send(Work([Job(task, (), cost=cost) for cost in costs], {}))
         return [slot.jobs for slot in slots]
 
     sets = (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)
@@ -169,7 +170,7 @@ def test_actors_and_calls_have_telling_names(ray_session: None, tmp_path: Path) 
         names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
         assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
         # Another run on the same cluster has actors of the same names.
-        other = RayPool(config(), SimpleNamespace(clients=1), Placement(1, 0.0, 0.0))  # type: ignore[arg-type]
+        other = RayPool(config(), SimpleNamespace(clients=1), Placement(1, 0.0, 0.0))
         assert len(other.processes()) == 1
         other.close()
 
@@ -185,7 +186,7 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
 
 def test_how_many_deaths_a_job_survives_is_an_option(ray_session: None, tmp_path: Path) -> None:
     federation = SimpleNamespace(clients=2)
-    found = RayPool(config(task_attempts=1), federation, Placement(1, 0.0, 0.0))  # type: ignore[arg-type]
+    found = RayPool(config(task_attempts=1), federation, Placement(1, 0.0, 0.0))
     with pytest.raises(RaysimError, match=r"(?s)its actor died 1 times.*raise --engine\.task_attempts"):
         list(found.run(jobs(tmp_path / "log", 2, deaths=1), print))
     found.close()
@@ -223,7 +224,8 @@ class Unreadable:
 
 
 def test_an_actor_that_cannot_start_is_not_tried_again(ray_session: None, tmp_path: Path) -> None:
-    made = RayPool(config(), Unreadable(), Placement(1, 1.0, 0.0))  # type: ignore[arg-type]
+    federation: Any = Unreadable()
+    made = RayPool(config(), federation, Placement(1, 1.0, 0.0))
     notes: list[str] = []
     with closing(made), pytest.raises(PlacementError, match=r"(?s)a client actor cannot start: .*no such library"):
         list(made.run(jobs(tmp_path / "log", 1), notes.append))

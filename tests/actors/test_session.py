@@ -18,8 +18,14 @@ from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
 
-SMALL = ("--method=fedavg", "--model=logistic", "--workload.clients=4", "--rounds=1", "--output=run")
-SMALL += ("--pictures=false",)
+SMALL = (
+    "--method=fedavg",
+    "--model=logistic",
+    "--workload.clients=4",
+    "--rounds=1",
+    "--output=run",
+    "--pictures=false",
+)
 
 
 def start(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, float]:
@@ -105,7 +111,8 @@ def test_a_job_that_does_not_use_its_cluster_is_told(folder: Path, monkeypatch: 
 def test_a_folder_that_the_drivers_node_does_not_have(tmp_path: Path) -> None:
     from actors.driver import DriverActor
 
-    driver = DriverActor.__ray_metadata__.modified_class(default_config("fedavg"), str(tmp_path / "elsewhere"))
+    actor: Any = DriverActor  # as Ray's decorator leaves it
+    driver = actor.__ray_metadata__.modified_class(default_config("fedavg"), str(tmp_path / "elsewhere"))
     with pytest.raises(ResultsError, match=r"there is no such folder on .*Next: choose an --output on a file system"):
         driver._drive()
 

@@ -41,7 +41,7 @@ def test_what_a_failed_start_leaves_behind_ends(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(("message", "calls"), [("timed out during startup", TRIES), ("no such option", 1)])
 def test_the_last_error_is_raised(monkeypatch: pytest.MonkeyPatch, message: str, calls: int) -> None:
     monkeypatch.setattr(start_retry, "PAUSE", 0.0)
-    called = []
+    called: list[int] = []
 
     def start() -> None:
         called.append(len(called))

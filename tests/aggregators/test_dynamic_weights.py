@@ -97,14 +97,16 @@ class Quadratic:
 
     def model(self, net: NeuNet) -> np.ndarray:
         updated = updated_weights(net, self.weights, self.shares, self.losses)
-        return coefficients(updated, self.samples) @ self.models
+        model: np.ndarray = coefficients(updated, self.samples) @ self.models
+        return model
 
     def system_loss(self, net: NeuNet) -> float:
         distance = self.model(net) - self.optimum
         return float(distance @ self.curvature @ distance / 2)
 
     def gradient(self, net: NeuNet) -> np.ndarray:
-        return self.curvature @ (self.model(net) - self.optimum)
+        gradient: np.ndarray = self.curvature @ (self.model(net) - self.optimum)
+        return gradient
 
     def learn(self, net: NeuNet, by_coefficient: np.ndarray, rate: float) -> NeuNet:
         return learn(net, self.weights, self.shares, self.losses, self.samples, by_coefficient, rate)

@@ -31,38 +31,12 @@ UNKNOWN = (
     "é",
     "schedule.",
 )
-TEXTS = ("", "x", "0", "-1", "1", "3", "0.5", "1e-3", "-0.0", "nan", "inf", "-inf", "1e400", "true", "no", "null", "~")
-TEXTS += (
-    "[]",
-    "[1,2]",
-    "[1,[2]]",
-    "1,2",
-    "{}",
-    "{a: 1}",
-    "[",
-    "'",
-    '"',
-    "!!python/name:os.system",
-    "*a",
-    "\x00",
-    "\ud800",
-)
-TEXTS += (
-    "fedavg",
-    "sgd",
-    "adam",
-    "mlp",
-    "gin",
-    "toy-graphs",
-    "os:system",
-    "os.path:join",
-    ":",
-    "a:",
-    ":b",
-    "/",
-    "..",
-    "127.0.0.1:0",
-)
+TEXTS = (
+    "", "x", "0", "-1", "1", "3", "0.5", "1e-3", "-0.0", "nan", "inf", "-inf", "1e400", "true", "no", "null", "~",
+    "[]", "[1,2]", "[1,[2]]", "1,2", "{}", "{a: 1}", "[", "'", '"', "!!python/name:os.system", "*a", "\x00",
+    "\ud800", "fedavg", "sgd", "adam", "mlp", "gin", "toy-graphs", "os:system", "os.path:join", ":", "a:", ":b", "/",
+    "..", "127.0.0.1:0",
+)  # fmt: skip
 FILES: tuple[bytes, ...] = (
     b"",
     b"null",
@@ -158,7 +132,9 @@ def _option(random: Random) -> list[str]:
         )
     if kind < 0.35:
         return [random.choice(["word", "-x", "--", "-", "=", "--=", "--=3", ""])]
-    names = {name: registry.resolve(name, random.choice(list(registry.known(name)))) for name in registry.KINDS}
+    names: dict[str, type[Any]] = {
+        name: registry.resolve(name, random.choice(list(registry.known(name)))) for name in registry.KINDS
+    }
     known = random.choice([*options_of(names), *registry.KINDS])
     if kind < 0.5:
         known = _misspelt(known, random)

@@ -123,7 +123,7 @@ def drawn(random: Random) -> dict[str, object]:
         "toy-graphs": {"workload.graphs_per_client": 12, "model.hidden": 8},
     }
     settings |= sizes[workload]
-    classes = {kind: registry.resolve(kind, names[kind]) for kind in registry.KINDS}
+    classes: dict[str, type[Any]] = {kind: registry.resolve(kind, names[kind]) for kind in registry.KINDS}
     share = random.choice([0.05, 0.15, 0.3])  # of the options; of many drawn ones some two contradict each other
     for path, option in options_of(classes).items():
         if path not in settings and not path.startswith(NOT_DRAWN) and random.random() < share:

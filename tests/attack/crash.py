@@ -67,7 +67,7 @@ class Disk:
                 self._synced[path.stat().st_ino] = path.read_bytes()
         _install()
         _disks.append(self)
-        os.fsync = self._sync
+        os.fsync = self._sync  # type: ignore[assignment]
         try:
             yield
         finally:

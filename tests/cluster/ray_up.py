@@ -174,8 +174,8 @@ def main() -> None:
     with Namespaces() as hosts:
         laptop = Laptop(hosts)
         bring_up(laptop)
-        silent = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        tunnel = subprocess.Popen(laptop.command("ray dashboard cluster.local.yaml"), **silent)
+        words, null = laptop.command("ray dashboard cluster.local.yaml"), subprocess.DEVNULL
+        tunnel = subprocess.Popen(words, stdin=null, stdout=null, stderr=null)
         check_the_token_is_asked_for(laptop)
         wait_for_workers(laptop)
         check_a_run_as_a_job(laptop)

@@ -85,7 +85,7 @@ class Scaffold(scaffold.Scaffold):
             model,
             data.train,
             task,
-            lambda module, batch: 0.5 * (module.weight - batch.y).square().mean(),
+            lambda module, batch: 0.5 * (module.get_parameter("weight") - batch.y).square().mean(),
             add_gradient=lambda model: model.gradient.add_(correction),
         )
         delta = model.change_from(message.parameters)

@@ -115,7 +115,9 @@ def test_a_sketch_has_the_clients_sizes_and_tasks_of_what_is_loaded(
     monkeypatch.chdir(tmp_path)
     generator = np.random.default_rng(0)
     parts = {"train": 60, "val": 12, "test": 20}
-    arrays = {f"{part}_images": generator.integers(0, 255, (size, 8, 8), np.uint8) for part, size in parts.items()}
+    arrays: dict[str, Any] = {
+        f"{part}_images": generator.integers(0, 255, (size, 8, 8), np.uint8) for part, size in parts.items()
+    }
     arrays |= {f"{part}_labels": generator.integers(0, 3, (size, 1)) for part, size in parts.items()}
     arrays |= {f"{part}_sites": generator.choice(["a", "b", "c"], size) for part, size in parts.items()}
     np.savez(tmp_path / "sites.npz", **arrays)
@@ -136,8 +138,10 @@ def test_a_site_without_test_images_is_found_in_the_file(start: Start, no_ray: N
     images, labels = np.zeros((20, 8, 8), np.uint8), np.arange(20) % 2
     np.savez(
         tmp_path / "sites.npz",
-        **{f"{part}_images": images for part in ("train", "test")},
-        **{f"{part}_labels": labels for part in ("train", "test")},
+        train_images=images,
+        test_images=images,
+        train_labels=labels,
+        test_labels=labels,
         train_sites=np.array(["east"] * 10 + ["west"] * 10),
         test_sites=np.array(["east"] * 20),
     )

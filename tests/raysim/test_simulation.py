@@ -418,8 +418,7 @@ def test_a_server_state_of_another_form_is_refused_in_round_1(
 
 def test_data_with_one_class_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     images, labels = np.zeros((40, 8, 8), np.uint8), np.zeros(40, np.int64)
-    arrays = {"train_images": images, "train_labels": labels, "test_images": images, "test_labels": labels}
-    np.savez(tmp_path / "one.npz", **arrays)
+    np.savez(tmp_path / "one.npz", train_images=images, train_labels=labels, test_images=images, test_labels=labels)
     notes: list[str] = []
     observer = Silent()
     monkeypatch.setattr(observer, "note", notes.append, raising=False)

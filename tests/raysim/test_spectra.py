@@ -29,7 +29,8 @@ def home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_distances_worked_out_by_hand() -> None:
     """Of equally many values, the mean distance of the sorted ones: (0 + 1/2 + 1/2) / 3. From a single 0, the mean."""
     table = spectra_plot.distances(["K3", "P3", "point"], [K3, P3, np.zeros(1)])
-    np.testing.assert_allclose(table, [[0, 1 / 3, 1], [1 / 3, 0, 1], [1, 1, 0]])
+    expected: list[list[float]] = [[0, 1 / 3, 1], [1 / 3, 0, 1], [1, 1, 0]]
+    np.testing.assert_allclose(table, expected)
     assert list(table.index) == list(table.columns) == ["K3", "P3", "point"]
 
 
@@ -64,7 +65,7 @@ def test_toy_graphs_give_a_picture_and_its_numbers(home: Path, capsys: pytest.Ca
     table = pd.read_csv(home / "toy.csv", index_col=0)
     assert list(table.index) == list(table.columns) and table.shape == (2, 2)
     np.testing.assert_array_equal(table, table.T)
-    assert table.iloc[0, 1] > 0 and np.diag(table).tolist() == [0, 0]
+    assert table.to_numpy()[0, 1] > 0 and np.diag(table).tolist() == [0, 0]
 
 
 def test_the_long_form_of_an_option_is_the_same(home: Path) -> None:

@@ -71,19 +71,19 @@ def test_finished_cells_are_skipped_and_the_table_is_their_mean(
 
 
 def test_a_cell_is_a_real_run(path: Path) -> None:
-    cell = next(study.read(path).cells())
+    cell = next(study_file.read(path).cells())
     study.run_cell(cell)
     frame = pd.read_csv(cell.path)
     assert frame["round"].tolist() == [1, 2]
     assert frame["accuracy"].between(0, 1).all()
-    assert not [column for column in frame if column.startswith("seconds")]
+    assert not [column for column in frame.columns if column.startswith("seconds")]
     assert sorted(entry.name for entry in cell.path.parent.iterdir()) == ["fedavg-seed0.csv", "fedavg-seed0.yaml"]
 
 
 def test_text_around_the_table_stays(path: Path) -> None:
     page = path.parent / "page.md"
     page.write_text(f"# Mine\nbefore\n{study_table.BEGIN}\nold\n{study_table.END}\nafter\n", encoding="utf-8")
-    study_table.write_table(study.read(path))
+    study_table.write_table(study_file.read(path))
     text = page.read_text(encoding="utf-8")
     assert text.startswith("# Mine\nbefore\n")
     assert text.endswith("after\n")
@@ -99,11 +99,11 @@ def test_mistakes_are_told_before_the_first_run(
     assert "method.mu" in capsys.readouterr().err
     path.write_text(TEXT.replace("seeds: [0, 1]", "seed: [0, 1]"), encoding="utf-8")
     with pytest.raises(ConfigError, match="seeds"):
-        study.read(path)
+        study_file.read(path)
 
 
 def test_a_cell_made_with_other_settings_is_not_mixed_in(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study.run_cell(next(study.read(path).cells()))
+    study.run_cell(next(study_file.read(path).cells()))
     path.write_text(TEXT.replace("schedule.rounds: 2", "schedule.rounds: 3"), encoding="utf-8")
     assert study.main([str(path), "--table-only"]) == 2
     message = capsys.readouterr().err
@@ -125,7 +125,7 @@ def test_a_picture_shows_the_cells_that_there_are(path: Path) -> None:
     from PIL import Image
 
     path.write_text(TEXT + PICTURE, encoding="utf-8")
-    read = study.read(path)
+    read = study_file.read(path)
     cell = next(iter(read.cells()))
     cell.path.parent.mkdir(parents=True)
     pd.DataFrame({"round": [1, 2], "accuracy": [0.1, 0.4], "local_loss": [2.0, 1.5]}).to_csv(cell.path, index=False)
@@ -148,7 +148,7 @@ def test_a_picture_shows_the_cells_that_there_are(path: Path) -> None:
 def test_a_picture_of_what_the_study_does_not_have_is_refused(path: Path, old: str, new: str, message: str) -> None:
     path.write_text(TEXT + PICTURE.replace(old, new), encoding="utf-8")
     with pytest.raises(ConfigError, match=message):
-        study.read(path)
+        study_file.read(path)
 
 
 def test_a_row_may_have_settings_of_one_column(path: Path) -> None:
@@ -157,11 +157,11 @@ def test_a_row_may_have_settings_of_one_column(path: Path) -> None:
         "Strong prox: {method.name: fedprox, in: {MLP: {method.mu: 2.0}}}",
     )
     path.write_text(text, encoding="utf-8")
-    found = {(cell.column, cell.row): cell.config().method for cell in study.read(path).cells()}
+    found = {(cell.column, cell.row): cell.config().method for cell in study_file.read(path).cells()}
     assert found["MLP", "Strong prox"].mu == 2.0 and found["Logistic", "Strong prox"].mu == 0.01
     path.write_text(text.replace("in: {MLP", "in: {CNN"), encoding="utf-8")
     with pytest.raises(ConfigError, match="'CNN', which is no column"):
-        study.read(path)
+        study_file.read(path)
 
 
 def test_a_cell_that_fails_does_not_cost_the_others(
@@ -190,11 +190,11 @@ def test_every_measure_has_its_unit(path: Path) -> None:
         "{accuracy: last, best_loss: loss, bytes_up: sent, system_loss: {title: system loss, unit: plain}}",
     )
     path.write_text(text, encoding="utf-8")
-    for cell in study.read(path).cells():
+    for cell in study_file.read(path).cells():
         cell.path.parent.mkdir(parents=True, exist_ok=True)
         frame = pd.DataFrame({"round": [1, 2, 3], "accuracy": [0.1, 0.2, 0.3], "loss": [2.0, 0.7286, 0.9]})
         frame.assign(bytes_up=19_240_000, system_loss=2.5).to_csv(cell.path, index=False)
-    study_table.write_table(study.read(path))
+    study_table.write_table(study_file.read(path))
     page = (path.parent / "page.md").read_text(encoding="utf-8")
     assert "|  | MLP, last (%) | MLP, loss | MLP, sent (MB) | MLP, system loss | Logistic, last (%) |" in page
     row = "| FedAvg | 30.00 ± 0.00 (2) | 0.7286 ± 0.0000 (2) | 19.24 (2) | 2.5000 ± 0.0000 (2) | 30.00 (1) |"
@@ -244,7 +244,7 @@ def test_a_study_that_is_not_there_or_no_text_is_said(tmp_path: Path, capsys: py
 
 def test_a_measure_that_no_cell_has_is_said(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path.write_text(TEXT.replace("{accuracy: last,", "{auc: last,"), encoding="utf-8")
-    cell = next(study.read(path).cells())
+    cell = next(study_file.read(path).cells())
     cell.path.parent.mkdir(parents=True)
     pd.DataFrame({"round": [1], "accuracy": [0.5]}).to_csv(cell.path, index=False)
     assert study.main([str(path), "--table-only"]) == 0
@@ -252,7 +252,7 @@ def test_a_measure_that_no_cell_has_is_said(path: Path, capsys: pytest.CaptureFi
 
 
 def test_what_an_earlier_version_kept_is_compared_as_far_as_its_options_are_there(path: Path) -> None:
-    cell = next(study.read(path).cells())
+    cell = next(study_file.read(path).cells())
     cell.path.parent.mkdir(parents=True)
     cell.path.write_text("round\n1\n")
     kept = "method: {name: fedavg}\nworkload: {limit: 200, clients: 3}\nschedule: {rounds: 2}\nmodel: {name: mlp}\n"
@@ -267,7 +267,7 @@ def test_a_page_with_two_tables_names_the_study_of_each(path: Path) -> None:
     page = path.parent / "page.md"
     first, second = (f"<!-- table {name}: written by raysim.study -->" for name in ("other", "small"))
     page.write_text(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\nold\n{study_table.END}\nc\n", encoding="utf-8")
-    study_table.write_table(study.read(path))
+    study_table.write_table(study_file.read(path))
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\n| % |") and text.endswith("c\n")
 
@@ -277,4 +277,4 @@ DOCS = Path(study.__file__).parent.parent / "docs"
 
 @pytest.mark.parametrize("file", sorted((DOCS / "studies").glob("*.yaml")), ids=lambda file: file.stem)
 def test_the_studies_of_the_docs_can_be_read(file: Path) -> None:
-    assert list(study.read(file).cells())
+    assert list(study_file.read(file).cells())

@@ -125,9 +125,10 @@ def test_a_client_of_a_personal_method_has_the_model_that_it_was_judged_by(tmp_p
         assert judged(config, module, client)[0] == last.loc[client, "accuracy"]
     with pytest.raises(ResultsError, match=r"every client has a model of its own.*client=0"):
         _ = result.model
-    for wrong in (4, -1, "0"):
+    no_client: tuple[Any, ...] = (4, -1, "0")
+    for wrong in no_client:
         with pytest.raises(ResultsError, match=r"no client .* Allowed: 0 to 3"):
-            raysim.load_model(tmp_path / "run", client=wrong)  # type: ignore[arg-type]
+            raysim.load_model(tmp_path / "run", client=wrong)
 
 
 def test_clients_of_different_tasks_have_models_of_their_own(tmp_path: Path) -> None:
@@ -138,7 +139,7 @@ def test_clients_of_different_tasks_have_models_of_their_own(tmp_path: Path) -> 
     last = result.clients[result.clients["round"] == 2].set_index("client")
     modules = [raysim.load_model(tmp_path / "run", client=client) for client in range(4)]
     accuracies = [judged(config, module, client)[0] for client, module in enumerate(modules)]
-    assert accuracies == last.loc[range(4), "accuracy"].tolist()
+    assert accuracies == last["accuracy"].loc[list(range(4))].tolist()
 
 
 def test_any_client_of_a_global_method_has_the_global_model(tmp_path: Path) -> None:
@@ -162,11 +163,12 @@ def own(folder: Path) -> RunResult:
 def test_code_that_a_folder_names_is_imported_only_if_it_is_given_or_trusted(tmp_path: Path) -> None:
     result = own(tmp_path / "run")
     assert isinstance(result.model, torch.nn.Module)  # the run's own objects, nothing is imported
-    for untrusted in (False, Cnn, []):
+    nothing: list[type[Any]] = []
+    for untrusted in (False, Cnn, nothing):
         with pytest.raises(ConfigError, match=r"names code of its own: method '.*:Mine'.*trust=MyClass.*trust=True"):
-            raysim.load_model(tmp_path / "run", trust=untrusted)  # type: ignore[arg-type]
+            raysim.load_model(tmp_path / "run", trust=untrusted)
     for trusted in (True, Mine, [Cnn, Mine]):
-        raysim.load_model(tmp_path / "run", trust=trusted)  # type: ignore[arg-type]
+        raysim.load_model(tmp_path / "run", trust=trusted)
     with pytest.raises(ConfigError, match="trust: 'Mine' is not allowed"):
         raysim.load_model(tmp_path / "run", trust=["Mine"])  # type: ignore[list-item]
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar
 
+import numpy as np
 import torch
 
-from raysim.method import Method
+from raysim.flat_model import FlatModel
+from raysim.method import ClientTask, Context, Message, Method, Update, Updates, Vector
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.local import Local
+from workloads.federated_data import ClientData, Federation, Task
 from workloads.option_types import Help
 
 
@@ -20,27 +24,29 @@ class Broken(FedAvg):
     where: Annotated[str, Help("which function fails")] = "train"
     round: Annotated[int, Help("in which round")] = 2
 
-    def message(self, server, client):
+    def message(self, server: Vector, client: int) -> Message:
         self.fail("message")
         return super().message(server, client)
 
-    def train(self, model, data, message, kept, visit):
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: None, visit: ClientTask
+    ) -> tuple[Update, None]:
         if visit.client == 2 and visit.round == self.round:
             self.fail("train")
         return super().train(model, data, message, kept, visit)
 
-    def aggregate(self, server, updates, context):
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         if context.round == self.round:
             self.fail("aggregate")
             if self.where == "overflow":
                 return server * float("inf")
         return super().aggregate(server, updates, context)
 
-    def deploy(self, model, message, kept):
+    def deploy(self, model: FlatModel, message: Message, kept: None) -> None:
         self.fail("deploy")
         super().deploy(model, message, kept)
 
-    def fail(self, where):
+    def fail(self, where: str) -> None:
         if where == self.where:
             raise ZeroDivisionError("a mistake of mine")
 
@@ -49,16 +55,18 @@ class Broken(FedAvg):
 class BadState(Local):
     """What client 1 keeps is not finite, though its model and update are."""
 
-    def train(self, model, data, message, kept, visit):
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: ClientTask
+    ) -> tuple[Update, Vector]:
         update, state = super().train(model, data, message, kept, visit)
-        return update, state * float("nan") if visit.client == 1 else state
+        return update, state * np.float32("nan") if visit.client == 1 else state
 
 
 @dataclass(frozen=True)
 class WithBatchNorm:
     name: ClassVar[str] = "with-batch-norm"
 
-    def build(self, task):
+    def build(self, task: Task) -> torch.nn.Module:
         from math import prod
 
         from workloads.models.classifier import Classifier
@@ -73,7 +81,9 @@ class WithBatchNorm:
 class Slow(FedAvg):
     """From round 2 on every visit takes ten minutes."""
 
-    def train(self, model, data, message, kept, visit):
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: None, visit: ClientTask
+    ) -> tuple[Update, None]:
         import time
 
         if visit.round > 1:
@@ -87,7 +97,9 @@ class Waiting(FedAvg):
 
     gate: Annotated[str, Help("the file")] = ""
 
-    def train(self, model, data, message, kept, visit):
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: None, visit: ClientTask
+    ) -> tuple[Update, None]:
         import time
         from pathlib import Path
 
@@ -102,7 +114,7 @@ class OtherState(FedAvg):
 
     kind: Annotated[str, Help("float64, shape or dict")] = "float64"
 
-    def aggregate(self, server, updates, context):
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Any:
         found = super().aggregate(server, updates, context)
         if self.kind == "float64":
             return found.astype("float64")
@@ -132,9 +144,9 @@ class Misnamed(NoTraits):
     """A slip of the pen in a name."""
 
     traits = FedAvg.traits
-    aggregate = None
+    aggregate = None  # type: ignore[assignment]
 
-    def agregate(self, server, updates, context):
+    def agregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         return server
 
 
@@ -144,13 +156,13 @@ class Declares(Method[Any, None]):
 
     traits = FedAvg.traits
 
-    def shared_names(self, module):
+    def shared_names(self, module: torch.nn.Module) -> Sequence[str]:
         return ()
 
-    def init_server(self, model):
+    def init_server(self, model: FlatModel) -> Any:
         return None
 
-    def init_client(self, model):
+    def init_client(self, model: FlatModel) -> None:
         return None
 
 
@@ -158,9 +170,7 @@ class Declares(Method[Any, None]):
 class Unsketched:
     """A workload that says nothing before it is loaded; one of its clients has no test sample."""
 
-    def load(self, stream):
-        import numpy as np
-
+    def load(self, stream: Callable[[str], np.random.Generator]) -> Federation:
         from workloads.images.digits import Digits
         from workloads.images.image_set import ImageSet
 

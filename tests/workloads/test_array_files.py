@@ -4,6 +4,7 @@ import io
 import struct
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -57,7 +58,7 @@ def test_a_small_file_that_unpacks_to_more_than_the_limit(tmp_path: Path, monkey
 
 
 def test_arrays_come_back_as_they_were_saved(tmp_path: Path) -> None:
-    saved = {
+    saved: dict[str, Any] = {
         "a": np.arange(6, dtype=np.uint8).reshape(2, 3),
         "b": np.asfortranarray(np.arange(6.0).reshape(2, 3)),
         "sites": np.array(["one", "zwei"]),

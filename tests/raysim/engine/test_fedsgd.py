@@ -235,7 +235,7 @@ def test_a_client_that_fails_is_found_among_its_group(
 
 def test_what_raises_only_once_does_not_pass_unseen(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     worker = worker_of(make_config("run"))
-    original, raised = Worker.data, []
+    original, raised = Worker.data, list[int]()
 
     def data(self: Worker, client: int) -> Any:
         if client == 10 and not raised:

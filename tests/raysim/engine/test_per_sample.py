@@ -19,10 +19,10 @@ class _Mixes(nn.Module):
 class _Remembers(nn.Module):
     def __init__(self) -> None:
         super().__init__()
-        self.register_buffer("seen", torch.zeros(1))
+        self.seen = nn.Buffer(torch.zeros(1))
 
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        self.seen += inputs.abs().mean()
+        self.seen.add_(inputs.abs().mean())
         return inputs
 
 

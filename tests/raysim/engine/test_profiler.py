@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
+from collections.abc import Hashable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -74,11 +75,10 @@ def folder(tmp_path: Path) -> RunFolder:
     return RunFolder.create(tmp_path / "run", "method: {name: fedavg}\nworkload: {name: digits}\n", {})
 
 
-def rows(folder: RunFolder) -> list[dict[str, Any]]:
+def rows(folder: RunFolder) -> list[dict[Hashable, Any]]:
     import pandas
 
-    found: list[dict[str, Any]] = pandas.read_csv(folder.path / "profile.csv").to_dict("records")
-    return found
+    return pandas.read_csv(folder.path / "profile.csv").to_dict("records")
 
 
 def test_every_moment_of_driver_and_slots_is_counted_once(clock: Clock, folder: RunFolder) -> None:

@@ -52,7 +52,12 @@ def test_a_run_gives_the_same_either_way(
     }
     added: list[Any] = []
     original = tree_reduce.AddUp.run
-    monkeypatch.setattr(tree_reduce.AddUp, "run", lambda *arguments: added.append(1) or original(*arguments))
+
+    def counted(*arguments: Any) -> Any:
+        added.append(arguments)
+        return original(*arguments)
+
+    monkeypatch.setattr(tree_reduce.AddUp, "run", counted)
     server = {}
     for limit in (tree_reduce.DRIVER_BYTES, 0):
         monkeypatch.setattr(tree_reduce, "DRIVER_BYTES", limit)

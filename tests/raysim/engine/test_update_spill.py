@@ -48,7 +48,7 @@ def test_every_result_comes_back_with_its_bits(
 
 def test_what_does_not_fit_is_in_a_file_that_leaves_nothing_behind(tmp_path: Path) -> None:
     blocks = [
-        TrainedChunk((Update(np.full(1000, k, np.float32), {"loss": 0.5}), Failure(3, "train", "?")), None, (0.1, 0.2))
+        TrainedChunk((Update(np.full(1000, k, np.float32), {"loss": 0.5}), Failure(3, "train", "?")), (), (0.1, 0.2))
         for k in range(3)
     ]
     landing = UpdateSpill(pytree.nbytes(blocks[0]), tmp_path)

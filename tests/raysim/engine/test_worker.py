@@ -17,7 +17,7 @@ from raysim.engine.observer import Silent
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Message, Vector
+from raysim.method import ClientTask, Message
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import execute, load_federation, prepare, run
 from raysim.storage.run_folder import comparable
@@ -96,10 +96,10 @@ def test_the_rest_is_kept_from_visit_to_visit_and_deployed(make_config: MakeConf
 class Counts(FedAvg):
     """FedAvg whose clients keep a number, and which reports the entries that stay, before and after a visit."""
 
-    def init_client(self, model: FlatModel) -> Vector:
+    def init_client(self, model: FlatModel) -> Any:
         return np.zeros(1, np.float32)
 
-    def train(self, model: FlatModel, data: Any, message: Message, kept: Vector, visit: ClientTask) -> Any:
+    def train(self, model: FlatModel, data: Any, message: Message, kept: Any, visit: ClientTask) -> Any:
         before = float(model.take_kept().sum(dtype=np.float64))
         update, _ = super().train(model, data, message, None, visit)
         after = float(model.take_kept().sum(dtype=np.float64))

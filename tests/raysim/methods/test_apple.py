@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, Message, Update, Updates
+from raysim.method import ClientTask, Context, Message, Update, Updates, Vector
 from raysim.methods.apple import Apple, ClientState, Server, cosine_decay, joined
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import run
@@ -42,6 +42,10 @@ def visit_and_data(x: torch.Tensor, y: torch.Tensor, times: int = 1, **training:
     samples = Fixed(x, y, times)
     options = {"learning_rate": 0.5, **training}
     return ClientTask(0, 2, 1, 1, 0.5, Training(**options), classes=2), ClientData(1, "one", samples, samples)
+
+
+def vector(values: list[float]) -> Vector:
+    return np.array(values, np.float32)
 
 
 def kept(clients: list[int], weights: list[float], own: Any = (), client: int = 1, samples: int = 2) -> ClientState:
@@ -83,7 +87,7 @@ def test_untouched_weights_stay_the_start_weights(clients: list[tuple[int, bool]
 @pytest.mark.parametrize("core_rate", ["clients", "print"])
 def test_gradients_against_autograd(shared: tuple[str, ...], core_rate: Any) -> None:
     generator = torch.Generator().manual_seed(0)
-    module = Classifier(nn.Linear(3, 4), nn.Linear(4, 2))  # type: ignore[arg-type]
+    module = Classifier(nn.Linear(3, 4), nn.Linear(4, 2))
     model = FlatModel(module, shared)
     initial = model.buffer.clone()
     d, x, y = len(model.shared), torch.randn(5, 3, generator=generator), torch.tensor([0, 1, 1, 0, 1])
@@ -142,9 +146,9 @@ def test_a_visit_of_two_steps_by_hand() -> None:
     # own core + 1/2 · 2 · 1/2 · 1/2 = 5/4; p - 0.1 (±1) = (0.6, 0.4). Step 2: personal model
     # ±(0.6 · 5/4 - 0.4) = ±0.35.
     method = Apple(relation_learning_rate=0.1)
-    extra = {"others": np.array([4]), "samples": np.array([2]), "proximal": 3.0, "core 4": np.float32([-1, 1])}
+    extra = {"others": np.array([4]), "samples": np.array([2]), "proximal": 3.0, "core 4": vector([-1, 1])}
     visit, data = visit_and_data(torch.ones(1, 1), torch.tensor([0]), times=2)
-    message = Message(np.float32([1, -1]), extra)
+    message = Message(vector([1, -1]), extra)
     update, after = method.train(linear(method), data, message, method.init_client(linear(method)), visit)
     miss = 1 - sigmoid(0.7)
     own = 1.25 + 0.5 * 2 * 0.6 * miss
@@ -157,9 +161,9 @@ def test_a_visit_of_two_steps_by_hand() -> None:
 def test_optimiser_acts_on_the_own_core() -> None:
     # Decay 0.1 of the core (2, 0), not of the personal model: -lr · 0.1 · 2 beside the gradient of the personal model.
     method = Apple(relation_learning_rate=0.0)
-    extra = {"others": np.array([4]), "samples": np.array([1]), "proximal": 0.0, "core 4": np.float32([-2, 0])}
+    extra = {"others": np.array([4]), "samples": np.array([1]), "proximal": 0.0, "core 4": vector([-2, 0])}
     visit, data = visit_and_data(torch.ones(1, 1), torch.tensor([0]), weight_decay=0.1)
-    update, _ = method.train(linear(method), data, Message(np.float32([2, 0]), extra), kept([1, 4], [0.5, 0.5]), visit)
+    update, _ = method.train(linear(method), data, Message(vector([2, 0]), extra), kept([1, 4], [0.5, 0.5]), visit)
     assert update.delta == pytest.approx([0.25 - 0.1, -0.25], abs=1e-6)
 
 
@@ -168,7 +172,7 @@ def test_messages_and_aggregation() -> None:
     server = method.init_server(linear(method))
     first = method.message(server, 3)
     assert first.parameters is server.start and first.extra["others"].size == 0
-    updates = Updates((3, 5), np.array([1, 3]), (Update(np.float32([4, 0])), Update(np.float32([0, 8]))))
+    updates = Updates((3, 5), np.array([1, 3]), (Update(vector([4, 0])), Update(vector([0, 8]))))
     server = method.aggregate(server, updates, context(1))
     assert {client: core.tolist() for client, core in server.cores.items()} == {3: [4, 0], 5: [0, 8]}
     assert server.start.tolist() == [1, 6] and server.samples == {3: 1, 5: 3}
@@ -178,7 +182,7 @@ def test_messages_and_aggregation() -> None:
     assert set(own.extra) == {"others", "samples", "proximal", "core 5"}
     assert method.message(server, 9).parameters is server.start
     # A client that was not sampled keeps its core; a new one starts from the mean.
-    later = method.aggregate(server, Updates((9,), np.array([4]), (Update(np.float32([1, 1])),)), context(2))
+    later = method.aggregate(server, Updates((9,), np.array([4]), (Update(vector([1, 1])),)), context(2))
     assert later.cores[3] is server.cores[3] and later.cores[9].tolist() == [2, 7]
     assert later.start == pytest.approx([1 / 8 * 4 + 1 / 2 * 2, 3 / 8 * 8 + 1 / 2 * 7])
     # A new client is judged by the mean, in its first visit too.

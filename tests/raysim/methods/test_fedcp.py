@@ -100,7 +100,7 @@ def test_prediction_and_gradients_written_out() -> None:
         module.body.get_parameter("weight").add_(0.2)
     model.gradient.zero_()
     value = loss(module, data)
-    value.backward()  # type: ignore[no-untyped-call]
+    value.backward()
 
     leaves = {
         name: tensor.detach().clone().requires_grad_(not name.startswith("global_head."))
@@ -123,7 +123,7 @@ def test_prediction_and_gradients_written_out() -> None:
 
     term = (k(h, h) + k(received, received) - 2 * k(h, received)).mean()
     expected = F.cross_entropy(logits, data.y) + 5.0 * term
-    expected.backward()  # type: ignore[no-untyped-call]
+    expected.backward()
     assert term.item() > 1e-4 and value.item() == pytest.approx(expected.item(), rel=1e-5)
     for entry in model.entries:
         if entry.parameter:
@@ -154,15 +154,16 @@ def test_without_the_term_the_body_is_not_run_twice() -> None:
 
 def test_frozen_body_keeps_values_and_statistics() -> None:
     torch.manual_seed(0)
-    body, x = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4)), batch().x
+    first = nn.Linear(3, 4)
+    body, x = nn.Sequential(first, nn.BatchNorm1d(4)), batch().x
     received = frozen(body)
     before = {name: value.clone() for name, value in body.state_dict().items()}
-    expected = nn.functional.batch_norm(body[0](x), None, None, training=True)
+    expected = nn.functional.batch_norm(first(x), None, None, training=True)
     with torch.no_grad():
         torch.testing.assert_close(received(x), expected)
     assert all(torch.equal(value, before[name]) for name, value in body.state_dict().items())
     with torch.no_grad():
-        body[0].weight.mul_(2)
+        first.weight.mul_(2)
     assert torch.allclose(received(x), expected) and not received(x).requires_grad
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedld import FedLD, Margin, Server, margin_control
 from raysim.simulation import run
 from raysim.storage import checkpoint
+from workloads.federated_data import Batch
 
 DELTAS = np.array([[3, 1, 0, 1, 7], [2, -1, 1, 0, 8], [-1, 0.5, 2, 1, 9]], np.float32)
 SAMPLES = np.array([1, 2, 5])
@@ -135,7 +135,7 @@ def test_neither_half_is_fedavg_and_each_half_is_not(make_config: Callable[..., 
 @pytest.mark.parametrize("margin", ["l2", "log", "softmax_log"])
 def test_margin_terms_by_hand(margin: Margin) -> None:
     logits = torch.tensor([[3.0, 4.0], [0.0, 1.0]])
-    batch = SimpleNamespace(x=logits, y=torch.tensor([0, 1]))
+    batch = Batch(x=logits, y=torch.tensor([0, 1]))
     z = logits.double().numpy()
     exponentials = np.exp(z)
     probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)

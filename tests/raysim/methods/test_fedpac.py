@@ -2,7 +2,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedpac import FedPAC, body_loss, feature_sums
+from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
 
 
@@ -78,7 +78,7 @@ def test_aggregation_by_hand() -> None:
 
 def test_alignment_by_hand() -> None:
     model = classifier()
-    batch = SimpleNamespace(x=torch.tensor([[1.0, 2.0], [3.0, 5.0], [-1.0, 0.5]]), y=torch.tensor([0, 1, 2]))
+    batch = Batch(x=torch.tensor([[1.0, 2.0], [3.0, 5.0], [-1.0, 0.5]]), y=torch.tensor([0, 1, 2]))
     extra = {
         "centroids": np.array([[1, 1], [0, 2], [9, 9]], np.float32),
         "centroid_samples": np.array([4, 1, 0]),  # class 2 has no centroid: no term for the third sample

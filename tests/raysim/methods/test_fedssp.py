@@ -100,7 +100,7 @@ def test_the_preference_follows_plain_sgd() -> None:
     probability = torch.softmax(torch.tensor([2.5, 3.5]), 0)
     step(model)
     expected = torch.tensor([0.5, -0.5]) - 0.1 * (probability - torch.tensor([1.0, 0.0]))
-    torch.testing.assert_close(model.module.preference.data, expected)  # type: ignore[union-attr]
+    torch.testing.assert_close(model.module.preference.data, expected)
 
 
 def test_averaging_is_uniform_whatever_the_samples() -> None:
@@ -174,7 +174,7 @@ def test_a_client_is_judged_with_its_preference(make_visits: Callable[..., Any])
         deployed = visits.worker.deployed(0, message, ClientState(mine))
         deployed.module.eval()
         outputs.append(deployed.module(batch.x).detach())
-    shift = deployed.module.head.weight.sum(dim=1) * 3.0  # type: ignore[union-attr]
+    shift = deployed.module.head.weight.sum(dim=1) * 3.0
     torch.testing.assert_close(outputs[1] - outputs[0], shift.expand_as(outputs[0]), atol=1e-5, rtol=1e-4)
 
 

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,6 +12,7 @@ from torch import nn
 from raysim.config.run_config import default_config
 from raysim.method import Context, Update, Updates
 from raysim.methods.fgssl import FGSSL, contrast_loss, structure_loss
+from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
 from workloads.models.graph_specs import Gin
 
@@ -46,7 +46,7 @@ def test_one_graph_and_features_of_zero_are_finite() -> None:
     inputs = torch.tensor([[-1.0, -2.0], [3.0, 4.0], [-1.0, 1.0]], requires_grad=True)
     features = inputs.relu()  # the first is zero: no unit is on
     total = contrast_loss(features, RECEIVED, LABELS, 0.5) + structure_loss(features, RECEIVED, 0.5)
-    total.backward()  # type: ignore[no-untyped-call]
+    total.backward()
     assert total.isfinite() and inputs.grad is not None and inputs.grad.isfinite().all()
     assert not inputs.grad[0].any() and inputs.grad[1].any()
 
@@ -60,7 +60,7 @@ def test_the_loss_against_the_model_as_it_was_received() -> None:
     model = Classifier(body, head)
     method = FGSSL(contrast=0.3, structure=0.7)
     loss = method.loss(model)  # from here on the global features are x itself
-    batch = SimpleNamespace(x=RECEIVED, y=LABELS)
+    batch = Batch(x=RECEIVED, y=LABELS)
     same = contrast_loss(RECEIVED, RECEIVED, LABELS, 0.5).item()
     assert loss(model, batch).item() == pytest.approx(math.log(2) + 0.3 * same, rel=1e-6)
     with torch.no_grad():
@@ -70,7 +70,7 @@ def test_the_loss_against_the_model_as_it_was_received() -> None:
     total = loss(model, batch)
     assert total.item() == pytest.approx(math.log(2) + 0.3 * expected[0] + 0.7 * expected[1], rel=1e-6)
     assert expected[0] != pytest.approx(same, rel=1e-3)
-    total.backward()  # type: ignore[no-untyped-call]
+    total.backward()
     assert body.weight.grad is not None and body.weight.grad.any()
 
 
@@ -78,7 +78,7 @@ def test_the_global_model_is_in_evaluation_mode_and_leaves_no_trace() -> None:
     torch.manual_seed(0)
     parts = nn.Sequential(nn.Linear(2, 3), nn.BatchNorm1d(3), nn.Dropout(0.5))
     model = Classifier(parts, nn.Linear(3, 2)).train()
-    batch = SimpleNamespace(x=torch.randn(4, 2), y=torch.tensor([0, 1, 0, 1]))
+    batch = Batch(x=torch.randn(4, 2), y=torch.tensor([0, 1, 0, 1]))
     loss = FGSSL().loss(model)
     state = torch.random.get_rng_state()
     loss(model, batch)

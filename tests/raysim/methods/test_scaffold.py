@@ -65,7 +65,7 @@ def by_hand(start: Vector, momentum: float, decay: float, server_rate: float) ->
                 y = y - RATE * velocity
             # Gradient k of K is in the velocity of every later step: its weight is 1 + μ + … + μ^(K-1-k).
             weights = [sum(momentum**j for j in range(len(gradients) - k)) for k in range(len(gradients))]
-            renewed = sum(w * g for w, g in zip(weights, gradients, strict=True)) / sum(weights)
+            renewed = np.average(gradients, axis=0, weights=weights)
             changes.append(y - x)
             steps.append(renewed - own[i])
             own[i] = renewed

@@ -303,8 +303,13 @@ def test_finished_reports_are_not_drawn_again(tmp_path: Path, monkeypatch: pytes
     done, going = make(tmp_path / "done", more="seed: 1\n"), make(tmp_path / "going", finish=False)
     for run in (done, going):
         run_page.page(run)
-    drawn: list[str] = []
-    monkeypatch.setattr(run_page, "run_picture", lambda *arguments: drawn.append("picture") or b"picture")
+    drawn: list[tuple[object, ...]] = []
+
+    def draw(*arguments: object) -> bytes:
+        drawn.append(arguments)
+        return b"picture"
+
+    monkeypatch.setattr(run_page, "run_picture", draw)
     assert run_page.main([str(done), str(going)]) == 0
     assert len(drawn) == 2  # light and dark of the run that goes on
     assert run_page.main([str(done)]) == 0

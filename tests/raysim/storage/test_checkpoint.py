@@ -6,6 +6,7 @@ import os
 import pickle
 import subprocess
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,9 @@ from hypothesis import strategies as st
 
 from raysim.errors import CheckpointError, DamagedError
 from raysim.storage import checkpoint, pytree, state_files
+from raysim.storage.atomic_files import write_durably
 from raysim.storage.client_shards import ClientFiles
+from raysim.storage.pytree import JSON
 
 
 @dataclass(frozen=True)
@@ -35,7 +38,7 @@ class Kept:
 SERVER = Server(np.arange(6, dtype=np.float32).reshape(2, 3), {"members": [1, 2], 3: np.array([True])}, 7)
 KEPT = {0: Kept(np.array([0.5, np.nan])), 4: Kept(np.zeros(2)), 9: Kept(np.full(2, -0.0))}
 SERVER_TEMPLATE = Server(np.zeros((2, 3), np.float32))
-FACTS = {"config": "abc", "epochs": 12}
+FACTS: Mapping[str, JSON] = {"config": "abc", "epochs": 12}
 
 
 def save(folder: Path, round: int = 3, keep: int = 2, server: Any = SERVER) -> Path:
@@ -161,7 +164,7 @@ def test_a_kill_at_any_byte_leaves_the_last_good_one(
     child = os.fork()
     if child == 0:
         count = 0
-        whole = checkpoint.write_durably
+        whole = write_durably
 
         def torn(path: Path, data: bytes) -> None:
             nonlocal count
@@ -171,7 +174,7 @@ def test_a_kill_at_any_byte_leaves_the_last_good_one(
             count += 1
             whole(path, data)
 
-        checkpoint.write_durably = torn  # type: ignore[assignment]
+        monkeypatch.setattr(checkpoint, "write_durably", torn)
         save(tmp_path, 2)
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9

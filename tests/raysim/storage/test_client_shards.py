@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from raysim.errors import CheckpointError
 from raysim.storage import checkpoint, pytree, state_files
 from raysim.storage.client_shards import ClientFiles
+from raysim.storage.state_files import read_pair
 
 
 class Run:
@@ -154,8 +155,12 @@ def test_states_are_handed_over_one_file_at_a_time(tmp_path: Path, monkeypatch: 
     run.visit(*range(6))
     path = run.save()
     events: list[str] = []
-    read = checkpoint.read_pair
-    monkeypatch.setattr(checkpoint, "read_pair", lambda path, stem: (events.append(stem), read(path, stem))[1])
+
+    def reads(path: Path, stem: str) -> Any:
+        events.append(stem)
+        return read_pair(path, stem)
+
+    monkeypatch.setattr(checkpoint, "read_pair", reads)
     found = checkpoint.load(path, None, lambda client: np.zeros(3), hold=lambda state: events.append("held"))
     assert events == ["server", *(e for n in (2, 1, 0) for e in (f"clients-0000{n}", "held", "held"))]
     assert found.kept == dict.fromkeys(range(6))

@@ -31,7 +31,8 @@ class Points:
 
 
 def squared_error(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
-    return 0.5 * (module(batch.x)[:, 0] - batch.y).square().mean()
+    loss: torch.Tensor = 0.5 * (module(batch.x)[:, 0] - batch.y).square().mean()
+    return loss
 
 
 def scalar_model(weight: float) -> FlatModel:
@@ -151,7 +152,7 @@ def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradient
     assert all(parameter.grad is None for parameter in plain.module.parameters())  # nothing is left over
     plain.gradient.fill_(7)
     for _ in range(2):
-        assert all(bool((parameter.grad == 7).all()) for parameter in plain.module.parameters())
+        assert all(parameter.grad is not None and parameter.grad.eq(7).all() for parameter in plain.module.parameters())
         train_epochs(plain, images, visit, squared_error)  # puts them back as they were
     # Of the chosen names only: the head moves, the convolution stays.
     before = part.buffer.clone()
@@ -170,8 +171,8 @@ def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(visit: Cli
     # gradient of the scale (6 - 4)·2 = 4, of the shift 2, so 2.6 and -0.2. In training mode x would become 0.
     layer = torch.nn.BatchNorm1d(1)
     layer.weight.data.fill_(3.0)
-    layer.running_mean.fill_(1.0)
-    layer.running_var.fill_(4.0 - layer.eps)
+    mean = layer.get_buffer("running_mean").fill_(1.0)
+    layer.get_buffer("running_var").fill_(4.0 - layer.eps)
     model = FlatModel(layer, all_names(layer))
     visit = replace(visit, training=replace(visit.training, freeze_batchnorm=frozen))
 
@@ -183,7 +184,7 @@ def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(visit: Cli
     if frozen:
         assert model.buffer.tolist() == pytest.approx([2.6, -0.2, 1.0, 4.0], abs=1e-4)
     else:
-        assert float(layer.weight.detach()) == pytest.approx(3.0) and float(layer.running_mean) != 1.0
+        assert float(layer.weight.detach()) == pytest.approx(3.0) and float(mean) != 1.0
 
 
 def test_frozen_batchnorm_still_drops_out(visit: ClientTask) -> None:

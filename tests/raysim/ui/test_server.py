@@ -10,6 +10,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def status(url: str, **headers: str) -> int:
 
 
 def test_the_stream_begins_with_all_parts(page: Page) -> None:
-    parts = {}
+    parts: dict[str, Any] = {}
     with urllib.request.urlopen(f"{page.url}events", timeout=10) as stream:
         while len(parts) < 4:
             line = stream.readline().decode().rstrip()

@@ -130,6 +130,7 @@ def test_pooled_is_one_client_with_everything(stream: Stream, strict: None) -> N
 
 def test_fill_takes_no_local_test_sample_and_keeps_labels(stream: Stream) -> None:
     federation = Numbered(clients=5, samples_per_client=60, partition="iid").load(stream)
+    assert isinstance(federation.local_test, Partition) and federation.fill is not None
     assert not set(federation.fill.sources) & set(federation.local_test.indices)
     for number in range(5):
         client = federation.client(number, "cpu")
@@ -150,7 +151,7 @@ def test_manifest_counts_what_clients_hold(stream: Stream) -> None:
         assert row[[f"class_{label}" for label in range(5)]].tolist() == torch.bincount(labels, minlength=5).tolist()
         assert (row["client"], row["name"], row["samples"]) == (number, f"client {number}", 70)
         assert row["filled"] == 70 - federation.train.size(int(str(number)))
-    assert table["test_samples"].sum() + len(federation.train.indices) == 100
+    assert table["test_samples"].sum() + sum(map(federation.train.size, range(5))) == 100
     assert table.attrs == {"workload": "numbered", "synthetic": False, "class_names": ["0", "1", "2", "3", "4"]}
 
 
@@ -159,7 +160,7 @@ def test_manifest_counts_what_views_hold(stream: Stream) -> None:
     table = federation.manifest()
     for client in range(3):
         labels = np.bincount(federation.train.of(client) % 5, minlength=5)
-        assert table.loc[client, [f"class_{label}" for label in range(5)]].tolist() == labels.tolist()
+        assert table[[f"class_{label}" for label in range(5)]].iloc[client].tolist() == labels.tolist()
     assert table[["samples", "test_samples", "filled"]].to_numpy().tolist() == [[16, 4, 0]] * 3
 
 
@@ -183,10 +184,11 @@ def test_channel_statistics_are_exact() -> None:
 
 def test_same_streams_same_federation(stream: Stream) -> None:
     one, two = (Numbered(clients=5, samples_per_client=70, min_samples=3).load(stream) for _ in range(2))
+    assert isinstance(one.train, Partition) and isinstance(two.train, Partition) and one.fill and two.fill
     assert np.array_equal(one.train.indices, two.train.indices)
     assert np.array_equal(one.fill.copies(one.images, 3), two.fill.copies(two.images, 3))
     other = Numbered(clients=5, min_samples=3).load(lambda purpose: np.random.default_rng(99))
-    assert not np.array_equal(one.train.indices, other.train.indices)
+    assert isinstance(other.train, Partition) and not np.array_equal(one.train.indices, other.train.indices)
 
 
 def test_augment_is_for_training_sets_only(stream: Stream) -> None:
@@ -230,6 +232,7 @@ def test_a_validation_set_is_cut_off_the_training_part(stream: Stream, strict: N
         assert len(before.validation) == 0
         # The local test set is the same with and without; nothing of the training part is lost, or augmented.
         assert numbers(client.test, federation) == numbers(before.test, plain)
+        assert federation.validation is not None
         held = numbers(client.validation, federation)
         assert held == federation.validation.of(number).tolist()
         labels = torch.cat([batch.y for batch in client.validation.batches(7)])
@@ -244,6 +247,7 @@ def test_a_validation_set_is_cut_off_the_training_part(stream: Stream, strict: N
     assert not everybody["train"] & everybody["validation"]
     assert not everybody["test"] & everybody["validation"]
     pooled = federation.pooled()
+    assert pooled.validation is not None and federation.validation is not None
     assert len(pooled.client(0, "cpu").validation) == len(pooled.validation.of(0))
     assert set(federation.manifest()["validation_samples"]) == {len(federation.validation.of(n)) for n in range(5)}
 

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from benchmarks import dense_spectral
 from workloads.errors import WorkloadError
 from workloads.federated_data import Task
 from workloads.graphs.batch import GraphSamples, collate, pack_starts
@@ -27,16 +26,6 @@ from workloads.models.specformer import (
 )
 from workloads.models.spectral_specs import Spectral
 from workloads.parallel_map import sequential
-
-PATH = Path(__file__).parents[3] / "benchmarks" / "dense_spectral.py"
-
-
-def dense_module() -> Any:
-    spec = importlib.util.spec_from_file_location("dense_spectral", PATH)
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 def with_spectra(graphs: Graphs, folder: Path | None = None) -> Graphs:
@@ -110,27 +99,22 @@ def test_the_normalised_laplacian_itself_comes_back_at_the_edges() -> None:
 def test_outputs_and_gradients_equal_the_dense_form(training: bool, seed: int) -> None:
     # Without self-loops: with them BatchNorm sees a loop once and other edges twice in the dense form.
     graphs = with_spectra(random_graphs(30, seed))
-    dense = dense_module()
     network = body().train(training)
-    reference = dense.DenseBasesBody(network)
+    reference = dense_spectral.DenseBasesBody(network)
     batch = collate(graphs)
     weights = torch.randn(len(graphs), 8)
-    results = []
-    for run in (lambda: network(batch), lambda: reference(dense.DenseBatch(graphs, batch))):
-        network.zero_grad()
-        output = run()
-        (output * weights).sum().backward()
-        results.append((output.detach(), [parameter.grad.clone() for parameter in network.parameters()]))
-    torch.testing.assert_close(results[0][0], results[1][0], atol=1e-5, rtol=1e-5)
-    for ours, theirs in zip(results[0][1], results[1][1], strict=True):
+    outputs = network(batch), reference(dense_spectral.DenseBatch(graphs, batch))
+    torch.testing.assert_close(*outputs, atol=1e-5, rtol=1e-5)
+    gradients = [torch.autograd.grad((output * weights).sum(), list(network.parameters())) for output in outputs]
+    for ours, theirs in zip(*gradients, strict=True):
         # Gradients of what stands before BatchNorm are differences of large sums; of a bias there, 0.
         torch.testing.assert_close(ours, theirs, atol=2e-3, rtol=2e-3)
 
 
 def test_outputs_equal_those_of_dense_filters() -> None:
     graphs = with_spectra(random_graphs(30, seed=4, loops=True))
-    dense, network, batch = dense_module(), body().eval(), collate(graphs)
-    reference = dense.DenseFiltersBody(network)(dense.DenseBatch(graphs, batch))
+    network, batch = body().eval(), collate(graphs)
+    reference = dense_spectral.DenseFiltersBody(network)(dense_spectral.DenseBatch(graphs, batch))
     torch.testing.assert_close(network(batch), reference, atol=1e-5, rtol=1e-5)
 
 
@@ -163,7 +147,12 @@ def test_a_graph_has_the_same_features_alone_and_in_any_batch() -> None:
 
 def test_batches_without_edges_and_with_one_edge_train() -> None:
     network = body().train()
-    for sizes, edges in (([1, 3], [[], []]), ([2, 1], [[(0, 1)], []]), ([1, 1], [[(0, 0)], []])):
+    batches: list[tuple[list[int], list[list[tuple[int, int]]]]] = [
+        ([1, 3], [[], []]),
+        ([2, 1], [[(0, 1)], []]),
+        ([1, 1], [[(0, 0)], []]),
+    ]
+    for sizes, edges in batches:
         output = network(collate(with_spectra(from_lists(sizes, edges))))
         assert output.shape == (2, 8) and bool(torch.isfinite(output).all())
 
