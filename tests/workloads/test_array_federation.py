@@ -99,7 +99,7 @@ def test_the_manifest_counts_classes() -> None:
     assert table["name"].tolist() == ["a", "b", "c"]
     for client in range(3):
         labels = np.bincount(federation.train.of(client) % 2, minlength=2)
-        assert table.loc[client, ["class_0", "class_1"]].tolist() == labels.tolist()
+        assert table[["class_0", "class_1"]].iloc[client].tolist() == labels.tolist()
     assert table["samples"].tolist() == [8, 8, 8]
 
 
