@@ -19,13 +19,13 @@ def actor_name(slot: int) -> str:
 
 
 class Client:
-    """Serves visits of any client, one at a time.
+    """Serves client tasks of any client, one at a time.
 
     It starts in two steps, because importing torch takes seconds and can be done beside loading the data: the
     constructor needs no data, and :meth:`prepare` must be the first call.
 
     Args:
-        threads: torch and BLAS threads of a visit.
+        threads: torch and BLAS threads of a client task.
         slot: its place in the pool.
     """
 

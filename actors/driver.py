@@ -11,7 +11,7 @@ from typing import Any
 
 import ray
 
-from raysim.engine.observer import Several, Visited
+from raysim.engine.observer import ChunkReturned, Several
 from raysim.engine.outcome import Outcome, guarded
 from raysim.errors import ResultsError
 
@@ -46,10 +46,10 @@ class EventLog:
 
         return record
 
-    def visits_started(self, clients: Sequence[int]) -> None:
-        """Not kept, as `visited`: metrics and the run folder's status have both, and nobody else asks."""
+    def tasks_started(self, clients: Sequence[int]) -> None:
+        """Not kept, as `chunk_returned`: metrics and the run folder's status have both, and nobody else asks."""
 
-    def visited(self, visit: Visited) -> None:
+    def chunk_returned(self, chunk: ChunkReturned) -> None:
         """Not kept: a long run has a million of them."""
 
     def since(self, position: int, timeout: float) -> list[tuple[str, tuple[Any, ...]]]:

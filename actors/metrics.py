@@ -12,7 +12,7 @@ from typing import Any
 
 from ray.util.metrics import Counter, Gauge
 
-from raysim.engine.observer import Silent, Visited
+from raysim.engine.observer import ChunkReturned, Silent
 
 _VALUES = {
     "round": "last whole round",
@@ -45,9 +45,9 @@ class Metrics(Silent):
         self._counters = {
             name: Counter(f"raysim_{name}_total", text, ("run",)).set_default_tags(tags)
             for name, text in {
-                "clients_done": "visits that gave an update",
-                "clients_failed": "visits that failed and were left out",
-                "clients_requeued": "visits sent again because what held them died",
+                "clients_done": "client tasks that gave an update",
+                "clients_failed": "client tasks that failed and were left out",
+                "clients_requeued": "client tasks sent again because what held them died",
                 "bytes_down": "bytes of messages to clients",
                 "bytes_up": "bytes of updates from clients",
             }.items()
@@ -55,13 +55,13 @@ class Metrics(Silent):
         self._most_gpu = 0
         self._gpu.set(0)
 
-    def visited(self, visit: Visited) -> None:
-        failed = len(visit.failed)
-        self._count("clients_done", len(visit.clients) - failed)
+    def chunk_returned(self, chunk: ChunkReturned) -> None:
+        failed = len(chunk.failed)
+        self._count("clients_done", len(chunk.clients) - failed)
         self._count("clients_failed", failed)
-        self._count("clients_requeued", len(visit.clients) * (visit.sends - 1))
-        if visit.seat.gpu_bytes > self._most_gpu:
-            self._most_gpu = visit.seat.gpu_bytes
+        self._count("clients_requeued", len(chunk.clients) * (chunk.sends - 1))
+        if chunk.seat.gpu_bytes > self._most_gpu:
+            self._most_gpu = chunk.seat.gpu_bytes
             self._gpu.set(self._most_gpu)
 
     def round_finished(self, row: Mapping[str, Any]) -> None:

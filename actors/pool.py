@@ -65,7 +65,7 @@ class RayPool:
         self._useful = useful or placement.actors
         self._slots = Slots(config, federation, starter or Starter(config), placement.actors, started)
         self._homes: dict[int, int] = {}
-        self._deadline = Deadline(config.engine.visit_deadline)
+        self._deadline = Deadline(config.engine.task_deadline)
         self._patience = Patience(self._slots, placement.needs)
         self._looked = self._placed = now()
         self.plan, self._relieved = placement.describe(federation.clients), False
@@ -247,7 +247,7 @@ class RayPool:
         if work.deaths[held[0]] >= attempts:
             raise RaysimError(
                 f"{job.label}: {attempts} times its actor did not answer within {limit:g} s. If it takes so long, "
-                "raise --engine.visit_deadline"
+                "raise --engine.task_deadline"
             )
         note(f"{slot.name} did not answer within {limit:g} s during {job.label}; it is ended, a new one does its work")
 

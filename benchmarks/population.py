@@ -120,7 +120,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
 
 
 def _digest(folder: Path) -> str:
-    """Of everything that a run computed: losses of every visit, and the newest states."""
+    """Of everything that a run computed: losses of every client task, and the newest states."""
     from raysim.storage import checkpoint
     from raysim.storage.run_folder import comparable, load_result
 

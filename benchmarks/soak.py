@@ -211,7 +211,7 @@ def soak(options: argparse.Namespace, temporary: Path) -> int:
     try:
         before = measure(folder, machines, temporary / "r")
         started = time.monotonic()
-        arguments = [f"--engine.address={machines.cluster.address}", f"--engine.visit_deadline={DEADLINE}"]
+        arguments = [f"--engine.address={machines.cluster.address}", f"--engine.task_deadline={DEADLINE}"]
         with (temporary / "log").open("wb") as log:
             process = subprocess.Popen([*launch, *arguments, f"--output={folder}"], stderr=log, stdout=log)
             try:
@@ -236,7 +236,7 @@ def soak(options: argparse.Namespace, temporary: Path) -> int:
     print(
         f"{options.rounds} rounds of {options.method}, {seconds:.0f} s; "
         f"faults: {', '.join(f'{count} x {kind}' for kind, count in made.items()) or 'none'}; "
-        f"{status['counts']['requeued']} visits done again, {returns} times back to a checkpoint"
+        f"{status['counts']['requeued']} client tasks done again, {returns} times back to a checkpoint"
     )
     print(f"bit for bit equal to the undisturbed run: {'yes' if equal else 'NO'}\n")
     rows = table(before, after, samples)

@@ -90,7 +90,7 @@ class FedDyn(WholeModel[Server, Vector]):
         gradient = server.gradient - np.float32(self.alpha * taking_part / context.cohort.existing) * step[:p]
         parameters = server.parameters + step
         parameters[:p] -= gradient / np.float32(self.alpha)
-        context.report("h_norm", float(np.linalg.norm(gradient)))
+        context.report.round("h_norm", float(np.linalg.norm(gradient)))
         return Server(parameters, gradient)
 
 

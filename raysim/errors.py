@@ -52,7 +52,7 @@ class LostError(RaysimError):
 
 
 class ClientError(RaysimError):
-    """A visit failed: names client, round and stage, and carries the first traceback as text.
+    """A client task failed: names client, round and stage, and carries the first traceback as text.
 
     ``traceback`` is empty when the failure is a finding of raysim itself (an update with NaN, say).
     """

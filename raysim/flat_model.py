@@ -10,7 +10,7 @@ so that all parameters (what is optimised) and all shared entries (what travels)
 The rule for BatchNorm: running means and variances are floating-point buffers. Where their layer is shared they travel
 behind the parameters and are averaged with the same coefficients; a method that does more to updates than average them
 (projections, say) does that to the parameters only. Integer buffers (``num_batches_tracked``) never travel and are
-set back to their initial values before every visit.
+set back to their initial values before every client task.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class FlatModel:
         return self.gradient[self._shared.start : self._shared.start + self.shared_parameter_count]
 
     def reset(self) -> None:
-        """Back to the initial values, so that nothing of one visit can reach the next."""
+        """Back to the initial values, so that nothing of one client task can reach the next."""
         self.buffer.copy_(self._initial)
         self.optimizer_states = {}
         self._drop_gradients()

@@ -158,9 +158,25 @@ class Updates:
         return np.array([update.metrics[name] for update in self.each], dtype=np.float64)
 
 
+class Report:
+    """Numbers that ``aggregate`` reports of its round: columns of the tables."""
+
+    def __init__(self) -> None:
+        self.round_columns: dict[str, float] = {}
+        self.client_columns: dict[str, NDArray[np.float64]] = {}
+
+    def round(self, name: str, value: float) -> None:
+        """Add a column to this round's row of the rounds table."""
+        self.round_columns[name] = value
+
+    def clients(self, name: str, values: NDArray[np.float64]) -> None:
+        """Add a column [n] to this round's rows of the clients table (``weight``, say)."""
+        self.client_columns[name] = values
+
+
 @dataclass(frozen=True)
 class Context:
-    """What else ``aggregate`` may look at, and where it reports numbers for the tables."""
+    """What else ``aggregate`` may look at, and the report that it may write to."""
 
     seed: int
     round: int
@@ -175,16 +191,7 @@ class Context:
     """Options of the clients' local training."""
     cohort: Cohort = UNKNOWN
     """Numbers of clients and samples, the same that every client task of the round was given."""
-    client_columns: dict[str, NDArray[np.float64]] = field(default_factory=dict)
-    round_columns: dict[str, float] = field(default_factory=dict)
-
-    def report_clients(self, name: str, values: NDArray[np.float64]) -> None:
-        """Add a column [n] to this round's rows of the clients table (``weight``, say)."""
-        self.client_columns[name] = values
-
-    def report(self, name: str, value: float) -> None:
-        """Add a column to this round's row of the rounds table."""
-        self.round_columns[name] = value
+    report: Report = field(default_factory=Report, compare=False)
 
 
 class Method(Protocol[ServerState, ClientState]):

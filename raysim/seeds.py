@@ -1,7 +1,7 @@
 """Every random stream of a run, from (seed, purpose, round, client) alone.
 
-No stream is ever continued across visits or rounds, so a visit that is repeated after a fault, or served by another
-actor, draws the same numbers.
+No stream is ever continued across client tasks or rounds, so a task that is repeated after a fault, or served by
+another actor, draws the same numbers.
 """
 
 from __future__ import annotations

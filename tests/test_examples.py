@@ -72,7 +72,7 @@ def test_a_server_step_of_feddyn_by_hand() -> None:
     after = FedDyn(alpha=0.5).aggregate(server, updates, context)
     assert after.gradient == pytest.approx([0.8, 1.4])
     assert after.parameters == pytest.approx([9.4, 15.2, 34.0])
-    assert context.round_columns["h_norm"] == pytest.approx(np.hypot(0.8, 1.4))
+    assert context.report.round_columns["h_norm"] == pytest.approx(np.hypot(0.8, 1.4))
 
 
 def test_what_the_server_gathers_is_the_mean_of_what_the_clients_keep() -> None:

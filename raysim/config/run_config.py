@@ -51,6 +51,8 @@ __all__ = [
     "validate",
     "with_sections",
 ]
+RENAMED: Mapping[str, str] = {"engine.visit_deadline": "engine.task_deadline"}
+"""Options of earlier versions, which configurations may still name, and what they are called now."""
 DEFAULT_NAMES: Mapping[str, str] = {"method.name": "fedrad", "workload.name": "digits", "model.name": "cnn"}
 
 
@@ -254,7 +256,7 @@ def flatten(data: Mapping[str, object], source: str = "config") -> dict[str, obj
             flat[str(section)] = value
         elif value:  # nothing below a section is fine
             raise ConfigError(f"{source}: {section} must be a section with options below it, not {value!r}.")
-    return flat
+    return {RENAMED.get(path, path): value for path, value in flat.items()}
 
 
 def differences(a: RunConfig, b: RunConfig, *, placement: bool = False) -> list[str]:

@@ -127,7 +127,7 @@ class Engine:
     gpu_memory_cap: Annotated[
         bool, Help("actors that share a GPU have no more than their share of its memory", placement=True)
     ] = True
-    threads: Annotated[PositiveInt, Help("torch threads of a visit; sums depend on it")] = 1
+    threads: Annotated[PositiveInt, Help("torch threads of a client task; sums depend on it")] = 1
     block_size: Annotated[
         NonNegativeInt,
         Help(
@@ -148,7 +148,7 @@ class Engine:
     on_client_error: Annotated[
         Literal["fail", "skip"], Help("end the run at a client's error, or leave that client out of the round")
     ] = "fail"
-    visit_deadline: Annotated[
+    task_deadline: Annotated[
         NonNegative,
         Help(
             "seconds after which a remote call that is not back is done again by another actor; 0: 20 times as "

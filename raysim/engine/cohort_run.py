@@ -14,7 +14,7 @@ from raysim.engine.client_task import TrainChunk
 from raysim.engine.cohort_chunks import Chunk, Chunker, Chunks
 from raysim.engine.cohort_results import CohortResults
 from raysim.engine.failure import Failure
-from raysim.engine.observer import Visited
+from raysim.engine.observer import ChunkReturned
 from raysim.engine.payload import Packer
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill
@@ -89,7 +89,7 @@ class Collector:
         with recorder.phase("serialise"):
             jobs = self._jobs(plan, chunks, messages, states)
         results = CohortResults(plan, chunks, UpdateSpill(self._pool.room, self._folder.path))
-        self._observer.visits_started(plan.clients)
+        self._observer.tasks_started(plan.clients)
         with closing(self._finished(jobs)) as running:
             for done in running:
                 with recorder.phase("receive"):
@@ -157,7 +157,7 @@ class Collector:
                 "samples": int(samples),
                 "local_epochs": plan.local_epochs,
                 **update.metrics,
-                "seconds_visit": spent,
+                "seconds_task": spent,
                 "bytes_up": shared_bytes + pytree.nbytes(update.extra),
             }
             for client, samples, update, spent in zip(
@@ -168,7 +168,7 @@ class Collector:
     def _tell(self, done: Done, chunk: Chunk, trained: TrainedChunk) -> None:
         """Show that a chunk's clients are back."""
         failed = tuple(update.client for update in trained.updates if isinstance(update, Failure))
-        self._observer.visited(Visited(chunk.clients, failed, done.seconds, done.seat, done.sends))
+        self._observer.chunk_returned(ChunkReturned(chunk.clients, failed, done.seconds, done.seat, done.sends))
 
     def _check(self, trained: TrainedChunk, number: int) -> None:
         """Log the chunk's failures, and end the run by the first unless failing clients are skipped."""

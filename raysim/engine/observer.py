@@ -12,8 +12,8 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Visited:
-    """One remote call's clients have returned."""
+class ChunkReturned:
+    """A chunk of clients is back from its remote call."""
 
     clients: tuple[int, ...]
     failed: tuple[int, ...]
@@ -26,40 +26,49 @@ class Visited:
 
 
 class Observer(Protocol):
-    """Is told what happens, in order; nothing it does can change a result."""
+    """Is told what happens, in order; nothing it does can change a result.
+
+    A class that inherits from it writes only what it wants to hear of.
+    """
 
     def note(self, text: str) -> None:
         """A warning, or what is good to know."""
-        ...
+        return
 
     def placed(self, plan: str) -> None:
         """Where clients run: before the first round, and whenever nodes have joined or left."""
-        ...
+        self.note(plan)
 
     def fault(self, text: str) -> None:
         """Something was lost and mended, or left out: an actor that died, a client that failed."""
-        ...
+        self.note(text)
 
     def preparing(self, label: str, done: int, total: int) -> None:
-        """Before the first round: so many of the parts of ``label`` ("eigendecompositions") are done; a single part is
-        a step that takes a while ("starting Ray")."""
-        ...
+        """Before the first round, ``done`` of ``total`` parts of ``label`` ("eigendecompositions") are done.
 
-    def round_started(self, round: int, local_epochs: int, participants: int) -> None: ...
+        A single part is a step that takes a while ("starting Ray").
+        """
+        return
 
-    def visits_started(self, clients: Sequence[int]) -> None:
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        """A round (from 1) begins."""
+        return
+
+    def tasks_started(self, clients: Sequence[int]) -> None:
         """The round's participants, whose tasks are about to be sent."""
-        ...
+        return
 
-    def visited(self, visit: Visited) -> None:
+    def chunk_returned(self, chunk: ChunkReturned) -> None:
         """Some of them are back."""
-        ...
+        return
 
-    def clients_done(self, done: int, participants: int) -> None: ...
+    def clients_done(self, done: int, participants: int) -> None:
+        """How many of them are back in all."""
+        return
 
     def round_finished(self, row: Mapping[str, Any]) -> None:
         """The round's row of the rounds table."""
-        ...
+        return
 
 
 @contextmanager
@@ -70,75 +79,22 @@ def step(observer: Observer, label: str) -> Iterator[None]:
     observer.preparing(label, 1, 1)
 
 
-class Silent:
+class Silent(Observer):
     """An observer that shows nothing."""
-
-    def note(self, text: str) -> None:
-        pass
-
-    def placed(self, plan: str) -> None:
-        self.note(plan)
-
-    def fault(self, text: str) -> None:
-        self.note(text)
-
-    def preparing(self, label: str, done: int, total: int) -> None:
-        pass
-
-    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        pass
-
-    def visits_started(self, clients: Sequence[int]) -> None:
-        pass
-
-    def visited(self, visit: Visited) -> None:
-        pass
-
-    def clients_done(self, done: int, participants: int) -> None:
-        pass
-
-    def round_finished(self, row: Mapping[str, Any]) -> None:
-        pass
 
 
 class Several:
-    """Tells each of several observers, in order."""
+    """An observer that tells each of several observers, in order."""
 
     def __init__(self, *observers: Observer) -> None:
         self._observers = observers
 
-    def note(self, text: str) -> None:
-        for observer in self._observers:
-            observer.note(text)
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("_"):
+            raise AttributeError(name)
 
-    def placed(self, plan: str) -> None:
-        for observer in self._observers:
-            observer.placed(plan)
+        def tell(*arguments: Any) -> None:
+            for observer in self._observers:
+                getattr(observer, name)(*arguments)
 
-    def fault(self, text: str) -> None:
-        for observer in self._observers:
-            observer.fault(text)
-
-    def preparing(self, label: str, done: int, total: int) -> None:
-        for observer in self._observers:
-            observer.preparing(label, done, total)
-
-    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        for observer in self._observers:
-            observer.round_started(round, local_epochs, participants)
-
-    def visits_started(self, clients: Sequence[int]) -> None:
-        for observer in self._observers:
-            observer.visits_started(clients)
-
-    def visited(self, visit: Visited) -> None:
-        for observer in self._observers:
-            observer.visited(visit)
-
-    def clients_done(self, done: int, participants: int) -> None:
-        for observer in self._observers:
-            observer.clients_done(done, participants)
-
-    def round_finished(self, row: Mapping[str, Any]) -> None:
-        for observer in self._observers:
-            observer.round_finished(row)
+        return tell

@@ -205,8 +205,8 @@ class Rounds:
             "bytes_up": sum(row.pop("bytes_up") for row in rows),
         }
         if self.method.traits.weighted_mean:
-            context.report_clients("weight", sample_weights(updates.samples))
-        for name, values in context.client_columns.items():
+            context.report.clients("weight", sample_weights(updates.samples))
+        for name, values in context.report.client_columns.items():
             for client_row, value in zip(rows, values, strict=True):
                 client_row[name] = float(value)
         if plan.evaluates:
@@ -216,7 +216,7 @@ class Rounds:
             with self.recorder.phase("decompose"):
                 row |= decompose_round(self.config, self.pool, collected.models, updates, self.state, self._mended)
         finished = time.perf_counter()
-        row |= context.round_columns
+        row |= context.report.round_columns
         row |= {
             "seconds_train": trained - started,
             "seconds_aggregate": aggregated - trained,

@@ -41,8 +41,8 @@ class FedGH(GlobalModel):
         shares = sample_weights(updates.samples)
         gram = gram_matrix(updates.deltas, 0, stop)
         coefficients = harmonised_coefficients(gram, shares)
-        context.report_clients("weight", coefficients)
-        context.report("conflicting_pairs", float(np.count_nonzero(np.triu(gram, 1) < 0)))
+        context.report.clients("weight", coefficients)
+        context.report.round("conflicting_pairs", float(np.count_nonzero(np.triu(gram, 1) < 0)))
         return server + combine(updates.deltas, [0, stop, server.size], [coefficients.tolist(), shares.tolist()])
 
 

@@ -164,14 +164,14 @@ class FedLD(WholeModel[Server, None]):
         pieces = sum(stop <= context.shared_parameter_count for stop in boundaries[1:])
         gram = np.sum(grams[:pieces], axis=0)
         eigenvalues, shares = eigenvalue_shares(gram), step_shares(grams[:pieces], coefficients[:pieces])
-        context.report("principal_axes", float(axes_kept(len(gram), self.share)))
-        context.report("mean_cosine", mean_cosine(gram))
-        context.report("largest_eigenvalue_share", float(eigenvalues[0]))
-        context.report("smallest_eigenvalue_share", float(eigenvalues[-1]))
-        context.report("smallest_client_step_share", float(shares[int(np.argmin(updates.samples))]))
-        context.report_clients("step_share", shares)
+        context.report.round("principal_axes", float(axes_kept(len(gram), self.share)))
+        context.report.round("mean_cosine", mean_cosine(gram))
+        context.report.round("largest_eigenvalue_share", float(eigenvalues[0]))
+        context.report.round("smallest_eigenvalue_share", float(eigenvalues[-1]))
+        context.report.round("smallest_client_step_share", float(shares[int(np.argmin(updates.samples))]))
+        context.report.clients("step_share", shares)
         if self.granularity == "model":
-            context.report_clients("weight", coefficients[0])
+            context.report.clients("weight", coefficients[0])
 
 
 def margin_control(margin: Margin, weight: float) -> Loss:

@@ -129,7 +129,7 @@ class FedPAC(Method[Server, None]):
         weights = combination_weights(
             updates.metric("head_variance"), np.stack([extra["weighted_means"] for extra in extras])
         )
-        context.report_clients("own_head_weight", np.diag(weights).copy())
+        context.report.clients("own_head_weight", np.diag(weights).copy())
         combined = {
             client: weighted_sum(heads, row.tolist()) for client, row in zip(updates.clients, weights, strict=True)
         }

@@ -158,7 +158,7 @@ class FedRAD(WholeModel[Server, None]):
         weights = accuracy_weights(updates.metric("local_accuracy"))
         # A model that is finite can still overflow on somebody's test set; NeuNet clips there, and so does the record.
         losses = np.nan_to_num(updates.metric("system_loss"), nan=LOSS_BOUND, posinf=LOSS_BOUND)
-        context.report("system_loss", float(losses.mean()))
+        context.report.round("system_loss", float(losses.mean()))
         neunet, last = server.neunet, server.last
         if self.aggregation == "dynamic":
             parameters_only = [delta[: context.shared_parameter_count] for delta in updates.deltas]
@@ -168,10 +168,10 @@ class FedRAD(WholeModel[Server, None]):
                 neunet = self._new_neunet(context.seed)  # the seed is first known here
             last = LastRound(weights, losses, updates.samples, np.stack(parameters_only))
             corrected = updated_weights(neunet, weights, sample_weights(updates.samples), losses)
-            context.report("neunet_correction", float(np.abs(corrected - weights).max()))
+            context.report.round("neunet_correction", float(np.abs(corrected - weights).max()))
             weights = corrected
         shares = coefficients(weights, updates.samples)
-        context.report_clients("weight", shares)
+        context.report.clients("weight", shares)
         return Server(server.parameters + weighted_sum(updates.deltas, shares.tolist()), neunet, last)
 
     def _learned(self, server: Server, deltas: list[Vector], updates: Updates, context: Context) -> NeuNet:

@@ -149,9 +149,9 @@ class FedSSP(PartlyShared[Server]):
             return Server(parameters, NOTHING)
         means = [update.extra["mean"] for update in updates.each]
         mean = weighted_sum(means, uniform)
-        context.report("feature_scale", root_mean_square(np.stack(means)))
-        context.report("feature_spread", root_mean_square(np.stack(means) - mean))
-        context.report("regulariser", float(updates.metric("regulariser").mean()))
+        context.report.round("feature_scale", root_mean_square(np.stack(means)))
+        context.report.round("feature_spread", root_mean_square(np.stack(means) - mean))
+        context.report.round("regulariser", float(updates.metric("regulariser").mean()))
         return Server(parameters, mean)
 
 

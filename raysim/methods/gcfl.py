@@ -100,8 +100,8 @@ class GCFL(WholeModel[Server, None]):
             rows = [row for row, own in enumerate(clusters) if own == cluster]
             weights = sample_weights(updates.samples[rows]).tolist()
             models[cluster] = models[cluster] + weighted_sum([updates.deltas[row] for row in rows], weights)
-        context.report("clusters", float(len(models)))
-        context.report_clients("cluster", np.array(clusters, np.float64))
+        context.report.round("clusters", float(len(models)))
+        context.report.clients("cluster", np.array(clusters, np.float64))
         moved = {client: own for client, own in zip(updates.clients, clusters, strict=True) if own}
         return Server(models.pop(0), models, server.cluster_of | moved)
 

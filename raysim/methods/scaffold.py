@@ -93,7 +93,7 @@ class Scaffold(WholeModel[Server, Vector]):
         change[: context.shared_parameter_count] *= np.float32(self.server_rate)
         steps = [update.extra["control"] for update in updates.each]
         control = server.control + weighted_sum(steps, [1 / context.cohort.existing] * arrived)
-        context.report("control_norm", float(np.linalg.norm(control)))
+        context.report.round("control_norm", float(np.linalg.norm(control)))
         return Server(server.parameters + change, control)
 
 

@@ -23,10 +23,10 @@ DRAWING_SECONDS = 60.0
 
 
 class PartitionDrawing:
-    """An observer like the given one that also has the partition drawn, once, when the first visits are done.
+    """An observer like the given one that also has the partition drawn, once, when the first client tasks are done.
 
-    Beside the rounds, as loading the plotting library takes longer than many a round; but not before the first visits
-    have come back, as until then every core is at work on their start.
+    Beside the rounds, as loading the plotting library takes longer than many a round; but not before the first client
+    tasks have come back, as until then every core is at work on their start.
     """
 
     def __init__(self, observer: Observer, pool: Pool, folder: Path, picture: bool) -> None:

@@ -11,19 +11,18 @@ import re
 import statistics
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
 from raysim import units
+from raysim.engine.observer import Observer
 from workloads.naming import data_name
 
 if TYPE_CHECKING:
     from rich.console import Group
     from rich.live import Live
     from rich.table import Table
-
-    from raysim.engine.observer import Visited
 
 # Tracebacks from other processes arrive coloured for a terminal that is not this one.
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
@@ -40,7 +39,7 @@ def plain_text(text: str) -> str:
     return _ESCAPE.sub("", text)
 
 
-class Progress:
+class Progress(Observer):
     """Context manager that shows a run's progress.
 
     Args:
@@ -114,14 +113,6 @@ class Progress:
 
             self._live.console.print(Text(plain), soft_wrap=True)
 
-    def placed(self, plan: str) -> None:
-        """Print where clients run, like a note."""
-        self.note(plan)
-
-    def fault(self, text: str) -> None:
-        """Print what was lost and how it was mended, like a note."""
-        self.note(text)
-
     def preparing(self, label: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` parts of the work before the first round are done."""
         self._preparation = (label, done, total) if done < total else None
@@ -138,12 +129,6 @@ class Progress:
         self._rounds_done = round - 1
         self._local_epochs = local_epochs
         self._clients = (0, participants)
-
-    def visits_started(self, clients: Sequence[int]) -> None:
-        """Not shown: the bar of clients starts with the round."""
-
-    def visited(self, visit: Visited) -> None:
-        """Not shown one by one: the bar of clients counts them."""
 
     def clients_done(self, done: int, participants: int) -> None:
         """Show that ``done`` of the round's participants have returned."""

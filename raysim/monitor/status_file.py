@@ -16,7 +16,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
 
-from raysim.engine.observer import Silent, Visited
+from raysim.engine.observer import ChunkReturned, Silent
 from raysim.errors import ResultsError
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
@@ -27,7 +27,7 @@ FAULTS = 100
 OUT = 48
 """Largest number of unfinished clients that are named."""
 LOST = 200
-"""Clients with lost visits that are named."""
+"""Clients with lost tasks that are named."""
 COUNTS = ("done", "failed", "requeued", "faults")
 PAUSE = 0.4
 """Least number of seconds between two writes of the file."""
@@ -136,33 +136,33 @@ class Recorder(Silent):
             }
         self._changed.set()
 
-    def visits_started(self, clients: Sequence[int]) -> None:
+    def tasks_started(self, clients: Sequence[int]) -> None:
         with self._lock:
             self._out = set(clients)
 
-    def visited(self, visit: Visited) -> None:
+    def chunk_returned(self, chunk: ChunkReturned) -> None:
         with self._lock:
-            self._out.difference_update(visit.clients)
-            counts, failed = self._status["counts"], len(visit.failed)
-            counts["done"] += len(visit.clients) - failed
+            self._out.difference_update(chunk.clients)
+            counts, failed = self._status["counts"], len(chunk.failed)
+            counts["done"] += len(chunk.clients) - failed
             counts["failed"] += failed
-            counts["requeued"] += len(visit.clients) * (visit.sends - 1)
-            self._lost.update(visit.failed)
-            for client in visit.clients if visit.sends > 1 else ():
-                self._lost[client] += visit.sends - 1
+            counts["requeued"] += len(chunk.clients) * (chunk.sends - 1)
+            self._lost.update(chunk.failed)
+            for client in chunk.clients if chunk.sends > 1 else ():
+                self._lost[client] += chunk.sends - 1
             if self._status["current"] is not None:
-                self._status["current"]["done"] += len(visit.clients)
-            seat = visit.seat
-            slot = self._slots.setdefault(seat.slot, {"visits": 0, "busy": 0.0, "lives": 0, "process": None})
+                self._status["current"]["done"] += len(chunk.clients)
+            seat = chunk.seat
+            slot = self._slots.setdefault(seat.slot, {"tasks": 0, "busy": 0.0, "lives": 0, "process": None})
             slot["lives"] += slot["process"] != seat.process
-            slot["visits"] += len(visit.clients)
-            slot["busy"] += visit.seconds
+            slot["tasks"] += len(chunk.clients)
+            slot["busy"] += chunk.seconds
             slot |= {
                 "node": seat.node,
                 "process": seat.process,
                 "device": seat.device,
                 "gpu_bytes": seat.gpu_bytes,
-                "last": visit.clients[:4],
+                "last": chunk.clients[:4],
                 "seen": time.time(),
             }
         self._changed.set()
@@ -192,7 +192,7 @@ class Recorder(Silent):
 
 
 def _carried_on(before: dict[str, Any]) -> tuple[dict[str, int], list[dict[str, Any]], Counter[int]]:
-    """Counts, faults and lost visits of an earlier sitting; none if its file is damaged."""
+    """Counts, faults and lost client tasks of an earlier sitting; none if its file is damaged."""
     try:
         counts = {name: int(before["counts"][name]) for name in COUNTS}
         faults = [

@@ -10,9 +10,9 @@ from typing import Any
 from raysim.ui.tables import thinned
 
 LATE = 2.0
-"""A visit that took so many times the median of its round is late."""
+"""A client task that took more than this many times the median of its round is late."""
 UNFAIR = 0.05
-"""A client of the worst tenth is marked if its accuracy is so far below the median of the clients."""
+"""A client of the worst tenth is marked if its accuracy is further than this below the median of the clients."""
 SHOWN = 40
 """Rows of each kind that are sent; with more clients than that the middle is left out."""
 
@@ -30,7 +30,7 @@ class _Client:
     loss: float | None = None
     seconds: float | None = None
     ratio: float | None = None
-    """Seconds of its last visit over the median of that round."""
+    """Seconds of its last task over the median of that round."""
 
 
 class Clients:
@@ -48,13 +48,13 @@ class Clients:
         for row in rows:
             by_round.setdefault(row["round"], []).append(row)
         for number, members in by_round.items():
-            spent = [row["seconds_visit"] for row in members if row.get("seconds_visit") is not None]
+            spent = [row["seconds_task"] for row in members if row.get("seconds_task") is not None]
             median = statistics.median(spent) if spent else 0.0
             for row in members:
                 known = self._known.setdefault(int(row["client"]), _Client(int(row["client"])))
                 known.name, known.samples = str(row.get("name") or ""), row.get("samples")
                 known.rounds, known.round = known.rounds + 1, number
-                known.seconds = row.get("seconds_visit")
+                known.seconds = row.get("seconds_task")
                 known.ratio = known.seconds / median if known.seconds is not None and median > 0 else None
                 if row.get("accuracy") is not None:
                     known.accuracy = row["accuracy"]
@@ -65,7 +65,7 @@ class Clients:
         """What the page shows.
 
         Args:
-            lost: client → visits of it that failed or were sent again.
+            lost: client → tasks of it that failed or were sent again.
         """
         everyone = list(self._known.values())
         judged = sorted((c for c in everyone if c.accuracy is not None), key=lambda c: (c.accuracy or 0.0, c.client))

@@ -268,7 +268,7 @@ def test_all_workers_gone_for_a_while(machines: Machines, make_config: MakeConfi
 
 def test_a_frozen_actor_past_the_deadline(machines: Machines, make_config: MakeConfig, undisturbed: Any) -> None:
     expected = undisturbed()
-    with going(make_config("frozen", engine__visit_deadline=4.0)) as found:
+    with going(make_config("frozen", engine__task_deadline=4.0)) as found:
         found.wait_for_round(2)
         frozen = an_actor_at_work()
         os.kill(frozen, signal.SIGSTOP)

@@ -14,7 +14,7 @@ import pytest
 
 from actors import metrics
 from raysim.engine.backend import Seat
-from raysim.engine.observer import Visited
+from raysim.engine.observer import ChunkReturned
 
 MONITORING = Path(__file__).parents[2] / "monitoring"
 ROW = {
@@ -62,8 +62,8 @@ def told(monkeypatch: pytest.MonkeyPatch) -> dict[Any, Any]:
 def test_by_hand(told: dict[Any, Any]) -> None:
     observer = metrics.Metrics("run-1")
     seat = Seat(0, "n", 1, "cuda:0", 7000)
-    observer.visited(Visited((1, 2, 3), (2,), 0.5, seat, sends=2))
-    observer.visited(Visited((4,), (), 0.5, Seat(1, "n", 2, "cuda:0", 6000), sends=1))
+    observer.chunk_returned(ChunkReturned((1, 2, 3), (2,), 0.5, seat, sends=2))
+    observer.chunk_returned(ChunkReturned((4,), (), 0.5, Seat(1, "n", 2, "cuda:0", 6000), sends=1))
     observer.round_finished(ROW)
     observer.round_finished(ROW | {"round": 4, "accuracy": math.nan, "bytes_down": 1})
     flat = {name: values.get(("run-1",)) for name, values in told.items()}

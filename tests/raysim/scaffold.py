@@ -101,12 +101,12 @@ class Scaffold(scaffold.Scaffold):
     def aggregate(self, server: scaffold.Server, updates: Any, context: Any) -> scaffold.Server:
         server = super().aggregate(server, updates, context)
         cohort = context.cohort
-        context.report("weight", float(server.parameters[0]))
-        context.report("control", float(server.control[0]))
+        context.report.round("weight", float(server.parameters[0]))
+        context.report.round("control", float(server.control[0]))
         for name in ("size", "samples", "present", "present_samples", "existing"):
-            context.report(f"cohort_{name}", getattr(cohort, name))
-        context.report_clients("server_share", cohort.share(updates.samples))
-        context.report_clients("server_share_of_cohort", cohort.share_of_cohort(updates.samples))
+            context.report.round(f"cohort_{name}", getattr(cohort, name))
+        context.report.clients("server_share", cohort.share(updates.samples))
+        context.report.clients("server_share_of_cohort", cohort.share_of_cohort(updates.samples))
         return server
 
 

@@ -5,8 +5,8 @@ import { byId, element, known, number, percent, seconds, setText } from "./forma
 
 const FILTERS = {
   all: ["all", "worst accuracy first"],
-  late: ["late", "the last visit took more than twice the median of its round"],
-  lost: ["lost", "visits that failed, or were sent again because their actor died"],
+  late: ["late", "the last client task took more than twice the median of its round"],
+  lost: ["lost", "client tasks that failed, or were sent again because their actor died"],
   unfair: ["unfair", "in the worst tenth, and more than 5 points below the median"],
 };
 
@@ -48,7 +48,7 @@ export class Clients {
     }
     const shown = rows.filter((row) => this.chosen === "all" || row[this.chosen]);
     const named = shown.some((row) => row.name && row.name !== `client ${row.client}`);
-    const columns = ["client", ...(named ? ["name"] : []), "accuracy", "marks", "loss", "samples", "rounds", "last round", "visit"];
+    const columns = ["client", ...(named ? ["name"] : []), "accuracy", "marks", "loss", "samples", "rounds", "last round", "task"];
     const left = ["name", "marks"];
     const head = element("tr", "", ...columns.map((name) => element("th", left.includes(name) ? "text" : "", name)));
     const body = shown.map((row) => this.row(row, named));

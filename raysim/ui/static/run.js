@@ -86,7 +86,7 @@ function showSlots(run) {
     parts.push(element("div", "slots", ...members.map((slot) => slotBox(slot, run))));
   }
   if (slots.length > SLOTS) parts.push(element("p", "note", `and ${number(slots.length - SLOTS)} more`));
-  if (!parts.length) parts.push(element("p", "note", "No visit has come back yet."));
+  if (!parts.length) parts.push(element("p", "note", "No client task has come back yet."));
   byId("placement").replaceChildren(...parts);
 }
 
@@ -103,7 +103,7 @@ function slotBox(slot, run) {
     `slot${times ? " replaced" : ""}`,
     element("b", "", name, times ? element("span", "tag late", `replaced ${times}×`) : null),
     element("p", "", `${device} · process ${slot.process}`),
-    element("p", "", `${plural(slot.visits, "visit")}, last ${last}`),
+    element("p", "", `${plural(slot.tasks, "task")}, last ${last}`),
     element("p", "", `busy ${share(Math.min(1, busy))} of the time`),
     element("span", "meter", fill),
   );
@@ -112,7 +112,7 @@ function slotBox(slot, run) {
 function showFaults(run) {
   const faults = run.faults ?? [];
   const counts = run.counts ?? { done: 0, failed: 0, requeued: 0, faults: 0 };
-  const sums = `${plural(counts.done, "visit")} done, ${number(counts.failed)} failed, ${number(counts.requeued)} sent again`;
+  const sums = `${plural(counts.done, "client task")} done, ${number(counts.failed)} failed, ${number(counts.requeued)} sent again`;
   setText(byId("faults-text"), faults.length ? sums : `Nothing was lost: ${sums}.`);
   const rows = [...faults].reverse().map(({ time, round, text }) =>
     element("li", "", element("time", "", `${clock(time)} · round ${number(round)}`), element("span", "", text)),

@@ -382,3 +382,7 @@ def test_a_default_is_found_in_a_class_that_came_by_value() -> None:
         "method.kind": "two",
         "method.factor": 0.5,
     }
+
+
+def test_an_option_of_an_earlier_version_is_read_by_its_new_name() -> None:
+    assert from_dict({"engine": {"visit_deadline": 7.0}}).engine.task_deadline == 7.0

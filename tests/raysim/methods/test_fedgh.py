@@ -24,8 +24,8 @@ def test_conflicting_parameters_are_harmonised_and_buffers_averaged() -> None:
     server = FedGH().aggregate(start, updates_of([1, 0, 8], [-1, 1, 16]), found)
     # (½, ½) and (0, 1) by samples 1 : 3
     np.testing.assert_allclose(server, [10 + 1 / 8, 20 + 7 / 8, 30 + 14], rtol=1e-6)
-    np.testing.assert_allclose(found.client_columns["weight"], [1 / 4 + 3 / 4, 1 / 8 + 3 / 4])
-    assert found.round_columns == {"conflicting_pairs": 1.0}
+    np.testing.assert_allclose(found.report.client_columns["weight"], [1 / 4 + 3 / 4, 1 / 8 + 3 / 4])
+    assert found.report.round_columns == {"conflicting_pairs": 1.0}
 
 
 def test_without_a_conflict_it_is_fedavg_bit_for_bit() -> None:

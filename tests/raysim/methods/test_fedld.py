@@ -41,8 +41,8 @@ def test_parameters_are_projected_and_buffers_averaged_by_samples() -> None:
     coefficients = principal_coefficients(gradients @ gradients.T)
     np.testing.assert_allclose(server.parameters[:4], start[:4] - 0.5 * (coefficients @ gradients), rtol=1e-6)
     assert server.parameters[4] == pytest.approx(4 + (7 * 1 + 8 * 2 + 9 * 5) / 8)  # the whole mean, not half of it
-    np.testing.assert_allclose(context.client_columns["weight"], coefficients, rtol=1e-12)
-    assert context.round_columns["principal_axes"] == 2.0
+    np.testing.assert_allclose(context.report.client_columns["weight"], coefficients, rtol=1e-12)
+    assert context.report.round_columns["principal_axes"] == 2.0
 
 
 def test_layers_are_the_parameter_tensors() -> None:
@@ -96,7 +96,7 @@ def test_what_a_round_reports_by_hand() -> None:
     updates = Updates((0, 1), np.array([3, 5]), tuple(Update(delta) for delta in deltas))
     context = context_of(2)
     FedLD().aggregate(Server(np.zeros(2, np.float32), np.array([0, 2])), updates, context)
-    assert context.round_columns == pytest.approx(
+    assert context.report.round_columns == pytest.approx(
         {
             "principal_axes": 1.0,
             "mean_cosine": 0.0,
@@ -105,7 +105,7 @@ def test_what_a_round_reports_by_hand() -> None:
             "smallest_client_step_share": 0.0,
         }
     )
-    assert context.client_columns["step_share"].tolist() == [0.0, 1.0]
+    assert context.report.client_columns["step_share"].tolist() == [0.0, 1.0]
 
 
 def test_without_principal_gradients_the_step_is_fedavgs_bit_for_bit() -> None:

@@ -65,7 +65,7 @@ def test_aggregation_by_hand() -> None:
     # |a_1 - a_2|² = ¼ + ¼ = ½, so P_1 = diag(1, 3½) and P_2 = diag(1½, 3): inverse variances.
     np.testing.assert_allclose(weights, [[7 / 9, 2 / 9], [2 / 3, 1 / 3]], rtol=1e-12)
     np.testing.assert_allclose([after.heads[3], after.heads[5]], weights, rtol=1e-6)
-    np.testing.assert_allclose(found.client_columns["own_head_weight"], [7 / 9, 1 / 3])
+    np.testing.assert_allclose(found.report.client_columns["own_head_weight"], [7 / 9, 1 / 3])
     # Not sampled: its last head; new: the mean of those just trained.
     assert after.heads[9] is server.heads[9]
     assert FedPAC().message(after, 0).extra["head"].tolist() == [0.5, 0.5]

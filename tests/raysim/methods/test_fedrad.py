@@ -49,7 +49,7 @@ def test_weighted_aggregation_by_hand() -> None:
     found = method.aggregate(server(method), updates([0.5, 1.0, 0.25], [1, 1, 1]), told)
     expected = [(4 * 4 - 32 * 8 + 5 * 2) / 41, (32 * 4 - 5 * 4) / 41, 1.0]
     assert found.parameters == pytest.approx(expected, abs=1e-5)
-    assert told.client_columns["weight"] == pytest.approx([4 / 41, 32 / 41, 5 / 41])
+    assert told.report.client_columns["weight"] == pytest.approx([4 / 41, 32 / 41, 5 / 41])
 
 
 def test_untrained_neunet_is_weighted_aggregation() -> None:
@@ -88,7 +88,7 @@ def test_neunet_moves_weight_to_the_client_that_lowers_the_system_loss(system_gr
     )
     second = Context(seed=0, round=2, rounds=2, learning_rate=0.5, shared_parameter_count=2)
     method.aggregate(state, Updates((0, 1, 2), np.array([1, 2, 5]), each), second)
-    weights = second.client_columns["weight"]
+    weights = second.report.client_columns["weight"]
     # Equal accuracies: Eq. 1-2 alone give the clients' shares of the samples, 1/8, 2/8, 5/8.
     assert weights[1] > 2 / 8
     assert weights[0] < 1 / 8

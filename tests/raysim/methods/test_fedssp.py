@@ -114,7 +114,7 @@ def test_averaging_is_uniform_whatever_the_samples() -> None:
     np.testing.assert_allclose(server.parameters, [4.0, 4.0])
     np.testing.assert_allclose(server.mean, [30.0, 30.0])
     # μ_k are 10, 20 and 60 in both entries, their mean 30: √(4100 / 3), and √((20² + 10² + 30²) / 3).
-    assert found.round_columns == pytest.approx(
+    assert found.report.round_columns == pytest.approx(
         {"feature_scale": (4100 / 3) ** 0.5, "feature_spread": (1400 / 3) ** 0.5, "regulariser": 3.0}
     )
 

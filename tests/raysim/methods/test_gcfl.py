@@ -43,8 +43,8 @@ def test_a_planted_pair_of_clusters_splits_in_round_21_and_is_averaged_apart() -
     np.testing.assert_allclose(server.parameters, [10 - 0.64, 20 - 0.06, 30 + 3.8], rtol=1e-6)
     assert list(server.split_off) == [1] and server.cluster_of == {0: 1, 3: 1}
     np.testing.assert_allclose(server.split_off[1], [11, 20.1, 37], rtol=1e-6)
-    assert found.round_columns == {"clusters": 2.0}
-    assert found.client_columns["cluster"].tolist() == [1, 0, 1, 0, 0]
+    assert found.report.round_columns == {"clusters": 2.0}
+    assert found.report.client_columns["cluster"].tolist() == [1, 0, 1, 0, 0]
     # Each client gets its cluster's model, one object for all of them; who was never here belongs to cluster 0.
     models = [GCFL().message(server, client).parameters for client in (0, 3, 2, 99)]
     assert models[0] is models[1] is server.split_off[1] and models[2] is models[3] is server.parameters
@@ -72,8 +72,8 @@ def test_no_split_is_fedavg(method: GCFL, round: int, given: Updates) -> None:
     found = context(round)
     server = method.aggregate(start(), given, found)
     assert np.array_equal(server.parameters, start().parameters + given.mean())
-    assert server.split_off == {} and server.cluster_of == {} and found.round_columns == {"clusters": 1.0}
-    assert not found.client_columns["cluster"].any()
+    assert server.split_off == {} and server.cluster_of == {} and found.report.round_columns == {"clusters": 1.0}
+    assert not found.report.client_columns["cluster"].any()
 
 
 def test_norms_are_over_parameters_and_not_over_buffers() -> None:
@@ -92,7 +92,12 @@ def test_a_later_split_takes_the_next_number_and_leaves_the_absent_behind() -> N
     assert after.cluster_of == {4: 1, 5: 2, 6: 1, 7: 2, 9: 1} and not after.parameters.any()
     np.testing.assert_allclose(after.split_off[1], [2, 1.1, 8], rtol=1e-6)
     np.testing.assert_allclose(after.split_off[2], [0, 0.9, 4], rtol=1e-6)
-    assert found.round_columns == {"clusters": 3.0} and found.client_columns["cluster"].tolist() == [1, 2, 1, 2]
+    assert found.report.round_columns == {"clusters": 3.0} and found.report.client_columns["cluster"].tolist() == [
+        1,
+        2,
+        1,
+        2,
+    ]
 
 
 def test_its_state_comes_back_from_a_checkpoint() -> None:

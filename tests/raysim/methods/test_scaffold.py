@@ -120,7 +120,7 @@ def test_a_server_step_with_buffers_and_a_client_that_failed() -> None:
     after = Scaffold(server_rate=1.5).aggregate(server, Updates((1, 3), np.array([10, 90]), updates), context)
     assert after.parameters == pytest.approx([11.5, 17.0, 34.0])
     assert after.control == pytest.approx([2.0, 1.0])
-    assert context.round_columns["control_norm"] == pytest.approx(np.hypot(2.0, 1.0))
+    assert context.report.round_columns["control_norm"] == pytest.approx(np.hypot(2.0, 1.0))
 
 
 def test_an_optimizer_whose_steps_are_no_gradients_is_refused() -> None:

@@ -7,12 +7,14 @@ from pathlib import Path
 import pytest
 
 from raysim.engine.backend import Seat
-from raysim.engine.observer import Visited
+from raysim.engine.observer import ChunkReturned
 from raysim.monitor.status_file import FAULTS, Recorder, read, settle
 
 
-def visited(*clients: int, failed: tuple[int, ...] = (), sends: int = 1, process: int = 11, slot: int = 0) -> Visited:
-    return Visited(clients, failed, 0.5, Seat(slot, "10.0.0.7", process, "cpu"), sends)
+def returned(
+    *clients: int, failed: tuple[int, ...] = (), sends: int = 1, process: int = 11, slot: int = 0
+) -> ChunkReturned:
+    return ChunkReturned(clients, failed, 0.5, Seat(slot, "10.0.0.7", process, "cpu"), sends)
 
 
 def test_a_round_by_hand(tmp_path: Path) -> None:
@@ -20,10 +22,10 @@ def test_a_round_by_hand(tmp_path: Path) -> None:
         recorder.begins()
         recorder.placed("2 client actors")
         recorder.round_started(3, 2, 5)
-        recorder.visits_started((1, 4, 6, 7, 9))
-        recorder.visited(visited(1, 4))
+        recorder.tasks_started((1, 4, 6, 7, 9))
+        recorder.chunk_returned(returned(1, 4))
         recorder.fault("client-actor-01 died")
-        recorder.visited(visited(6, 7, failed=(7,), sends=3, process=12, slot=1))
+        recorder.chunk_returned(returned(6, 7, failed=(7,), sends=3, process=12, slot=1))
     found = read(tmp_path)
     assert (found["state"], found["round"], found["rounds"], found["plan"]) == ("running", 3, 9, "2 client actors")
     assert found["current"]["done"] == 4 and found["current"]["participants"] == 5
@@ -31,7 +33,7 @@ def test_a_round_by_hand(tmp_path: Path) -> None:
     assert found["counts"] == {"done": 3, "failed": 1, "requeued": 4, "faults": 1}
     assert found["lost"] == {"7": 3, "6": 2}  # 7 failed once and was sent twice more
     assert [(fault["round"], fault["text"]) for fault in found["faults"]] == [(3, "client-actor-01 died")]
-    assert [(s["slot"], s["visits"], s["busy"], s["lives"], s["process"]) for s in found["slots"]] == [
+    assert [(s["slot"], s["tasks"], s["busy"], s["lives"], s["process"]) for s in found["slots"]] == [
         (0, 2, 0.5, 1, 11),
         (1, 2, 0.5, 1, 12),
     ]
@@ -40,7 +42,7 @@ def test_a_round_by_hand(tmp_path: Path) -> None:
 def test_an_actor_in_the_place_of_another_is_a_new_life(tmp_path: Path) -> None:
     with Recorder(tmp_path) as recorder:
         for process in (11, 11, 12, 13):
-            recorder.visited(visited(0, process=process))
+            recorder.chunk_returned(returned(0, process=process))
     assert [slot["lives"] for slot in read(tmp_path)["slots"]] == [3]
 
 
@@ -65,7 +67,7 @@ def test_a_later_sitting_carries_on_and_tells_of_a_death(tmp_path: Path) -> None
     with Recorder(tmp_path) as recorder:
         recorder.begins()
         recorder.round_started(4, 1, 1)
-        recorder.visited(visited(2, sends=2))
+        recorder.chunk_returned(returned(2, sends=2))
         recorder.fault("first")  # and then, without a word, no more
     with Recorder(tmp_path) as recorder:
         recorder.ends("finished")
@@ -83,8 +85,8 @@ def test_a_later_sitting_carries_on_and_tells_of_a_death(tmp_path: Path) -> None
 def test_it_stays_small(tmp_path: Path) -> None:
     with Recorder(tmp_path) as recorder:
         recorder.round_started(1, 1, 100_000)
-        recorder.visits_started(range(100_000))
-        recorder.visited(visited(*range(50_000), failed=tuple(range(50_000))))
+        recorder.tasks_started(range(100_000))
+        recorder.chunk_returned(returned(*range(50_000), failed=tuple(range(50_000))))
         for number in range(300):
             recorder.fault(f"fault {number}")
     found = read(tmp_path)

@@ -25,7 +25,7 @@ def folder(tmp_path: Path) -> Path:
         for client in (0, 1):
             name = EVIL if client else "client 0"
             made.append_clients(
-                [{"round": number, "client": client, "name": name, "samples": 5, "accuracy": 0.5, "seconds_visit": 1.0}]
+                [{"round": number, "client": client, "name": name, "samples": 5, "accuracy": 0.5, "seconds_task": 1.0}]
             )
     made.log(EVIL)
     with Recorder(path, (1, 1)) as recorder:

@@ -9,7 +9,7 @@ from raysim.ui.clients import SHOWN, Clients
 
 def row(client: int, accuracy: float | None, seconds: float = 1.0, round: int = 1) -> dict[str, Any]:
     named = {"name": f"client {client}", "samples": 10.0, "loss": 0.5}
-    return {"round": float(round), "client": float(client), "accuracy": accuracy, "seconds_visit": seconds} | named
+    return {"round": float(round), "client": float(client), "accuracy": accuracy, "seconds_task": seconds} | named
 
 
 def test_late_lost_and_unfair_by_hand() -> None:
