@@ -99,7 +99,8 @@ def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Task,
 
 def _task(found: dict[str, Any]) -> Task:
     shape, classes, kind, name = found["input_shape"], found["classes"], found["kind"], found["name"]
-    whole = all(type(size) is int and size > 0 for size in (*shape, classes))
+    vocabulary, categories = found.get("vocabulary", 0), found.get("categories", [])
+    whole = all(type(size) is int and size > 0 for size in (*shape, classes, *categories, vocabulary + 1))
     if not (whole and kind in ("array", "graph") and isinstance(name, str)):
         raise ValueError(f"{found} is no task")
-    return Task(tuple(shape), classes, kind, name)
+    return Task(tuple(shape), classes, kind, name, vocabulary, tuple(categories))

@@ -59,6 +59,10 @@ class ArrayFederation:
     """What people call the classes 0, 1, …"""
     client_names: NDArray[np.str_] = field(default_factory=no_names)
     synthetic: bool = False
+    vocabulary: int = 0
+    """Of token ids: how many there are (:attr:`workloads.federated_data.Task.vocabulary`)."""
+    categories: tuple[int, ...] = ()
+    """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.Task.categories`)."""
 
     @property
     def clients(self) -> int:
@@ -72,7 +76,8 @@ class ArrayFederation:
 
     def task(self, client: int) -> Task:
         """What every client's model must fit."""
-        return Task(self.inputs.shape[1:], len(self.class_names))
+        shape = self.inputs.shape[1:]
+        return Task(shape, len(self.class_names), vocabulary=self.vocabulary, categories=self.categories)
 
     def samples(self, client: int) -> int:
         """Number of a client's training samples."""

@@ -27,6 +27,11 @@ class Task:
     name: str = ""
     """What is to be told apart, by the name of its data set: two sets of two classes are two tasks. Clients whose tasks
     differ, be it in their names alone, never share input layers or heads (raysim/engine/sharing.py)."""
+    vocabulary: int = 0
+    """Of inputs that are token ids (0 to vocabulary - 1): how many tokens there are; 0: inputs are numbers."""
+    categories: tuple[int, ...] = ()
+    """Of a row of a table: the number of values of each categorical column. These columns come after the numeric ones,
+    each as the number of its category, 0 to categories[i] - 1, in float32 as the rest of the row."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""The image and graph models a run can train, by name.
+"""The models a run can train, by name: of images, tables, signals, text and graphs.
 
 Reading this package and the modules of options does not import torch: the process that starts a run needs only
 names and options. A model is built by its class: `Cnn(...).build(task)`.
@@ -14,6 +14,9 @@ MODELS: dict[str, str] = {
     "mobilenet": "workloads.models.image_specs:MobileNet",
     "resnet18": "workloads.models.image_specs:ResNet18",
     "resnet50": "workloads.models.image_specs:ResNet50",
+    "cnn1d": "workloads.models.sequence_specs:Cnn1d",
+    "lstm": "workloads.models.sequence_specs:Lstm",
+    "transformer": "workloads.models.sequence_specs:Transformer",
     "spectral": "workloads.models.spectral_specs:Spectral",
     "gin": "workloads.models.graph_specs:Gin",
     "graphsage": "workloads.models.graph_specs:GraphSage",

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
-from workloads.option_types import Help, Positive, ShareBelowOne
+from workloads.models.model_options import array_shape, image_shape
+from workloads.option_types import Ge, Help, Le, Positive, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     from workloads.federated_data import Task
@@ -24,56 +25,6 @@ STEM = Help(
     "auto is small up to 64x64 pixels"
 )
 SMALL_STEM_LIMIT = 64
-
-
-class ModelOptions(Protocol):
-    """What every options class here has: a registered name and a way to build the network."""
-
-    name: ClassVar[str]
-    inputs: ClassVar[Literal["array", "graph"]]
-    """What kind of task it is for."""
-    parts: ClassVar[tuple[str, ...]]
-    """What names of its parameters begin with, as far as methods may ask for it (`Traits.model_parts`)."""
-    batch_norm: ClassVar[bool]
-    """Whether the network has BatchNorm layers."""
-
-    def check(self, task: Task) -> None:
-        """Whether `build` can do with inputs of this shape, without importing torch; WorkloadError if not."""
-        ...
-
-    def build(self, task: Task) -> Classifier:
-        """A freshly initialised network for this task."""
-        ...
-
-
-def array_shape(model: str, task: Task) -> tuple[int, ...]:
-    """The shape of the task's inputs; WorkloadError if these are graphs."""
-    if task.kind == "graph":
-        from workloads.models import MODELS
-
-        graph_models = [name for name, location in MODELS.items() if not location.startswith(f"{__name__}:")]
-        raise WorkloadError(
-            f"Model {model!r} takes arrays, such as images, but the workload's inputs are graphs. Choose a graph model:"
-            f" {', '.join(map(repr, graph_models))}."
-        )
-    return task.input_shape
-
-
-def image_shape(model: str, task: Task, least: int) -> tuple[int, int, int]:
-    """The task's (channels, height, width); WorkloadError if it is no image or a side is under `least` pixels."""
-    array_shape(model, task)
-    if len(task.input_shape) != 3:
-        raise WorkloadError(
-            f"Model {model!r} needs images of shape (channels, height, width), but the workload's inputs have shape "
-            f"{task.input_shape}. Choose 'logistic' or 'mlp', which take any shape."
-        )
-    channels, height, width = task.input_shape
-    if min(height, width) < least:
-        raise WorkloadError(
-            f"Model {model!r} needs images of at least {least}x{least} pixels, but the workload's are {height}x{width}."
-            f" Choose a smaller model ('cnn' from 4x4, 'mlp' and 'logistic' for any size) or larger images."
-        )
-    return channels, height, width
 
 
 def no_weights(path: Path) -> str:
@@ -93,7 +44,7 @@ def uses_small_stem(stem: Stem, task: Task) -> bool:
 
 @dataclass(frozen=True)
 class Logistic:
-    """Multinomial logistic regression on the flattened input, which may have any shape."""
+    """Multinomial logistic regression on the flattened input, which may have any shape; categories are one-hot."""
 
     name: ClassVar[str] = "logistic"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
@@ -106,12 +57,15 @@ class Logistic:
     def build(self, task: Task) -> Classifier:
         from workloads.models.mlp_cnn import multilayer_perceptron
 
-        return multilayer_perceptron(array_shape(self.name, task), (), task.classes)
+        return multilayer_perceptron(array_shape(self.name, task), (), task.classes, task.categories)
 
 
 @dataclass(frozen=True)
 class Mlp:
-    """Fully connected layers with ReLU on the flattened input, which may have any shape."""
+    """Fully connected layers with ReLU on the flattened input, which may have any shape.
+
+    A categorical column of a table is embedded in half as many dimensions as it has categories, at most `embedding`.
+    """
 
     name: ClassVar[str] = "mlp"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
@@ -121,6 +75,7 @@ class Mlp:
     hidden: Annotated[
         int | tuple[int, ...], Help("width of the hidden layer, or a list of widths, each at least 1")
     ] = 64
+    embedding: Annotated[PositiveInt, Help("largest width of the embedding of a table's categorical column")] = 8
 
     @property
     def widths(self) -> tuple[int, ...]:
@@ -139,7 +94,7 @@ class Mlp:
         self.check(task)
         from workloads.models.mlp_cnn import multilayer_perceptron
 
-        return multilayer_perceptron(task.input_shape, self.widths, task.classes)
+        return multilayer_perceptron(task.input_shape, self.widths, task.classes, task.categories, self.embedding)
 
 
 @dataclass(frozen=True)
@@ -148,13 +103,15 @@ class Cnn:
 
     Two 5x5 convolutions (32 and 64 channels, padding 2), each with 2x2 max-pooling and ReLU, then 512 units with
     ReLU; 1,663,370 parameters on 28x28x1 with 10 classes. Nearly all weights are in the 512 units: 64·(H/4)·(W/4)·512,
-    so at 224x224 they are 103 million.
+    so at 224x224 they are 103 million. With 2048 units it is LEAF's network for FEMNIST (Caldas et al. 2018).
     """
 
     name: ClassVar[str] = "cnn"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     batch_norm: ClassVar[bool] = False
+
+    units: Annotated[PositiveInt, Help("width of the fully connected layer; LEAF's for FEMNIST has 2048")] = 512
 
     def check(self, task: Task) -> None:
         image_shape(self.name, task, least=4)
@@ -163,7 +120,7 @@ class Cnn:
         shape = image_shape(self.name, task, least=4)
         from workloads.models.mlp_cnn import mcmahan_cnn
 
-        return mcmahan_cnn(shape, task.classes)
+        return mcmahan_cnn(shape, task.classes, self.units)
 
 
 @dataclass(frozen=True)
@@ -239,12 +196,21 @@ class ResidualNetwork:
     `weights_file` is a state dict under torchvision's names, such as its ImageNet weights; it is never fetched. The
     head stays as initialised at random, because the classes differ, and so does the first convolution if the stem is
     small or the images have not 3 channels, because its shape differs.
+
+    `norm="group"` has GroupNorm (Wu & He 2018) in the place of every BatchNorm: clients then share no statistics of
+    their data, and a batch may have one sample. Hsieh et al. 2020 found it better where labels are skewed.
     """
 
     name: ClassVar[str]
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = True
+
+    norm: Annotated[
+        Literal["batch", "group"], Help("normalization: BatchNorm or GroupNorm", "group: Reddi et al. 2021, section 4")
+    ] = "batch"
+    norm_groups: Annotated[
+        int, Ge(1), Le(64), Help("groups of GroupNorm, a divisor of 64; for norm=group", "Reddi et al. 2021")
+    ] = 2
 
     stem: Annotated[Stem, STEM] = "auto"
     weights_file: Annotated[
@@ -255,7 +221,17 @@ class ResidualNetwork:
         ),
     ] = ""
 
+    @property
+    def batch_norm(self) -> bool:
+        """Whether the network has BatchNorm layers."""
+        return self.norm == "batch"
+
     def check(self, task: Task) -> None:
+        if 64 % self.norm_groups:
+            raise WorkloadError(
+                f"Model {self.name!r}: norm_groups = {self.norm_groups} does not divide the 64 channels of its first "
+                "layers. Choose 1, 2, 4, 8, 16, 32 or 64."
+            )
         image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 28)
         if self.weights_file and not Path(self.weights_file).expanduser().is_file():
             raise WorkloadError(no_weights(Path(self.weights_file).expanduser()))
@@ -265,7 +241,9 @@ class ResidualNetwork:
         from workloads.models.torchvision_models import resnet
 
         small, channels = uses_small_stem(self.stem, task), task.input_shape[0]
-        model = resnet(self.name, channels, task.classes, small=small)
+        model = resnet(
+            self.name, channels, task.classes, small=small, groups=self.norm_groups if self.norm == "group" else 0
+        )
         if self.weights_file:
             from workloads.models.weights import load_body
 

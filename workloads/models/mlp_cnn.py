@@ -1,27 +1,71 @@
-"""Networks written out here: multilayer perceptron, McMahan's CNN and the small AlexNet."""
+"""Networks written out here: multilayer perceptron, McMahan's CNN for images and signals, and the small AlexNet."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
 
-from torch import nn
+import torch
+from torch import Tensor, nn
+from torch.nn.functional import one_hot
 
 from workloads.models.classifier import Classifier
 
 
-def multilayer_perceptron(input_shape: tuple[int, ...], hidden: Sequence[int], classes: int) -> Classifier:
-    """Flatten, then one linear layer with ReLU for each width in `hidden`; with none it is logistic regression."""
-    layers: list[nn.Module] = [nn.Flatten()]
-    width = math.prod(input_shape)
+def multilayer_perceptron(
+    input_shape: tuple[int, ...],
+    hidden: Sequence[int],
+    classes: int,
+    categories: Sequence[int] = (),
+    embedding: int = 0,
+) -> Classifier:
+    """Flatten, then one linear layer with ReLU for each width in `hidden`; with none it is logistic regression.
+
+    Of a table, whose last columns are `categories`, these are embedded (see `TableInput`).
+    """
+    table = TableInput(categories, embedding) if categories else None
+    layers: list[nn.Module] = [table or nn.Flatten()]
+    width = math.prod(input_shape) + (table.added if table else 0)
     for next_width in hidden:
         layers += [nn.Linear(width, next_width), nn.ReLU()]
         width = next_width
-    return Classifier(nn.Sequential(*layers), nn.Linear(width, classes))
+    body = _TableBody(*layers) if table and hidden else nn.Sequential(*layers)
+    return Classifier(body, nn.Linear(width, classes))
 
 
-def mcmahan_cnn(shape: tuple[int, int, int], classes: int) -> Classifier:
-    """McMahan et al. 2017: convolutions of 32 and 64 channels (5x5), 512 units; `shape` is (C, H, W)."""
+class _TableBody(nn.Sequential):
+    """Layers of which the first two are a table's input layer: embeddings, and what they and the numbers go into."""
+
+    task_specific = ("0", "1")
+
+
+class TableInput(nn.Module):
+    """Rows of a table [B, F] to [B, F + added]: the numeric columns, then each categorical one as a vector.
+
+    A column of n categories is embedded in (n + 1) // 2 dimensions, at most `embedding`; with `embedding` 0 it becomes
+    n columns of which one is 1.
+    """
+
+    def __init__(self, categories: Sequence[int], embedding: int) -> None:
+        super().__init__()
+        self.categories = tuple(categories)
+        widths = [min(embedding, (count + 1) // 2) if embedding else count for count in self.categories]
+        self.added = sum(widths) - len(widths)
+        self.embeddings = nn.ModuleList(
+            nn.Embedding(count, width) for count, width in zip(self.categories, widths, strict=True) if embedding
+        )
+
+    def forward(self, rows: Tensor) -> Tensor:
+        numeric = rows.shape[1] - len(self.categories)
+        parts = [rows[:, :numeric]]
+        for number, count in enumerate(self.categories):
+            codes = rows[:, numeric + number].long().clamp(0, count - 1)
+            parts.append(self.embeddings[number](codes) if self.embeddings else one_hot(codes, count).to(rows.dtype))
+        return torch.cat(parts, dim=1)
+
+
+def mcmahan_cnn(shape: tuple[int, int, int], classes: int, units: int = 512) -> Classifier:
+    """McMahan et al. 2017: convolutions of 32 and 64 channels (5x5), then `units`; `shape` is (C, H, W)."""
     channels, height, width = shape
     # ReLU after the pooling instead of before it: same values and gradients (ReLU is monotone), a quarter of its work.
     body = nn.Sequential(
@@ -32,10 +76,27 @@ def mcmahan_cnn(shape: tuple[int, int, int], classes: int) -> Classifier:
         nn.MaxPool2d(2),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), 512),
+        nn.Linear(64 * (height // 4) * (width // 4), units),
         nn.ReLU(),
     )
-    return Classifier(body, nn.Linear(512, classes))
+    return Classifier(body, nn.Linear(units, classes))
+
+
+def signal_cnn(shape: tuple[int, int], classes: int, units: int) -> Classifier:
+    """`mcmahan_cnn` along one axis: `shape` is (channels, length)."""
+    channels, length = shape
+    body = nn.Sequential(
+        nn.Conv1d(channels, 32, kernel_size=5, padding=2),
+        nn.MaxPool1d(2),
+        nn.ReLU(),
+        nn.Conv1d(32, 64, kernel_size=5, padding=2),
+        nn.MaxPool1d(2),
+        nn.ReLU(),
+        nn.Flatten(),
+        nn.Linear(64 * (length // 4), units),
+        nn.ReLU(),
+    )
+    return Classifier(body, nn.Linear(units, classes))
 
 
 def small_alexnet(shape: tuple[int, int, int], classes: int, dropout: float) -> Classifier:

@@ -6,6 +6,8 @@ names (`body.` before torchvision's) are torchvision's own.
 
 from __future__ import annotations
 
+from functools import partial
+
 from torch import nn
 
 from workloads._torchvision import models
@@ -51,9 +53,11 @@ def mobilenet_v2(channels: int, classes: int, *, small: bool, width: float, drop
     return Classifier(network, head)
 
 
-def resnet(name: str, channels: int, classes: int, *, small: bool) -> Classifier:
-    """torchvision's `resnet18` or `resnet50`."""
-    network = {"resnet18": models.resnet18, "resnet50": models.resnet50}[name](num_classes=classes)
+def resnet(name: str, channels: int, classes: int, *, small: bool, groups: int = 0) -> Classifier:
+    """torchvision's `resnet18` or `resnet50`, with BatchNorm or, of `groups` > 0, GroupNorm."""
+    norm = partial(nn.GroupNorm, groups) if groups else None
+    make = {"resnet18": models.resnet18, "resnet50": models.resnet50}[name]
+    network = make(num_classes=classes, norm_layer=norm)
     if small:
         network.conv1 = _convolution(channels, 64, kernel_size=3, stride=1)
         network.maxpool = nn.Identity()

@@ -41,6 +41,7 @@ def count(module: nn.Module) -> int:
         (Mlp(), (1, 8, 8), 10, 65 * 64 + 65 * 10),
         (Mlp(hidden=(20, 5)), (7,), 3, 8 * 20 + 21 * 5 + 6 * 3),
         (Cnn(), (1, 28, 28), 10, 1_663_370),
+        (Cnn(units=2048), (1, 28, 28), 62, 6_603_710),
         (AlexNet(), (3, 224, 224), 1000, 61_100_840),
         (AlexNet(), (3, 32, 32), 10, 4_557_642),
         (MobileNet(), (3, 224, 224), 1000, 3_504_872),
@@ -48,6 +49,7 @@ def count(module: nn.Module) -> int:
         (MobileNet(stem="imagenet"), (3, 32, 32), 10, 2_236_682),
         (ResNet18(), (3, 224, 224), 1000, 11_689_512),
         (ResNet18(), (3, 32, 32), 10, 11_173_962),
+        (ResNet18(norm="group"), (3, 32, 32), 10, 11_173_962),
         (ResNet50(), (3, 224, 224), 1000, 25_557_032),
         (ResNet50(), (3, 32, 32), 10, 23_520_842),
     ],
@@ -175,6 +177,24 @@ def test_graphs_are_refused(name: str) -> None:
 def test_impossible_hidden_widths(hidden: Any) -> None:
     with pytest.raises(WorkloadError, match="hidden must be"):
         Mlp(hidden=hidden).build(Task((4,), 10))
+
+
+@pytest.mark.parametrize("stem", ["small", "imagenet"])
+def test_group_norm_takes_the_place_of_every_batch_norm(stem: Any) -> None:
+    usual, grouped = (on_meta(ResNet18(norm=norm, stem=stem), 3, 32, 32) for norm in ("batch", "group"))
+    assert not has_batch_norm(grouped) and not ResNet18(norm="group").batch_norm and ResNet18().batch_norm
+    groups = [part.num_groups for part in grouped.modules() if isinstance(part, nn.GroupNorm)]
+    assert groups == [2] * sum(isinstance(part, nn.BatchNorm2d) for part in usual.modules())
+    assert dict(grouped.named_parameters()).keys() == dict(usual.named_parameters()).keys()
+    assert not dict(grouped.named_buffers())
+
+
+def test_a_group_normed_network_looks_at_every_sample_alone() -> None:
+    model = build(ResNet18(norm="group", norm_groups=4), 3, 8, 8).train()
+    inputs = torch.randn(3, 3, 8, 8)
+    torch.testing.assert_close(model(inputs)[:1], model(inputs[:1]), rtol=1e-3, atol=1e-4)
+    with pytest.raises(WorkloadError, match=r"norm_groups = 3 does not divide the 64 channels.*16, 32 or 64"):
+        ResNet18(norm_groups=3).check(Task((3, 32, 32), 10))
 
 
 def test_models_know_their_names() -> None:

@@ -1,0 +1,116 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+import torch
+
+from raysim.config.registry import model_class
+from workloads.errors import WorkloadError
+from workloads.federated_data import Task
+from workloads.models.classifier import task_specific
+from workloads.models.image_specs import Logistic, Mlp
+from workloads.models.mlp_cnn import TableInput
+from workloads.models.sequence_specs import Cnn1d, Lstm, Transformer
+
+CHARACTERS = Task((80,), 80, vocabulary=80)
+TABLE = Task((4,), 2, categories=(3, 9))
+"""Two numbers and two categories."""
+
+
+def count(options: Any, task: Task) -> int:
+    with torch.device("meta"):
+        return sum(parameter.numel() for parameter in options.build(task).parameters())
+
+
+@pytest.mark.parametrize(
+    ("options", "task", "expected"),
+    [
+        # 80·8, then 4·256·(8 + 256 + 2) and 4·256·(256 + 256 + 2), then 257·80.
+        (Lstm(), CHARACTERS, 640 + 272_384 + 526_336 + 20_560),
+        # (80 + 80)·64; a layer: 4·64·65 of attention, 64·256 + 256 + 256·64 + 64, two norms of 128; a norm; 65·80.
+        (Transformer(), CHARACTERS, 10_240 + 2 * (16_640 + 33_088 + 256) + 128 + 5_200),
+        # 5·9·32 + 32, 5·32·64 + 64, 64·32·128 + 128, 129·6.
+        (Cnn1d(), Task((9, 128), 6), 1_472 + 10_304 + 262_272 + 774),
+        # One column a category: 2 + 3 + 9 inputs.
+        (Logistic(), TABLE, 15 * 2),
+        # Widths 2 and 5 of the embeddings: 3·2 + 9·5, then 2 + 2 + 5 inputs.
+        (Mlp(hidden=4), TABLE, 51 + 10 * 4 + 5 * 2),
+        (Mlp(hidden=4, embedding=1), TABLE, 12 + 5 * 4 + 5 * 2),
+    ],
+)
+def test_parameter_counts(options: Any, task: Task, expected: int) -> None:
+    assert count(options, task) == expected
+
+
+def test_rows_of_a_table_by_hand() -> None:
+    """Numbers stay, categories become columns of which one is 1; a number that is no category counts as the nearest."""
+    rows = torch.tensor([[0.5, 2.0, 1.0], [-1.0, 0.0, 7.0]])
+    assert TableInput((3, 2), 0)(rows).tolist() == [[0.5, 0, 0, 1, 0, 1], [-1, 1, 0, 0, 0, 1]]
+    embedded: Any = TableInput((3, 2), 8)
+    with torch.no_grad():
+        embedded.embeddings[0].weight.copy_(torch.tensor([[1.0, 2], [3, 4], [5, 6]]))
+        embedded.embeddings[1].weight.copy_(torch.tensor([[7.0], [8]]))
+        assert embedded(rows).tolist() == [[0.5, 5, 6, 8], [-1, 1, 2, 8]]
+
+
+def test_what_fits_one_table_alone() -> None:
+    assert task_specific(Mlp(hidden=(4, 4)).build(TABLE)) == ("body.0", "body.1", "head")
+    assert task_specific(Logistic().build(TABLE)) == ("head",)
+
+
+def test_the_lstm_gives_its_last_state() -> None:
+    model: Any = Lstm(hidden=6).build(CHARACTERS)
+    tokens = torch.randint(80, (3, 80))
+    with torch.no_grad():
+        _, (last, _) = model.body.lstm(model.body.embedding(tokens))
+        assert torch.equal(model.body(tokens), last[1])
+        changed = tokens.clone()
+        changed[:, 0] = (changed[:, 0] + 1) % 80
+        assert not torch.equal(model.body.lstm(model.body.embedding(changed))[0][:, 0], last[1])
+
+
+def test_a_token_of_the_transformer_does_not_see_those_after_it() -> None:
+    model: Any = Transformer().build(CHARACTERS)
+    seen: list[torch.Tensor] = []
+    model.body.layers[-1].register_forward_hook(lambda module, inputs, output: seen.append(output))
+    tokens = torch.randint(80, (2, 80))
+    changed = tokens.clone()
+    changed[:, 50] = (changed[:, 50] + 1) % 80
+    outputs = [model(tokens), model(changed)]
+    torch.testing.assert_close(seen[0][:, :50], seen[1][:, :50])
+    assert (seen[0][:, 50:] - seen[1][:, 50:]).abs().amax(dim=-1).min() > 1e-5
+    assert not torch.allclose(*outputs)
+
+
+@pytest.mark.parametrize("name", ["lstm", "transformer", "cnn1d"])
+def test_initial_values_follow_the_global_seed(name: str) -> None:
+    task = Task((9, 32), 6) if name == "cnn1d" else CHARACTERS
+    values = []
+    for seed in (1, 1, 2):
+        torch.manual_seed(seed)
+        values.append(model_class(name)().build(task).state_dict()["head.weight"])
+    assert torch.equal(values[0], values[1]) and not torch.equal(values[0], values[2])
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "words"),
+    [
+        ("lstm", Task((1, 28, 28), 10), r"'lstm' needs sequences of tokens.*other arrays, of shape \(1, 28, 28\)"),
+        ("transformer", Task((5,), 2, "graph"), "'transformer' needs sequences of tokens.*other graphs"),
+        ("cnn1d", Task((3, 8, 8), 10), r"'cnn1d' needs signals.*length of at least 4.*\(3, 8, 8\)"),
+        ("cnn1d", Task((9, 3), 6), r"\(9, 3\)"),
+        ("mlp", CHARACTERS, "'mlp' takes numbers.*sequences of tokens. Choose 'lstm' or 'transformer'"),
+        ("cnn", CHARACTERS, "'cnn' takes numbers"),
+    ],
+)
+def test_other_inputs_are_refused(name: str, task: Task, words: str) -> None:
+    options = model_class(name)()
+    for refused in (options.check, options.build):
+        with pytest.raises(WorkloadError, match=words):
+            refused(task)
+
+
+def test_heads_divide_the_width() -> None:
+    with pytest.raises(WorkloadError, match=r"width = 30 is no multiple of heads = 4\. Set width to 28"):
+        Transformer(width=30).check(CHARACTERS)

@@ -1,0 +1,100 @@
+"""Options of the models of signals and of text; light to import, the networks themselves are loaded in `build`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+
+from workloads.errors import WorkloadError
+from workloads.models.model_options import signal_shape, token_length
+from workloads.option_types import Help, PositiveInt, ShareBelowOne
+
+if TYPE_CHECKING:
+    from workloads.federated_data import Task
+    from workloads.models.classifier import Classifier
+
+
+@dataclass(frozen=True)
+class Cnn1d:
+    """The network `cnn` along one axis, for signals [channels, length] of at least 4 points.
+
+    Two convolutions of 5 points (32 and 64 channels, padding 2), each with max-pooling by 2 and ReLU, then a fully
+    connected layer with ReLU.
+    """
+
+    name: ClassVar[str] = "cnn1d"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
+
+    units: Annotated[PositiveInt, Help("width of the fully connected layer")] = 128
+
+    def check(self, task: Task) -> None:
+        signal_shape(self.name, task, least=4)
+
+    def build(self, task: Task) -> Classifier:
+        shape = signal_shape(self.name, task, least=4)
+        from workloads.models.mlp_cnn import signal_cnn
+
+        return signal_cnn(shape, task.classes, self.units)
+
+
+@dataclass(frozen=True)
+class Lstm:
+    """LEAF's network for Shakespeare (Caldas et al. 2018): embedding, stacked LSTMs, the last state to the head.
+
+    With its 80 characters, 8 dimensions and two layers of 256 units it has 819,920 parameters: LEAF's 817,872, and a
+    second bias in each of the 2048 gates, which torch's LSTM has and TensorFlow's has not.
+    """
+
+    name: ClassVar[str] = "lstm"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
+
+    embedding: Annotated[PositiveInt, Help("width of a token's embedding", "LEAF, Caldas et al. 2018")] = 8
+    hidden: Annotated[PositiveInt, Help("units of each layer", "LEAF, Caldas et al. 2018")] = 256
+    layers: Annotated[PositiveInt, Help("stacked layers", "LEAF, Caldas et al. 2018")] = 2
+
+    def check(self, task: Task) -> None:
+        token_length(self.name, task)
+
+    def build(self, task: Task) -> Classifier:
+        token_length(self.name, task)
+        from workloads.models.sequence_networks import lstm
+
+        return lstm(task.vocabulary, task.classes, self.embedding, self.hidden, self.layers)
+
+
+@dataclass(frozen=True)
+class Transformer:
+    """A small decoder-only transformer (Radford et al. 2019, GPT-2), which predicts what follows its input.
+
+    Embeddings of tokens and positions, layers with causal self-attention and GELU, normalized before each part; the
+    last token's features go to the head.
+    """
+
+    name: ClassVar[str] = "transformer"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
+    batch_norm: ClassVar[bool] = False
+
+    width: Annotated[PositiveInt, Help("width of a token's features, a multiple of heads")] = 64
+    layers: Annotated[PositiveInt, Help("layers")] = 2
+    heads: Annotated[PositiveInt, Help("heads of the attention")] = 4
+    dropout: Annotated[ShareBelowOne, Help("dropout in each layer")] = 0.0
+
+    def check(self, task: Task) -> None:
+        if self.width % self.heads:
+            raise WorkloadError(
+                f"Model 'transformer': width = {self.width} is no multiple of heads = {self.heads}. Set width to "
+                f"{self.width // self.heads * self.heads or self.heads}."
+            )
+        token_length(self.name, task)
+
+    def build(self, task: Task) -> Classifier:
+        self.check(task)
+        from workloads.models.sequence_networks import transformer
+
+        sizes = (self.width, self.layers, self.heads)
+        return transformer(task.vocabulary, task.input_shape[0], task.classes, *sizes, self.dropout)
