@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import pytest
 
-from raysim.engine.observer import Silent
-from raysim.simulation import execute, prepare, run
+from raysim.simulation import run
 from tests.actors.processes import Killer
 from tests.actors.runs import METHODS, options, undisturbed
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
+from tests.watch import stopped
 
 
 @pytest.mark.usefixtures("ray_session")
@@ -27,22 +27,11 @@ def test_the_driver_killed_goes_on_from_its_checkpoint_by_itself(make_config: Ma
     assert fingerprint(found.folder) == expected
 
 
-class RoundCounter(Silent):
-    def __init__(self) -> None:
-        self.started = 0
-
-    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        self.started = round
-
-
 @pytest.mark.parametrize("method", METHODS)
 def test_stopped_in_a_round_and_resumed_gives_the_same_bits(make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)
     # Checkpoints further apart than the stop: it is the stop itself that must save the last whole round.
     config = make_config(f"{method}-stopped", engine__backend="inline", engine__checkpoint_every=100, **options(method))
-    folder = prepare(config)
-    counter = RoundCounter()
-    outcome = execute(config, folder, counter, stopping=lambda: counter.started == 3)
-    assert outcome.status == "stopped"
+    folder = stopped(config, rounds=2)
     assert not (folder / "summary.json").exists()
     assert fingerprint(run(config, resume=folder).folder) == expected

@@ -95,13 +95,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     yield tmp_path
 
 
-@pytest.mark.parametrize("argument", ["--list", "--help", "--print-config"])
-def test_what_only_reads_options_imports_nothing_heavy(folder: Path, argument: str) -> None:
-    launched = Launched(folder, argument)
-    code, out, errors = launched.end()
-    assert (code, errors) == (0, "") and out.splitlines()[-1] == "HEAVY []"
-
-
 def test_one_plain_line_a_round_and_a_summary(
     folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

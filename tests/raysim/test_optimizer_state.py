@@ -12,16 +12,16 @@ import torch
 from raysim.config.sections import Training
 from raysim.engine import fedsgd
 from raysim.engine.client_state import ClientState
-from raysim.engine.observer import Silent
 from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask, Message
-from raysim.simulation import execute, load_federation, prepare, run
+from raysim.simulation import load_federation, run
 from raysim.training.local_sgd import Phase, train_epochs
 from tests.fingerprint import fingerprint
 from tests.raysim.training.test_local_sgd import Points, squared_error
 from tests.raysim.training.test_optimizers import torchs_own
 from tests.small_runs import MakeConfig
+from tests.watch import stopped
 from workloads.parallel_map import sequential
 
 WITH_STATE = [
@@ -148,20 +148,11 @@ RUNS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", RUNS)
 def test_a_resumed_run_has_the_same_bits(make_config: MakeConfig, case: str) -> None:
     expected = fingerprint(run(make_config("whole", **RUNS[case])).folder)
-    config, watch = make_config("stopped", **RUNS[case]), _Watch()
-    folder = prepare(config)
-    assert execute(config, folder, watch, stopping=lambda: watch.round == 3).status == "stopped"
-    assert fingerprint(run(config, resume=folder).folder) == expected
+    config = make_config("stopped", **RUNS[case])
+    assert fingerprint(run(config, resume=stopped(config, rounds=2)).folder) == expected
     if case == "momentum":  # which would only be different arithmetic, were it never kept
         fresh = make_config("fresh", **RUNS[case], training__optimizer_state="fresh")
         assert fingerprint(run(fresh).folder)["rounds"] != expected["rounds"]
-
-
-class _Watch(Silent):
-    round = 0
-
-    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        self.round = round
 
 
 def test_clients_with_moments_are_not_merged(make_config: MakeConfig) -> None:

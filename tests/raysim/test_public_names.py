@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import ast
 import inspect
-import subprocess
-import sys
 
 import pytest
 
@@ -29,14 +27,3 @@ def test_what_type_checkers_are_told_is_what_is_loaded() -> None:
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = raysim.nothing
-
-
-def test_the_package_and_the_names_of_a_method_load_neither_torch_nor_ray() -> None:
-    program = (
-        "import sys, raysim\n"
-        "assert 'numpy' not in sys.modules\n"
-        "from raysim import Context, GlobalModel, Message, Method, Traits, Update, Updates\n"
-        "assert not {'torch', 'ray'} & set(sys.modules)"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr

@@ -13,13 +13,13 @@ import pytest
 
 from raysim.config.run_config import RunConfig
 from raysim.config.stored_config import sealed
-from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError, ResultsError
 from raysim.launch import main
 from raysim.simulation import run
 from raysim.storage.run_folder import load_result
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
+from tests.watch import Watch
 
 BASE = {
     "method.name": "local",
@@ -36,14 +36,6 @@ def config(output: Path, **options: Any) -> RunConfig:
     return small_run(output, BASE, **options)
 
 
-class Heard(Silent):
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A finished run, with checkpoints of rounds 4 and 6."""
@@ -56,9 +48,9 @@ def folder(whole: Path, tmp_path: Path) -> Path:
 
 
 def resume(folder: Path, **options: Any) -> list[str]:
-    heard = Heard()
-    run(config(folder, **options), resume=folder, observer=heard)
-    return heard.notes
+    watch = Watch()
+    run(config(folder, **options), resume=folder, observer=watch)
+    return watch.notes
 
 
 def edit(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:

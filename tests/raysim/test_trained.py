@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -189,12 +187,6 @@ def test_damage_is_told(tmp_path: Path) -> None:
         raysim.load_model(tmp_path / "run")
     with pytest.raises(ResultsError, match="is no run folder"):
         raysim.load_model(tmp_path)
-
-
-def test_the_package_offers_it_without_loading_torch() -> None:
-    code = "import sys, raysim\nassert callable(raysim.load_model) and 'torch' not in sys.modules, 'torch'"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
 
 
 def test_only_the_states_that_are_asked_for_are_kept(tmp_path: Path) -> None:

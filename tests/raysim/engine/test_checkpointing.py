@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from raysim.config.run_config import RunConfig, build
-from raysim.engine.observer import Silent
 from raysim.errors import RaysimError
 from raysim.launch import main
 from raysim.simulation import run
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import load_result
 from tests.fingerprint import fingerprint
+from tests.watch import Watch
 
 ROUNDS = 8
 
@@ -53,15 +53,12 @@ def config(output: Path) -> RunConfig:
     return build([OPTIONS | {"output": str(output)}])
 
 
-class Filling(Silent):
+class Filling(Watch):
     """Fills the disk to the last byte when one round begins, and makes room when another one does."""
 
     def __init__(self, disk: Path, full: int, free: int) -> None:
+        super().__init__()
         self.filler, self.full, self.free = disk / "filler", full, free
-        self.faults: list[str] = []
-
-    def fault(self, text: str) -> None:
-        self.faults.append(text)
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
         if round == self.full:
@@ -70,9 +67,6 @@ class Filling(Silent):
                     pass
         if round == self.free:
             self.filler.unlink()
-
-    def round_finished(self, row: Mapping[str, Any]) -> None:
-        pass
 
 
 @pytest.fixture

@@ -19,7 +19,6 @@ from raysim.engine import fedsgd
 from raysim.engine.client_task import Returned, TrainChunk, TrainedChunk
 from raysim.engine.failure import Failure
 from raysim.engine.fedsgd import contradiction, group_size, possible, take_one_step, worth_it
-from raysim.engine.observer import Silent
 from raysim.engine.payload import Packed, PackedMessage
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
@@ -31,6 +30,7 @@ from raysim.storage.run_folder import comparable
 from raysim.training.local_sgd import train_epochs
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
+from tests.watch import Watch, stopped
 from workloads.models.mlp_cnn import multilayer_perceptron
 
 
@@ -185,23 +185,8 @@ def test_stopped_and_resumed_gives_the_same_bits(make_config: MakeConfig, monkey
     expected = fingerprint(raysim.run(make_config("undisturbed", schedule__rounds=3)).folder)
     seen = counted(monkeypatch)
     config = make_config("stopped", schedule__rounds=3)
-    folder, observer = prepare(config), _Rounds()
-    assert execute(config, folder, observer, stopping=lambda: observer.started == 2).status == "stopped"
-    assert fingerprint(raysim.run(config, resume=folder).folder) == expected
+    assert fingerprint(raysim.run(config, resume=stopped(config, rounds=1)).folder) == expected
     assert 3 * 16 <= len(seen) - 2 < 4 * 17  # a step is tried before each of the two parts
-
-
-class _Rounds(Silent):
-    started = 0
-
-    def __init__(self) -> None:
-        self.notes: list[str] = []
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
-    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        self.started = round
 
 
 @pytest.mark.parametrize("error", ["fail", "skip"])
@@ -278,14 +263,8 @@ class _Infinite:
 
 def test_how_many_are_merged() -> None:
     training = build([{"method.name": "fedavg", "training.batch_size": 50}]).training
-    assert [group_size(training, 1, participants) for participants in (10, 31, 32, 64, 200, 10_000)] == [
-        1,
-        1,
-        2,
-        4,
-        8,
-        8,
-    ]
+    sizes = {10: 1, 31: 1, 32: 2, 64: 4, 200: 8, 10_000: 8}
+    assert {participants: group_size(training, 1, participants) for participants in sizes} == sizes
     assert group_size(training, 2, 10_000) == 1
     assert group_size(replace(training, steps_per_epoch=2), 1, 10_000) == 1
     # Batches of up to 65 and of up to 3: what is left over joins the batch before it.
@@ -362,7 +341,7 @@ def test_a_method_that_inherits_the_trait_and_trains_in_another_way_is_not_merge
     worker = worker_of(config)
     assert possible(worker)
     assert f"{method.__name__} declares Traits(single_step_gradient=True), but" in contradiction(worker)
-    folder, observer = prepare(config), _Rounds()
+    folder, observer = prepare(config), Watch()
     assert execute(config, folder, observer).status == "finished"
     assert any("Clients are therefore trained one by one" in text for text in observer.notes)
     apart = make_config("apart", method__name=f"{__name__}:{method.__name__}", engine__merge_single_steps=False)

@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from raysim.engine.observer import Silent
 from raysim.engine.recovery import RETURNS, run_through
 from raysim.errors import LostError
 from raysim.storage.run_folder import RunFolder
+from tests.watch import Watch
 
 
 class Rounds:
@@ -29,14 +29,6 @@ class Rounds:
 
     def go_back(self) -> None:
         self.state.round = self.kept
-
-
-class Watch(Silent):
-    def __init__(self) -> None:
-        self.faults: list[str] = []
-
-    def fault(self, text: str) -> None:
-        self.faults.append(text)
 
 
 def through(tmp_path: Path, rounds: Any) -> list[str]:

@@ -18,7 +18,6 @@ from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Message, Update, Updates, Vector
 from raysim.methods.apple import Apple, ClientState, Server, cosine_decay, joined
 from raysim.methods.fedavg import FedAvg
-from raysim.simulation import run
 from raysim.storage import pytree
 from workloads.federated_data import Batch, ClientData
 from workloads.models.classifier import Classifier
@@ -229,25 +228,3 @@ def test_only_the_core_leaves_a_client(make_visits: Callable[..., Any]) -> None:
     assert state.own.size == model.buffer.numel() - update.delta.size > 0
     again, same = visits.train(0, message, visits.method.init_client(model))
     assert pytree.equal((update, state), (again, same))
-
-
-def test_learns_on_digits(make_config: Callable[..., Any]) -> None:
-    options = {"schedule__rounds": 6, "training__steps_per_epoch": 0, "method__relation_learning_rate": 0.01}
-    result = run(make_config("digits", method__name="apple", workload__alpha=0.3, **options))
-    accuracy = result.rounds["accuracy"].tolist()
-    assert accuracy[-1] > 0.8 and accuracy[-1] > accuracy[0]
-    assert result.clients["own_weight"].nunique() > 5
-
-
-GRAPHS = {"model__name": "gin", "workload__name": "toy-graphs", "workload__graphs_per_client": 20}
-
-
-def test_graph_clients_share_what_agrees(make_config: Callable[..., Any], make_visits: Callable[..., Any]) -> None:
-    worker = make_visits(method__name="apple", **GRAPHS).worker
-    model = worker.model(0)
-    other = {entry.name: entry.shape for entry in worker.model(1).entries}
-    local = {entry.name for entry in model.entries if entry.shape != other[entry.name]}
-    stays = {entry.name for entry in model.entries if entry.parameter and not entry.shared}
-    assert local and local <= stays and any(entry.shared for entry in model.entries)
-    rounds = run(make_config("graphs", method__name="apple", **GRAPHS)).rounds
-    assert rounds["loss"].notna().all() and rounds["train_loss"].iloc[-1] < rounds["train_loss"].iloc[0]

@@ -18,7 +18,6 @@ from raysim.flat_model import FlatModel
 from raysim.method import Message
 from raysim.methods._conditional_policy import ConditionalClassifier, Policy, discrepancy, frozen
 from raysim.methods.fedcp import FedCP
-from raysim.simulation import run
 from raysim.storage import pytree
 from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
@@ -230,26 +229,3 @@ def test_heads_that_do_not_agree_stay() -> None:
 def test_a_model_without_a_linear_head_is_refused() -> None:
     with pytest.raises(ConfigError, match=r"a body and a linear head .* not Linear"):
         FedCP().extend(nn.Linear(3, 2))
-
-
-def test_learns_on_digits(make_config: Callable[..., Any]) -> None:
-    options = {"schedule__rounds": 6, "training__steps_per_epoch": 0, "workload__alpha": 0.3}
-    result = run(make_config("digits", method__name="fedcp", **options))
-    accuracy = result.rounds["accuracy"].tolist()
-    assert accuracy[-1] > 0.8 and accuracy[-1] > accuracy[0]
-
-
-GRAPHS = {"model__name": "gin", "workload__name": "toy-graphs", "workload__graphs_per_client": 20}
-
-
-def test_graph_clients_share_what_agrees(make_config: Callable[..., Any], make_visits: Callable[..., Any]) -> None:
-    worker = make_visits(method__name="fedcp", **GRAPHS).worker
-    model = worker.model(0)
-    other = {entry.name: entry.shape for entry in worker.model(1).entries}
-    local = {entry.name for entry in model.entries if entry.shape != other[entry.name]}
-    stays = {entry.name for entry in model.entries if entry.parameter and not entry.shared}
-    assert local and local <= stays and any(entry.shared for entry in model.entries)
-    assert all(entry.shared for entry in model.entries if entry.name.startswith("policy."))
-    assert {"head.weight", "global_head.weight"} <= stays
-    rounds = run(make_config("graphs", method__name="fedcp", **GRAPHS)).rounds
-    assert rounds["loss"].notna().all() and rounds["train_loss"].iloc[-1] < rounds["train_loss"].iloc[0]

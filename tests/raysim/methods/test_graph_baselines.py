@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.config.run_config import RunConfig, default_config
+from raysim.config.run_config import default_config
 from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
 from raysim.methods.fedstar import FedStar
-from raysim.simulation import run
 from workloads.federated_data import Task
 from workloads.models.graph_specs import Gin, GraphSage, StructuralGin
 
@@ -61,11 +60,3 @@ def test_fedstar_sends_only_the_channel_and_goes_on_from_its_own_model(make_visi
     model = visits.worker.model(0)
     method.deploy(model, message, third)
     assert np.array_equal(model.take_kept(), third) and np.array_equal(model.take_shared(), message.parameters)
-
-
-@pytest.mark.parametrize("method", ["gcfl", "fedsage", "fgssl", "fedstar"])
-def test_two_rounds_on_graphs(make_config: Callable[..., RunConfig], method: str) -> None:
-    model = {"fedsage": "graphsage", "fedstar": "gin-star"}.get(method, "gin")
-    options = GRAPHS | {"method__name": method, "model__name": model, "schedule__rounds": 2}
-    found = run(make_config("graphs", **options)).rounds
-    assert found["accuracy"].between(0, 1).all() and found["train_loss"].notna().all()

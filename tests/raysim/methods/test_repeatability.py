@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from raysim.config.run_config import RunConfig
-from raysim.engine.observer import Silent
-from raysim.simulation import execute, prepare, run
+from raysim.simulation import run
 from raysim.storage.run_folder import load_result
 from tests.fingerprint import fingerprint
+from tests.watch import stopped
 
 BATCH_NORM = {"model__name": "mobilenet", "model__width": 0.1}
 METHODS: dict[str, dict[str, Any]] = {
@@ -23,18 +23,6 @@ METHODS: dict[str, dict[str, Any]] = {
     "fedpac": {},
     "scaffold": {"training__momentum": 0.5, **BATCH_NORM},
 }
-
-
-class StopAfter(Silent):
-    def __init__(self, round: int) -> None:
-        self.round = round
-        self.now = 0
-
-    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        self.now = round
-
-    def reached(self) -> bool:
-        return self.now > self.round
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -52,8 +40,17 @@ def test_three_rounds_stopped_and_resumed_give_the_same_bits(
     assert whole.rounds["participants"].tolist()[0] < whole.rounds["participants"].tolist()[-1]
     assert whole.rounds["loss"].notna().all()
     config = make_config("parts", **options)
-    folder = prepare(config)
-    watch = StopAfter(2)
-    assert execute(config, folder, watch, stopping=watch.reached).status == "stopped"
+    folder = stopped(config, rounds=2)
     assert len(load_result(folder).rounds) == 2
     assert fingerprint(run(config, resume=folder).folder) == fingerprint(whole.folder)
+
+
+@pytest.mark.parametrize(
+    "options", [{"method__name": "apple", "method__relation_learning_rate": 0.01}, {"method__name": "fedcp"}]
+)
+def test_personal_models_learn_on_digits(make_config: Callable[..., RunConfig], options: dict[str, Any]) -> None:
+    longer = {"workload__alpha": 0.3, "schedule__rounds": 6, "training__steps_per_epoch": 0}
+    result = run(make_config("run", **options, **longer))
+    accuracy = result.rounds["accuracy"].tolist()
+    assert accuracy[-1] > 0.8 and accuracy[-1] > accuracy[0]
+    assert "own_weight" not in result.clients or result.clients["own_weight"].nunique() > 5

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import io
 import math
-import subprocess
-import sys
 from typing import Any
 
 import pytest
@@ -122,15 +120,6 @@ def test_live_display_draws_notes_and_its_last_state_and_ends_after_an_error() -
     assert "placed [on] 4 actors\n" in text
     assert "accuracy" in text
     assert text.rindex("\x1b[?25h") > text.rindex("toy")  # the cursor is shown again, after the last drawing
-
-
-def test_a_run_without_a_terminal_does_not_load_rich() -> None:
-    code = (
-        "import io, sys; from raysim.monitor.progress import Progress\n"
-        "with Progress('toy', 2, 10, stream=io.StringIO()) as p: p.note('x'); p.round_started(1, 5, 10)\n"
-        "sys.exit('rich' in sys.modules)"
-    )
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
 def test_a_step_of_the_start_is_shown_while_it_goes_on() -> None:

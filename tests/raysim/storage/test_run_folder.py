@@ -7,7 +7,6 @@ import os
 import platform
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -67,12 +66,6 @@ def test_what_is_no_run_says_what_is_missing(tmp_path: Path) -> None:
         RunFolder.open(tmp_path)
     with pytest.raises(ResultsError, match="no such directory"):
         RunFolder.open(tmp_path / "absent")
-
-
-def test_a_path_that_cannot_be_written(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    with pytest.raises(ResultsError, match=r"file is a file, and a run writes a folder"):
-        RunFolder.create(tmp_path / "file" / "run", "", {})
 
 
 def test_rows_are_on_file_at_once_and_keep_every_bit(folder: RunFolder) -> None:
@@ -181,23 +174,6 @@ def test_an_unfinished_run_loads_and_a_broken_one_says_so(folder: RunFolder) -> 
     (folder.path / "summary.json").write_text("{")
     with pytest.raises(ResultsError, match="Cannot read the run"):
         run_folder.load_result(folder.path)
-
-
-def test_a_full_disk_is_one_clear_message(folder: RunFolder) -> None:
-    script = (
-        "import resource, sys, pathlib\n"
-        "from raysim import errors\n"
-        "from raysim.storage import run_folder\n"
-        "resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))\n"
-        "folder = run_folder.RunFolder.open(pathlib.Path(sys.argv[1]))\n"
-        "try:\n"
-        "    for number in range(1, 999): folder.append_round({'round': number, 'loss': 0.1})\n"
-        "except errors.ResultsError as error:\n"
-        "    sys.exit(f'refused: {error}')\n"
-    )
-    done = subprocess.run([sys.executable, "-c", script, str(folder.path)], capture_output=True, text=True, check=False)
-    assert re.match("refused: Cannot write .*File too large.*--resume", done.stderr), done.stderr
-    assert folder.rounds()["round"].tolist() == list(range(1, len(folder.rounds()) + 1))
 
 
 def test_a_failed_rewrite_leaves_the_old_file(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import numpy as np
@@ -64,20 +62,3 @@ def test_a_state_is_a_copy() -> None:
     optimizer.step()
     assert before.keys() == {"mean", "square", "steps"} and before["steps"] == 1
     assert all(np.array_equal(state[name], value) for name, value in before.items())
-
-
-def test_a_visit_does_not_load_torchs_compiler() -> None:
-    code = """
-import sys
-from raysim.config.run_config import build
-from raysim.simulation import run
-run(build([{"workload.clients": 2, "workload.limit": 100, "model.name": "mlp", "schedule.rounds": 1,
-            "engine.backend": "inline", "output": sys.argv[1]}]))
-assert "torch._dynamo" not in sys.modules, "the compiler was loaded"
-"""
-    import tempfile
-    from pathlib import Path
-
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run([sys.executable, "-c", code, str(Path(folder) / "run")], capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
