@@ -7,19 +7,21 @@ from pathlib import PurePath
 
 LISTED = 3
 """Largest number of sets that a name lists."""
+OF_A_PATH = ("npz", "folder", "table", "text")
+"""Workloads of data of one's own, which is called by its file or folder."""
 
 
 def data_name(section: Mapping[str, object]) -> str:
     """The name of the data that a config's workload section asks for.
 
-    It is the stem of an .npz file, the sets or the setting of TUDatasets, else the workload's own name.
+    It is the stem of a file or folder of one's own, the sets or the setting of TUDatasets, else the workload's name.
 
     Args:
         section: plain data, as it stands in a config.yaml; nothing is imported.
     """
     name, path, sets = section.get("name"), section.get("path"), section.get("sets")
-    if name == "npz" and isinstance(path, str) and path:
-        return PurePath(path).name.removesuffix(".npz")
+    if name in OF_A_PATH and isinstance(path, str) and path:
+        return PurePath(path).name.removesuffix(".npz") if name == "npz" else PurePath(path).stem
     if name == "tudataset":
         if isinstance(sets, Sequence) and not isinstance(sets, str) and sets:
             more = f" and {len(sets) - LISTED} more" if len(sets) > LISTED else ""

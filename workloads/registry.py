@@ -7,6 +7,7 @@ WORKLOADS: dict[str, str] = {
     "cifar10": "workloads.images.torchvision_sets:Cifar10",
     "mnist": "workloads.images.torchvision_sets:Mnist",
     "fashion-mnist": "workloads.images.torchvision_sets:FashionMnist",
+    "folder": "workloads.images.folder:Folder",
     "npz": "workloads.images.npz:Npz",
     "retinamnist": "workloads.images.medical:RetinaMnist",
     "covid-xray": "workloads.images.medical:CovidXray",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -17,6 +17,7 @@ from workloads.partition import Common, Integers, Partition
 from workloads.virtual_clients import Views, set_aside, views
 
 PartitionName = Literal[
+    "auto",
     "iid",
     "dirichlet",
     "shards",
@@ -29,11 +30,12 @@ PartitionName = Literal[
     "views",
 ]
 PARTITION_HELP = (
-    "split of the training samples: iid; dirichlet (label skew); shards (exactly classes_per_client classes a client); "
-    "pathological (sorted by label, shards_per_client equal shards a client); pachinko (label skew in superclasses and "
-    "classes, of data that has both); quantile (sorted by a feature, one quantile a client); quantity and lognormal "
-    "(skewed sizes); sites (the real clients of the data); views (label skew, samples drawn for each client by itself, "
-    "so that any number of clients may exist; clients overlap)"
+    "split of the training samples: auto (sites where the data names real clients, else dirichlet); iid; dirichlet "
+    "(label skew); shards (exactly classes_per_client classes a client); pathological (sorted by label, "
+    "shards_per_client equal shards a client); pachinko (label skew in superclasses and classes, of data that has "
+    "both); quantile (sorted by a feature, one quantile a client); quantity and lognormal (skewed sizes); sites (the "
+    "real clients of the data); views (label skew, samples drawn for each client by itself, so that any number of "
+    "clients may exist; clients overlap)"
 )
 
 
@@ -136,6 +138,10 @@ class SplitOptions:
 
     def split(self, data: Labeled, stream: Stream) -> Split:
         """Split the training samples over clients. WorkloadError if they cannot be split as asked."""
+        if self.partition == "auto":
+            return replace(self, partition="dirichlet" if data.sites is None else "sites").split(data, stream)
+        if self.local_test == "global" and not data.test_size:
+            raise WorkloadError("local_test=global needs test samples, and the data has none; set local_test to cut")
         train, local_test, client_names = self._parts(data, stream)
         validation: Partition | Views | None = None
         if self.validation_share and isinstance(train, Views):

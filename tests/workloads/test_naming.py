@@ -18,6 +18,8 @@ from workloads.naming import data_name
         ({"name": "npz", "path": "/data/breastmnist.npz"}, "breastmnist"),
         ({"name": "npz", "path": "blood.v2"}, "blood.v2"),
         ({"name": "npz", "path": ""}, "npz"),
+        ({"name": "folder", "path": "/data/flowers/"}, "flowers"),
+        ({"name": "folder", "path": "/data/list.csv"}, "list"),
         ({"name": "tudataset", "setting": "SM-CV", "sets": []}, "SM-CV"),
         ({"name": "tudataset", "setting": "SM", "sets": ["MUTAG", "BZR"]}, "MUTAG+BZR"),
         ({"name": "tudataset", "setting": "SM", "sets": list("ABCDE")}, "A+B+C and 2 more"),

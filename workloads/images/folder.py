@@ -1,0 +1,117 @@
+"""A folder of image files of one's own, or a manifest that lists them, decoded when they are first used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+
+from workloads.augmentation import AUGMENT, Augment, augmentation
+from workloads.cache_files import CACHE
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
+from workloads.images.decoded_cache import open_cache
+from workloads.images.file_federation import FileFederation, ImageFiles
+from workloads.images.folder_layout import Listing, list_images
+from workloads.option_types import Ge, Help, Le
+from workloads.partition import Common, Integers, Partition
+from workloads.split_options import PARTITION_HELP, Labeled, PartitionName, SplitOptions
+from workloads.table_files import listed
+
+# Of ImageNet's training images in [0, 1]: what is usual, and known before a single image has been decoded.
+MEAN = (0.485, 0.456, 0.406)
+DEVIATION = (0.229, 0.224, 0.225)
+
+
+@dataclass(frozen=True)
+class Folder(SplitOptions):
+    """Image files in SPLIT/CLASS/, DOMAIN/CLASS/ or CLASS/, or named by a manifest (CSV).
+
+    SPLIT is train and test (or val, where there is no test); other folders with folders of classes in them are domains,
+    which are the clients. A manifest has the columns path and label, and may have client and split (train or test).
+    Without test images a run is judged by the clients' local tests alone. Images are stretched to `size` x `size` and
+    normalized by ImageNet's channel statistics.
+    """
+
+    name: ClassVar[str] = "folder"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+
+    path: Annotated[str, Help("the folder of images, or a manifest: a CSV file with columns path and label")] = ""
+    partition: Annotated[PartitionName, Help(PARTITION_HELP)] = "auto"
+    size: Annotated[int, Ge(4), Le(2048), Help("height and width of an image in pixels")] = 64
+    augment: Annotated[Augment, AUGMENT] = "none"
+    truncated: Annotated[bool, Help("accept image files that end early: what is missing is grey")] = False
+    cache_dir: Annotated[
+        str, Help(f"folder for decoded images (size² · 3 bytes each); empty: {CACHE}", placement=True)
+    ] = ""
+
+    def load(self, stream: Stream) -> FileFederation:
+        """Reads names and labels; images stay where they are. WorkloadError if they are not there or do not fit."""
+        if not self.path:
+            raise WorkloadError("workload folder needs the option path: a folder of images or a manifest (CSV)")
+        if self.partition == "views":
+            raise WorkloadError("workload folder has no partition=views; choose dirichlet")
+        listing = list_images(Path(self.path).expanduser().resolve())
+        name = Path(self.path).stem
+        class_names, labels = _labels(listing, name)
+        trained, tested = np.flatnonzero(~listing.tested), np.flatnonzero(listing.tested)
+        sites = None if listing.sites is None else listing.sites[trained]
+        test_sites = None if listing.sites is None or not len(tested) else listing.sites[tested]
+        origin = "folders of domains or a column client of the manifest"
+        labeled = Labeled(labels[trained], len(tested), sites, test_sites, sites_from=origin)
+        try:
+            split = self.split(labeled, stream)
+        except WorkloadError as error:
+            raise WorkloadError(f"{name}: {error}") from error
+        cache = open_cache(
+            listing.folder,
+            listing.names,
+            self.size,
+            truncated=self.truncated,
+            root=Path(self.cache_dir or CACHE).expanduser().resolve(),
+        )
+        files = ImageFiles(cache, labels)
+        test = split.local_test
+        return FileFederation(
+            name=name,
+            class_names=class_names,
+            client_names=split.client_names,
+            train_files=files,
+            test_files=files,
+            train=_rows(split.train, trained),
+            local_test=Common(tested, test.clients)
+            if isinstance(test, Common)
+            else _rows(test, tested if split.local_test_is_global else trained),
+            local_test_is_global=split.local_test_is_global,
+            validation=None if split.validation is None else _rows(split.validation, trained),
+            global_rows=tested,
+            mean=np.array(MEAN, dtype=np.float32),
+            deviation=np.array(DEVIATION, dtype=np.float32),
+            augment=augmentation(self.augment, self.size),
+        )
+
+    def sketch(self, stream: Stream) -> FileFederation:
+        """The same as `load`, which decodes nothing."""
+        return self.load(stream)
+
+
+def _labels(listing: Listing, name: str) -> tuple[tuple[str, ...], Integers]:
+    """The names of the classes, sorted, and the class of each image."""
+    class_names = np.unique(listing.classes[~listing.tested])
+    if not len(class_names):
+        raise WorkloadError(f"{name}: there are no training images, all are for the test")
+    unknown = np.setdiff1d(listing.classes, class_names)
+    if len(unknown):
+        raise WorkloadError(
+            f"{name}: no training image has the class {listed(unknown.tolist())}, which test images have; training "
+            f"images have {listed(class_names.tolist())}"
+        )
+    return tuple(class_names.tolist()), np.searchsorted(class_names, listing.classes).astype(np.int64)
+
+
+def _rows(part: object, rows: Integers) -> Partition:
+    """A split of samples as one of the rows of the listing that they are."""
+    assert isinstance(part, Partition)  # views are refused above
+    return Partition(rows[part.indices], part.offsets)

@@ -1,0 +1,73 @@
+"""Tables in CSV and Parquet files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from workloads.errors import WorkloadError
+
+if TYPE_CHECKING:
+    import pandas
+
+MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
+"""What stands for a value that is not known."""
+
+
+def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -> pandas.DataFrame:
+    """The table in a file that ends in .parquet, else in a CSV file; WorkloadError if it cannot be read or is empty.
+
+    Args:
+        path: the file. The separator of a CSV file, a comma, semicolon or tab, is found in its first line.
+        columns: names of the columns, of a CSV file without a header.
+        as_text: every value is text, and an empty one is empty text; else numbers are numbers, and `MISSING` is NaN.
+    """
+    import pandas
+
+    if not path.is_file():
+        raise WorkloadError(f"no file {path}; give the path of a CSV or Parquet file")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            table = pandas.read_parquet(path)
+            table = table.fillna("").astype(str) if as_text else table
+        else:
+            table = pandas.read_csv(
+                path,
+                sep=_separator(path),
+                skipinitialspace=True,
+                header=None if columns else "infer",
+                names=list(columns) or None,
+                dtype=str if as_text else None,
+                keep_default_na=False,
+                na_values=[] if as_text else list(MISSING),
+                encoding="utf-8-sig",
+                index_col=False,
+                low_memory=False,
+            )
+    except Exception as error:  # both readers raise many types for damaged files, and document no closed set
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise WorkloadError(f"{path} cannot be read as a table ({reason}); copy it again or correct it") from error
+    if not len(table) or not len(table.columns):
+        raise WorkloadError(f"{path} has no rows; a table needs a header and at least one row")
+    table.columns = [str(name).strip() for name in table.columns]
+    return table
+
+
+def _separator(path: Path) -> str:
+    with path.open(encoding="utf-8-sig") as file:
+        first = file.readline(100_000)
+    return max(",;\t", key=first.count)
+
+
+def need_columns(path: Path, table: pandas.DataFrame, names: Sequence[str]) -> None:
+    """WorkloadError for the first of these columns that the table does not have."""
+    for name in names:
+        if name not in table.columns:
+            raise WorkloadError(f"{path} has no column {name!r}; its columns are: {listed(table.columns)}")
+
+
+def listed(names: Iterable[str], most: int = 20) -> str:
+    """Names in a sentence, at most 20."""
+    texts = [*map(str, names)]
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")
