@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -31,23 +30,23 @@ class TorchvisionOptions(ImageOptions):
     class_names: ClassVar[tuple[str, ...]]
     folder: ClassVar[str]
     """Of torchvision's files, below `data_dir`."""
+    torchvision_name: ClassVar[str]
+    """Its class in `torchvision.datasets`."""
 
     data_dir: Annotated[str, Help(f"folder with torchvision's files of this set; empty: {CACHE}")] = ""
     download: Annotated[bool, Help("allow torchvision to download missing files into data_dir, with checksums")] = False
-
-    @abstractmethod
-    def dataset(self, root: str, train: bool, download: bool) -> Any:
-        """torchvision's data set."""
 
     def images(self, stream: Stream) -> ImageSet:
         stored = self._stored(pixels=True)
         if stored is not None:
             return stored
-        root = self._root()
+        from workloads._torchvision import datasets
+
+        kind, root = getattr(datasets, self.torchvision_name), self._root()
         arrays = {}
         try:
             for part in ("train", "test"):
-                dataset = self.dataset(str(root), part == "train", self.download)
+                dataset = kind(str(root), train=part == "train", download=self.download)
                 arrays[f"{part}_images"] = np.asarray(dataset.data)
                 arrays[f"{part}_labels"] = np.asarray(dataset.targets, dtype=np.int64)
         except Exception as error:  # torchvision's readers raise many types, UnpicklingError for a hostile file
@@ -87,16 +86,12 @@ class Cifar10(TorchvisionOptions):
 
     name: ClassVar[str] = "cifar10"
     folder: ClassVar[str] = "cifar-10-batches-py"
+    torchvision_name: ClassVar[str] = "CIFAR10"
     class_names: ClassVar[tuple[str, ...]] = (
         "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
     )  # fmt: skip
 
     augment: Annotated[Augment, AUGMENT] = "crop_flip"
-
-    def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from workloads._torchvision import datasets
-
-        return datasets.CIFAR10(root, train=train, download=download)
 
 
 @dataclass(frozen=True)
@@ -105,12 +100,8 @@ class Mnist(TorchvisionOptions):
 
     name: ClassVar[str] = "mnist"
     folder: ClassVar[str] = "MNIST/raw"
+    torchvision_name: ClassVar[str] = "MNIST"
     class_names: ClassVar[tuple[str, ...]] = tuple("0123456789")
-
-    def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from workloads._torchvision import datasets
-
-        return datasets.MNIST(root, train=train, download=download)
 
 
 @dataclass(frozen=True)
@@ -119,11 +110,7 @@ class FashionMnist(TorchvisionOptions):
 
     name: ClassVar[str] = "fashion-mnist"
     folder: ClassVar[str] = "FashionMNIST/raw"
+    torchvision_name: ClassVar[str] = "FashionMNIST"
     class_names: ClassVar[tuple[str, ...]] = (
         "t-shirt/top", "trouser", "pullover", "dress", "coat", "sandal", "shirt", "sneaker", "bag", "ankle boot",
     )  # fmt: skip
-
-    def dataset(self, root: str, train: bool, download: bool) -> Any:
-        from workloads._torchvision import datasets
-
-        return datasets.FashionMNIST(root, train=train, download=download)

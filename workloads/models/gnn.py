@@ -1,39 +1,18 @@
 """Graph networks: GIN, GraphSAGE, and FedStar's GIN with a structural channel.
 
-Each is a `Classifier` whose body maps a `GraphBatch` of B graphs to features [B, hidden]. Layers are written out on
-the batch's edges: they are a few lines each, have no buffers, and equal PyTorch Geometric's (tested against them).
+Each is the body of a `Classifier` and maps a `GraphBatch` of B graphs to features [B, hidden]. Layers are written out
+on the batch's edges: they are a few lines each, have no buffers, and equal PyTorch Geometric's (tested against them).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
 from workloads.graphs.batch import GraphBatch
 from workloads.graphs.structural_encodings import structure_encodings
-from workloads.models.classifier import Classifier
-
-
-def gin(width: int, classes: int, *, layers: int, hidden: int, dropout: float) -> Classifier:
-    """See `workloads.models.graph_specs.Gin`."""
-    convolutions = [GinConvolution(hidden, hidden) for _ in range(layers)]
-    return Classifier(GraphBody(width, hidden, convolutions, dropout), nn.Linear(hidden, classes))
-
-
-def graph_sage(width: int, classes: int, *, layers: int, hidden: int, dropout: float) -> Classifier:
-    """See `workloads.models.graph_specs.GraphSage`."""
-    convolutions = [SageConvolution(hidden, hidden) for _ in range(layers)]
-    return Classifier(GraphBody(width, hidden, convolutions, dropout), nn.Linear(hidden, classes))
-
-
-def structural_gin(
-    width: int, classes: int, *, layers: int, hidden: int, dropout: float, walk_steps: int, degrees: int
-) -> Classifier:
-    """See `workloads.models.graph_specs.StructuralGin`."""
-    body = StructuralBody(width, hidden, layers, dropout, walk_steps, degrees)
-    return Classifier(body, nn.Linear(hidden, classes))
 
 
 def neighbour_sum(values: Tensor, directed: Tensor) -> Tensor:
@@ -104,8 +83,12 @@ class GraphBody(nn.Module):
 
     task_specific = ("pre", "post")
 
-    def __init__(self, width: int, hidden: int, convolutions: Iterable[nn.Module], dropout: float) -> None:
+    def __init__(
+        self, width: int, hidden: int, layers: int, dropout: float, convolution: Callable[[int, int], nn.Module]
+    ) -> None:
         super().__init__()
+        # Before the input layer: initial values are drawn in this order.
+        convolutions = [convolution(hidden, hidden) for _ in range(layers)]
         self.pre = nn.Linear(width, hidden)
         self.convolutions = nn.ModuleList(convolutions)
         self.post = nn.Linear(hidden, hidden)

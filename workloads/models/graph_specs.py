@@ -7,13 +7,17 @@ layer, head, and the layers between pooling and head stay with their client.
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
+from workloads.models.model_options import ModelOptions
 from workloads.option_types import Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
+    from torch import nn
+
     from workloads.federated_data import Task
     from workloads.models.classifier import Classifier
 
@@ -28,64 +32,63 @@ def node_width(model: str, task: Task) -> int:
     return task.input_shape[0]
 
 
-Layers = Annotated[PositiveInt, Help("graph convolutions", "Xie et al. 2021")]
-Hidden = Annotated[PositiveInt, Help("width of every layer", "Xie et al. 2021")]
-Dropout = Annotated[
-    ShareBelowOne, Help("dropout behind every convolution and before the head", "Xie et al. 2021 (code)")
-]
+@dataclass(frozen=True)
+class GraphNetwork(ModelOptions):
+    """What the graph networks have in common: a body (workloads/models/gnn.py) and a linear head."""
+
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
+
+    layers: Annotated[PositiveInt, Help("graph convolutions", "Xie et al. 2021")] = 3
+    hidden: Annotated[PositiveInt, Help("width of every layer", "Xie et al. 2021")] = 64
+    dropout: Annotated[
+        ShareBelowOne, Help("dropout behind every convolution and before the head", "Xie et al. 2021 (code)")
+    ] = 0.5
+
+    def check(self, task: Task) -> None:
+        node_width(self.name, task)
+
+    def build(self, task: Task) -> Classifier:
+        width = node_width(self.name, task)
+        from torch import nn
+
+        from workloads.models.classifier import Classifier
+
+        return Classifier(self.body(width), nn.Linear(self.hidden, task.classes))
+
+    @abstractmethod
+    def body(self, width: int) -> nn.Module:
+        """From a `GraphBatch` of B graphs, whose nodes have `width` features, to features [B, hidden]."""
 
 
 @dataclass(frozen=True)
-class Gin:
+class Gin(GraphNetwork):
     """GIN (Xu et al. 2019) as the graph baselines have it: linear, 3 × (GIN + ReLU + dropout), sum, linear + ReLU.
 
     The network of Xie et al. 2021 (GCFL) and Tan et al. 2023 (FedStar), and of their code; no BatchNorm.
     """
 
     name: ClassVar[str] = "gin"
-    inputs: ClassVar[Literal["array", "graph"]] = "graph"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = False
 
-    layers: Layers = 3
-    hidden: Hidden = 64
-    dropout: Dropout = 0.5
+    def body(self, width: int) -> nn.Module:
+        from workloads.models.gnn import GinConvolution, GraphBody
 
-    def check(self, task: Task) -> None:
-        node_width(self.name, task)
-
-    def build(self, task: Task) -> Classifier:
-        width = node_width(self.name, task)
-        from workloads.models.gnn import gin
-
-        return gin(width, task.classes, layers=self.layers, hidden=self.hidden, dropout=self.dropout)
+        return GraphBody(width, self.hidden, self.layers, self.dropout, GinConvolution)
 
 
 @dataclass(frozen=True)
-class GraphSage:
+class GraphSage(GraphNetwork):
     """GraphSAGE (Hamilton et al. 2017) with the mean aggregator; else the same network as `Gin`."""
 
     name: ClassVar[str] = "graphsage"
-    inputs: ClassVar[Literal["array", "graph"]] = "graph"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = False
 
-    layers: Layers = 3
-    hidden: Hidden = 64
-    dropout: Dropout = 0.5
+    def body(self, width: int) -> nn.Module:
+        from workloads.models.gnn import GraphBody, SageConvolution
 
-    def check(self, task: Task) -> None:
-        node_width(self.name, task)
-
-    def build(self, task: Task) -> Classifier:
-        width = node_width(self.name, task)
-        from workloads.models.gnn import graph_sage
-
-        return graph_sage(width, task.classes, layers=self.layers, hidden=self.hidden, dropout=self.dropout)
+        return GraphBody(width, self.hidden, self.layers, self.dropout, SageConvolution)
 
 
 @dataclass(frozen=True)
-class StructuralGin:
+class StructuralGin(GraphNetwork):
     """FedStar's network (Tan et al. 2023): `Gin` with a structural channel, `body.structure.*`, joined at every layer.
 
     The channel embeds random-walk and degree encodings (workloads/graphs/structural_encodings.py) and passes them
@@ -94,31 +97,14 @@ class StructuralGin:
     """
 
     name: ClassVar[str] = "gin-star"
-    inputs: ClassVar[Literal["array", "graph"]] = "graph"
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.structure.")
-    batch_norm: ClassVar[bool] = False
 
-    layers: Layers = 3
-    hidden: Hidden = 64
-    dropout: Dropout = 0.5
     walk_steps: Annotated[
         PositiveInt, Help("return probabilities of 1 … so many random-walk steps", "Tan et al. 2023")
     ] = 16
     degrees: Annotated[PositiveInt, Help("one-hot degree of a node, cut to so many", "Tan et al. 2023")] = 16
 
-    def check(self, task: Task) -> None:
-        node_width(self.name, task)
+    def body(self, width: int) -> nn.Module:
+        from workloads.models.gnn import StructuralBody
 
-    def build(self, task: Task) -> Classifier:
-        width = node_width(self.name, task)
-        from workloads.models.gnn import structural_gin
-
-        return structural_gin(
-            width,
-            task.classes,
-            layers=self.layers,
-            hidden=self.hidden,
-            dropout=self.dropout,
-            walk_steps=self.walk_steps,
-            degrees=self.degrees,
-        )
+        return StructuralBody(width, self.hidden, self.layers, self.dropout, self.walk_steps, self.degrees)

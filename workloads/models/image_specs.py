@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
-from workloads.models.model_options import array_shape, image_shape
+from workloads.models.model_options import ModelOptions, array_shape, image_shape
 from workloads.option_types import Ge, Help, Le, Positive, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
@@ -43,13 +43,11 @@ def uses_small_stem(stem: Stem, task: Task) -> bool:
 
 
 @dataclass(frozen=True)
-class Logistic:
+class Logistic(ModelOptions):
     """Multinomial logistic regression on the flattened input, which may have any shape; categories are one-hot."""
 
     name: ClassVar[str] = "logistic"
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
     parts: ClassVar[tuple[str, ...]] = ("head.",)
-    batch_norm: ClassVar[bool] = False
 
     def check(self, task: Task) -> None:
         array_shape(self.name, task)
@@ -61,16 +59,13 @@ class Logistic:
 
 
 @dataclass(frozen=True)
-class Mlp:
+class Mlp(ModelOptions):
     """Fully connected layers with ReLU on the flattened input, which may have any shape.
 
     A categorical column of a table is embedded in half as many dimensions as it has categories, at most `embedding`.
     """
 
     name: ClassVar[str] = "mlp"
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = False
 
     hidden: Annotated[
         int | tuple[int, ...], Help("width of the hidden layer, or a list of widths, each at least 1")
@@ -98,7 +93,7 @@ class Mlp:
 
 
 @dataclass(frozen=True)
-class Cnn:
+class Cnn(ModelOptions):
     """The network of McMahan et al. 2017 (section 3) for images of at least 4x4 pixels.
 
     Two 5x5 convolutions (32 and 64 channels, padding 2), each with 2x2 max-pooling and ReLU, then 512 units with
@@ -107,9 +102,6 @@ class Cnn:
     """
 
     name: ClassVar[str] = "cnn"
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = False
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer; LEAF's for FEMNIST has 2048")] = 512
 
@@ -124,7 +116,7 @@ class Cnn:
 
 
 @dataclass(frozen=True)
-class AlexNet:
+class AlexNet(ModelOptions):
     """AlexNet: torchvision's from 64x64 pixels, a small form under that (at least 15x15).
 
     The small form keeps torchvision's channels (64, 192, 384, 256, 256), dropout and order of layers. It departs in:
@@ -133,9 +125,6 @@ class AlexNet:
     """
 
     name: ClassVar[str] = "alexnet"
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = False
 
     dropout: Annotated[
         ShareBelowOne, Help("dropout before each hidden fully connected layer", "Krizhevsky et al. 2012")
@@ -156,7 +145,7 @@ class AlexNet:
 
 
 @dataclass(frozen=True)
-class MobileNet:
+class MobileNet(ModelOptions):
     """MobileNetV2 (Sandler et al. 2018), torchvision's.
 
     `stem="small"`, the usual form for CIFAR, takes stride 1 instead of 2 in the first convolution and in the first
@@ -166,8 +155,6 @@ class MobileNet:
     """
 
     name: ClassVar[str] = "mobilenet"
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     batch_norm: ClassVar[bool] = True
 
     stem: Annotated[Stem, STEM] = "auto"
@@ -186,7 +173,7 @@ class MobileNet:
 
 
 @dataclass(frozen=True)
-class ResidualNetwork:
+class ResidualNetwork(ModelOptions):
     """What ResNet-18 and ResNet-50 (He et al. 2016), torchvision's, have in common.
 
     `stem="small"`, the usual form for CIFAR, has a first convolution of 3x3 with stride 1 (not 7x7 with stride 2) and
@@ -200,10 +187,6 @@ class ResidualNetwork:
     `norm="group"` has GroupNorm (Wu & He 2018) in the place of every BatchNorm: clients then share no statistics of
     their data, and a batch may have one sample. Hsieh et al. 2020 found it better where labels are skewed.
     """
-
-    name: ClassVar[str]
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
 
     norm: Annotated[
         Literal["batch", "group"], Help("normalization: BatchNorm or GroupNorm", "group: Reddi et al. 2021, section 4")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING, ClassVar, Literal
 
 from workloads.errors import WorkloadError
 
@@ -11,24 +12,24 @@ if TYPE_CHECKING:
     from workloads.models.classifier import Classifier
 
 
-class ModelOptions(Protocol):
-    """What every options class here has: a registered name and a way to build the network."""
+class ModelOptions(ABC):
+    """Base of the options of a model, which are frozen dataclasses."""
 
     name: ClassVar[str]
-    inputs: ClassVar[Literal["array", "graph"]]
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
     """What kind of task it is for."""
-    parts: ClassVar[tuple[str, ...]]
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     """What names of its parameters begin with, as far as methods may ask for it (`Traits.model_parts`)."""
-    batch_norm: ClassVar[bool]
+    batch_norm: ClassVar[bool] = False
     """Whether the network has BatchNorm layers."""
 
+    @abstractmethod
     def check(self, task: Task) -> None:
         """Whether `build` can do with inputs of this shape, without importing torch; WorkloadError if not."""
-        ...
 
+    @abstractmethod
     def build(self, task: Task) -> Classifier:
         """A freshly initialised network for this task."""
-        ...
 
 
 def array_shape(model: str, task: Task) -> tuple[int, ...]:

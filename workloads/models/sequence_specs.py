@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
-from workloads.models.model_options import signal_shape, token_length
+from workloads.models.model_options import ModelOptions, signal_shape, token_length
 from workloads.option_types import Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Cnn1d:
+class Cnn1d(ModelOptions):
     """The network `cnn` along one axis, for signals [channels, length] of at least 4 points.
 
     Two convolutions of 5 points (32 and 64 channels, padding 2), each with max-pooling by 2 and ReLU, then a fully
@@ -23,9 +23,6 @@ class Cnn1d:
     """
 
     name: ClassVar[str] = "cnn1d"
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = False
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer")] = 128
 
@@ -40,7 +37,7 @@ class Cnn1d:
 
 
 @dataclass(frozen=True)
-class Lstm:
+class Lstm(ModelOptions):
     """LEAF's network for Shakespeare (Caldas et al. 2018): embedding, stacked LSTMs, the last state to the head.
 
     With its 80 characters, 8 dimensions and two layers of 256 units it has 819,920 parameters: LEAF's 817,872, and a
@@ -48,9 +45,6 @@ class Lstm:
     """
 
     name: ClassVar[str] = "lstm"
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = False
 
     embedding: Annotated[PositiveInt, Help("width of a token's embedding", "LEAF, Caldas et al. 2018")] = 8
     hidden: Annotated[PositiveInt, Help("units of each layer", "LEAF, Caldas et al. 2018")] = 256
@@ -67,7 +61,7 @@ class Lstm:
 
 
 @dataclass(frozen=True)
-class Transformer:
+class Transformer(ModelOptions):
     """A small decoder-only transformer (Radford et al. 2019, GPT-2), which predicts what follows its input.
 
     Embeddings of tokens and positions, layers with causal self-attention and GELU, normalized before each part; the
@@ -75,9 +69,6 @@ class Transformer:
     """
 
     name: ClassVar[str] = "transformer"
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
-    parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    batch_norm: ClassVar[bool] = False
 
     width: Annotated[PositiveInt, Help("width of a token's features, a multiple of heads")] = 64
     layers: Annotated[PositiveInt, Help("layers")] = 2

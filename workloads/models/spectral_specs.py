@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
+from workloads.models.model_options import ModelOptions
 from workloads.option_types import Ge, Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Spectral:
+class Spectral(ModelOptions):
     """FedSSP's spectral graph network, a Specformer (Bo et al. 2023) whose filters are evaluated at the edges only."""
 
     name: ClassVar[str] = "spectral"

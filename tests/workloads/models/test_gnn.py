@@ -16,7 +16,7 @@ from workloads.federated_data import Task
 from workloads.graphs.batch import GraphBatch
 from workloads.graphs.structural_encodings import structure_encodings
 from workloads.models.classifier import Classifier, has_batch_norm
-from workloads.models.gnn import GcnConvolution, GinConvolution, SageConvolution, gin
+from workloads.models.gnn import GcnConvolution, GinConvolution, SageConvolution
 from workloads.models.graph_specs import Gin, GraphSage, StructuralGin
 
 GRAPH_MODELS: list[Any] = [Gin(hidden=8), GraphSage(hidden=8), StructuralGin(hidden=8, walk_steps=3, degrees=2)]
@@ -68,7 +68,7 @@ def test_gin_is_its_formula() -> None:
 def test_gin_by_hand() -> None:
     # Every weight one, every bias zero, features 1: P3 has sums 2, 3, 2 with the node itself, the single node 1;
     # one layer keeps them (1 hidden unit), so the read-outs are 2 + 3 + 2 and 1.
-    model = gin(1, 1, layers=1, hidden=1, dropout=0.0)
+    model = Gin(layers=1, hidden=1, dropout=0.0).build(Task((1,), 1, "graph"))
     for name, parameter in model.named_parameters():
         nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
     batch = batch_of([3, 1], [(0, 1), (1, 2)], width=1)
