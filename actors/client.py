@@ -26,7 +26,6 @@ class Client:
 
     Args:
         threads: torch and BLAS threads of a client task.
-        slot: its place in the pool.
     """
 
     _name = "client-actor"  # Ray also asks for it where __init__ could not be called
@@ -53,7 +52,6 @@ class Client:
         """Make the worker, and its model while the driver makes its own; Ray's name of the node it is on.
 
         Args:
-            config: the run's settings.
             federation: the data; one copy a node in the object store, read without copying it.
         """
         from raysim.engine.worker import Worker

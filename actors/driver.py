@@ -67,7 +67,6 @@ class DriverActor:
     """Ray actor that drives one run; after a crash a new one goes on from the last checkpoint in the run folder.
 
     Args:
-        config: the run's settings.
         folder: its run folder, which exists.
     """
 

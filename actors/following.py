@@ -34,12 +34,7 @@ def follow(
     """Start the driver, again after each of its deaths, and pass on what it tells.
 
     Args:
-        config: the run's settings.
-        folder: its run folder.
-        observer: is told what happens.
-        stopping: whether the run is to be saved and ended.
         dropped: tells whether the outcome is no longer wanted.
-        watch: is told of every sign of life.
     """
     import ray
     from ray.exceptions import RayActorError

@@ -17,9 +17,6 @@ def less_crowded(config: RunConfig, actors: int) -> RunConfig | None:
 
     An actor then takes twice the share, so that Ray keeps every GPU to the new number, also where actors are replaced
     later, and each gets twice the memory. Where there are no GPUs (they are made up, in tests), half of all actors go.
-
-    Args:
-        actors: how many there are.
     """
     engine = config.engine
     if engine.gpus_per_client >= 1 or (not engine.gpus_per_client and actors == 1):

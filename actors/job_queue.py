@@ -32,7 +32,6 @@ class Work:
     """The jobs of one round, sent longest first.
 
     Args:
-        jobs: all of them.
         homes: the place that last served each client that a job was about; kept up to date here.
     """
 

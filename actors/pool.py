@@ -43,9 +43,6 @@ class RayPool:
     Every actor has the next call queued before the last one returns; the longest jobs go first.
 
     Args:
-        config: the run's settings.
-        federation: the data.
-        placement: how many actors, and what each holds.
         useful: how many could be busy at once, if nodes join; by default no more than there are.
         starter: has started them and starts those that replace them.
         started: actors that are there already, at most so many; the others are started here.

@@ -54,10 +54,6 @@ class Slots:
     """All slots of the pool.
 
     Args:
-        config: the run's settings.
-        federation: the data.
-        starter: starts actors.
-        places: how many there are.
         started: actors that are there already, at most so many; the others are started here.
     """
 

@@ -20,9 +20,7 @@ class Patience:
     """Back-off of the reports about one pool.
 
     Args:
-        slots: the pool's places.
         needs: what an actor takes ("1 CPU").
-        clock: seconds.
     """
 
     def __init__(self, slots: Slots, needs: str, clock: Callable[[], float] = now) -> None:

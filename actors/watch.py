@@ -20,7 +20,6 @@ class Watch:
 
     Args:
         limit: seconds without a sign of life; 0: no limit.
-        clock: seconds.
     """
 
     def __init__(self, limit: float, clock: Callable[[], float] = time.monotonic) -> None:

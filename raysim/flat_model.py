@@ -48,7 +48,6 @@ class FlatModel:
     Args:
         module: the model; its parameters and float buffers are moved into the buffer, values kept.
         shared: names (of ``named_parameters`` and ``named_buffers``) that the server and the clients exchange.
-        device: where to put it.
     """
 
     def __init__(self, module: torch.nn.Module, shared: Collection[str], device: str = "cpu") -> None:

@@ -61,7 +61,6 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
     """Check that the run's method, model and schedule can do with these clients.
 
     Args:
-        config: the run's settings.
         federation: the data, or a sketch of it. Of a sketch only what the run depends on is asked.
 
     Raises:

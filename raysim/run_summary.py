@@ -17,10 +17,7 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     """Write summary.json, the Parquet tables and, unless they are not wanted, the curve and the page.
 
     Args:
-        config: the run's settings.
         folder: its folder, with the tables of all rounds.
-        federation: its data.
-        values: number of values in the model.
     """
     plain = to_dict(config)
     rounds = folder.rounds()

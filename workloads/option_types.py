@@ -43,7 +43,6 @@ class Help:
     """What an option means, for ``--help``.
 
     Args:
-        text: its meaning.
         source: where its default comes from: paper and section.
         placement: it says where or how a run is computed and cannot change results, so a resumed run may change it.
     """

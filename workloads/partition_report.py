@@ -53,7 +53,6 @@ def draw_partition(manifest: pandas.DataFrame, target: Path | IO[bytes], title: 
         manifest: Federation.manifest(), from whose `attrs` come the class names and whether the data is synthetic,
             which the title then says.
         target: a path that ends in .png, or an open file.
-        title: shown above.
     """
     import matplotlib
 

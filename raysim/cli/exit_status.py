@@ -21,10 +21,8 @@ def tell(outcome: Outcome, folder: Path, stopped: int, times: str, output: TextI
     """Print how the run ended and what to do next.
 
     Args:
-        outcome: how it ended.
         folder: the run's; one without a round has been taken back.
         stopped: the exit code of a run that was stopped.
-        times: how long it took, in words.
         output: gets one JSON object in the place of the words for a finished run; None: words.
 
     Returns:

@@ -22,8 +22,6 @@ def check_names(
     Importing a module runs it, so a run folder or configuration of unknown origin could otherwise run anything.
 
     Args:
-        settings: the file's options, path → value.
-        file: where they come from.
         named: names that the user gave directly (on the command line), ``method.name`` → name.
         trusted: folders and files whose configurations may name any code (``--trust``).
         advice: how to name or trust it; empty: on the command line.

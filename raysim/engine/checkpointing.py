@@ -43,10 +43,7 @@ class Saves:
     """Writes and reads the checkpoints of one run.
 
     Args:
-        folder: the run's.
         config: its settings; a checkpoint of other settings is not gone on from.
-        pool: holds clients' states.
-        first: the server's state before the first round.
         note: is told of damage, of a disk that is full, and that it no longer is.
     """
 
@@ -184,9 +181,7 @@ def newest_state(
     """The state in the newest checkpoint that can be read, to look at: nothing in the folder is changed.
 
     Args:
-        folder: the run's.
         worker: a worker of this process, for the structure of states.
-        federation: the clients' data.
         clients: whose states are asked for; None: all.
 
     Raises:

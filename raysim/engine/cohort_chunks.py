@@ -39,12 +39,7 @@ class Chunks:
 
 
 class Chunker:
-    """Plans the chunks of every round.
-
-    Args:
-        config: the run's settings.
-        facts: about the run's clients.
-    """
+    """Plans the chunks of every round."""
 
     def __init__(self, config: RunConfig, facts: ClientFacts) -> None:
         self._config, self._facts = config, facts

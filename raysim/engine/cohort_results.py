@@ -22,13 +22,7 @@ if TYPE_CHECKING:
 
 
 class CohortResults:
-    """The results of one round's chunks.
-
-    Args:
-        plan: the round.
-        chunks: as they were sent.
-        spill: takes what has to wait for the others.
-    """
+    """The results of one round's chunks."""
 
     def __init__(self, plan: RoundPlan, chunks: Chunks, spill: UpdateSpill) -> None:
         self._plan, self._chunks, self._spill = plan, chunks, spill

@@ -56,11 +56,7 @@ class Collector:
     """Sends client tasks and collects updates.
 
     Args:
-        config: the run's settings.
-        facts: about the run's clients.
-        pool: where tasks run.
         folder: the run's; it gets a log of failures, and a file where updates do not fit into memory.
-        observer: who watches.
         stopping: asked between tasks; true ends the round with :class:`Stopped`.
     """
 

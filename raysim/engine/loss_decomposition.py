@@ -69,7 +69,6 @@ def decompose_round(
 
     Args:
         trained: handle of each participant's whole trained model [N], as ``train`` left it in the flat buffer.
-        updates: of the round.
         state: after the round: the new server state, and what the participants keep now.
 
     Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.

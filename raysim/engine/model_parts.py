@@ -20,8 +20,6 @@ def extended(method: Any, module: torch.nn.Module, seed: int) -> torch.nn.Module
     """What ``method.extend`` makes of a freshly built model; the model itself for a class without ``extend``.
 
     Args:
-        method: the run's method.
-        module: the model, with its initial values.
         seed: the run's seed. What ``extend`` draws comes from a stream of its own, so that it is the same for all
             clients, whatever the size of the model that each of them has. The caller protects torch's global stream.
 

@@ -114,8 +114,6 @@ class Profile:
     """Puts every round's phases into profile.csv and what happened into trace.json; holds one round in memory.
 
     Args:
-        folder: the run's.
-        trace: the run's Chrome trace.
         clock: as :func:`raysim.engine.timing.now`, which stamps what comes from workers.
     """
 

@@ -41,11 +41,8 @@ class Rounds:
     """One run.
 
     Args:
-        config: its settings.
         worker: a worker of this process, for the model's structure and the server's first state.
         pool: where tasks run, and the clients' data, already pooled if the method asks for it.
-        folder: where tables and checkpoints go.
-        observer: who watches.
         stopping: asked between tasks; true ends the run with :class:`raysim.engine.cohort_run.Stopped`.
     """
 

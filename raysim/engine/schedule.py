@@ -71,7 +71,6 @@ def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: i
 
     Args:
         epochs_before: local epochs of all rounds before this one.
-        clients: number of clients that exist.
         joins: sizes of the groups, as accepted by ``check_joins``; empty = all clients from the start.
         join_every: local epochs between two groups.
     """

@@ -45,8 +45,6 @@ def add_on_workers(sums: Sequence[Any], run: Run, label: str) -> list[Any]:
 
     Args:
         sums: handles of sums [d] (or of None).
-        run: does jobs on the workers.
-        label: of what they are, for error messages.
     """
     while len(sums) > FAN_IN:
         groups = [tuple(sums[start : start + FAN_IN]) for start in range(0, len(sums), FAN_IN)]

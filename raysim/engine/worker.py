@@ -43,8 +43,6 @@ class Worker:
 
     Args:
         config: the run's settings; only method, model, training, seed and engine.threads are read.
-        federation: the clients' data.
-        device: ``cpu`` or ``cuda``.
     """
 
     def __init__(self, config: RunConfig, federation: Federation, device: str = "cpu") -> None:

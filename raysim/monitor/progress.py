@@ -43,8 +43,6 @@ class Progress(Observer):
     """Context manager that shows a run's progress.
 
     Args:
-        title: what runs, in one line.
-        rounds: number of rounds of the whole run.
         total_epochs: local epochs of all rounds together.
         stream: where to write; standard error by default.
         interactive: live display or plain lines; by default live if the stream is a terminal.

@@ -20,7 +20,6 @@ def style(more: Mapping[str, Any], dark: bool = False) -> Iterator[None]:
 
     Args:
         more: settings beside those that all pictures share.
-        dark: for a page with a dark ground.
     """
     import matplotlib
 

@@ -36,8 +36,6 @@ class Table:
     """A table of a page.
 
     Args:
-        headings: names of the columns.
-        rows: the cells of each row.
         words: columns that hold words; the others are flush right.
     """
 

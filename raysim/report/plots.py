@@ -62,8 +62,6 @@ def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: s
     Args:
         runs: label of a setting, and the table of rounds of its run with each seed: their mean is drawn, in a band of
             one standard deviation.
-        title: shown above.
-        dark: for a dark ground.
     """
     accuracy, loss = [], []
     for rank, (label, tables) in enumerate(runs):

@@ -74,7 +74,6 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
     """A study from its YAML file.
 
     Args:
-        path: the file.
         trusted: folders whose files may name code (``package.module:Class``) to import.
 
     Raises:

@@ -38,10 +38,6 @@ def read(data: object, study: Path, rows: Sequence[str], columns: Sequence[str],
     """A picture from a study file's entry; ConfigError for what the study does not have.
 
     Args:
-        data: the entry.
-        study: the file, for errors.
-        rows: names of the study's rows.
-        columns: names of its columns.
         own: columns of the rounds table that the study declares itself.
     """
     if not isinstance(data, Mapping) or set(data) != set(KEYS):

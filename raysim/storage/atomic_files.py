@@ -20,8 +20,6 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     """Write the whole file or, after a kill or on a full disk, leave the one that was there before.
 
     Args:
-        path: the file.
-        data: what it will hold.
         durable: waits until the data is on the disk, so that it also survives a loss of power.
     """
     partial = path.with_name(path.name + ".partial")

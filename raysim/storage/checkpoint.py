@@ -60,8 +60,6 @@ def save(
 
     Args:
         folder: directory of all checkpoints of one run; made if absent. One process may write to it at a time.
-        round: number of the last finished round.
-        server: state tree of the server.
         changed: clients whose state is new since the checkpoint that ``files`` describes.
         kept: a client's state tree; asked lazily, so that only one shard of them is in memory.
         facts: JSON the engine wants back, such as the digest of the config.

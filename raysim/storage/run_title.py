@@ -26,7 +26,6 @@ def run_title(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
     """Method and data of a run.
 
     Args:
-        config: its sections as plain data.
         summary: its ``summary.json``; empty before its end.
     """
     section, data = config.get("workload"), part_name("workload", config, summary)

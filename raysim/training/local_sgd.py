@@ -80,7 +80,6 @@ def train_epochs(
     """Train ``model`` in place for the task's local epochs.
 
     Args:
-        samples: the client's training samples.
         loss: scalar loss of a mini-batch.
         add_gradient: called after every backward pass; adds the gradient of a penalty on the flat parameters
             (``model.gradient``), which costs one vector operation instead of a graph over every tensor.

@@ -22,7 +22,6 @@ class Tail:
     starts again from the top.
 
     Args:
-        path: the table.
         needed: columns that must hold a number in every row.
 
     Raises:
