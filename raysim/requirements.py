@@ -67,7 +67,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         ConfigError: they cannot.
         WorkloadError: the model takes other inputs.
     """
-    name, traits = registry.method_name(config.method), config.method.traits
+    name, traits = registry.public_name("method", config.method), config.method.traits
     if config.schedule.joins and not traits.pooled:
         schedule.check_joins(config.schedule.joins, config.schedule.join_every, federation.clients)
     if traits.same_task or traits.pooled:
@@ -109,7 +109,7 @@ def _check_model_kind(config: RunConfig) -> None:
     """By what classes declare of themselves; one of a user's own need not."""
     has, takes = (getattr(section, "inputs", None) for section in (config.workload, config.model))
     if has and takes and has != takes:
-        fitting = [name for name in registry.known("model") if registry.model_class(name).inputs == has]
+        fitting = [name for name in registry.known("model") if registry.resolve("model", name).inputs == has]
         raise ConfigError(
             f"model {registry.public_name('model', config.model)} takes {INPUTS[takes]}, but the clients of workload "
             f"{registry.public_name('workload', config.workload)} have {INPUTS[has]}. "

@@ -62,7 +62,7 @@ def _read(words: Sequence[str]) -> tuple[Any, Path, int]:
     """(workload, picture to write, seed) of a command line."""
     first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
     first.add_argument("--workload", default=DEFAULT)
-    cls = registry.workload_class(first.parse_known_args(list(words))[0].workload)
+    cls = registry.resolve("workload", first.parse_known_args(list(words))[0].workload)
     options = {path.partition(".")[2]: option for path, option in options_of_class("workload", cls).items()}
     given, rest = _parser(options).parse_known_args(list(words))
     if rest:

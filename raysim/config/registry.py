@@ -46,18 +46,6 @@ def resolve(kind: Kind, name: str) -> type[Any]:
     return _load(kind, name, table[public])
 
 
-def method_class(name: str) -> type[Any]:
-    return resolve("method", name)
-
-
-def workload_class(name: str) -> type[Any]:
-    return resolve("workload", name)
-
-
-def model_class(name: str) -> type[Any]:
-    return resolve("model", name)
-
-
 def owners(path: str) -> tuple[Kind, list[str]] | None:
     """The kind and the names of what has an option (``mu``, ``method.mu``); None if nothing in raysim has it."""
     section, _, wanted = path.rpartition(".")
@@ -79,10 +67,6 @@ def public_name(kind: Kind, instance: object) -> str:
             return module.replace("_", "-")
         return location
     return next((name for name, target in known(kind).items() if target == location), location)
-
-
-def method_name(instance: object) -> str:
-    return public_name("method", instance)
 
 
 def _load(kind: Kind, name: str, location: str) -> type[Any]:

@@ -138,8 +138,8 @@ def _check_optimizer(config: RunConfig) -> None:
         value = getattr(config.training, name)
         if reason and value != allowed:
             raise ConfigError(
-                f"training.{name}: {value} is not possible with method {registry.method_name(config.method)}, "
-                f"{reason}. Allowed: {allowed}."
+                f"training.{name}: {value} is not possible with method "
+                f"{registry.public_name('method', config.method)}, {reason}. Allowed: {allowed}."
             )
 
 
@@ -174,11 +174,11 @@ def choose_classes(
 ) -> tuple[dict[str, type[Any]], list[Mapping[str, object]]]:
     """The classes that the layers' ``*.name`` values pick, and the layers with the classes' own defaults beneath."""
     layers = [DEFAULT_NAMES, *layers]
-    method = registry.method_class(_name("method", layers))
+    method = registry.resolve("method", _name("method", layers))
     layers.insert(1, getattr(method, "defaults", {}))
-    workload = registry.workload_class(_name("workload", layers))
+    workload = registry.resolve("workload", _name("workload", layers))
     layers.insert(1, getattr(workload, "defaults", {}))
-    model = registry.model_class(_name("model", layers))
+    model = registry.resolve("model", _name("model", layers))
     return {"method": method, "workload": workload, "model": model}, layers
 
 

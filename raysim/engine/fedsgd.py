@@ -112,7 +112,7 @@ def contradiction(worker: Worker) -> str:
     tolerance = COARSE_TOLERANCE if config.training.precision == "bf16" else TOLERANCE
     if np.abs(merged.total - own).max() <= tolerance * np.abs(merged.total).max():
         return ""
-    name = registry.method_name(worker.method)
+    name = registry.public_name("method", worker.method)
     return (
         f"method {name} declares Traits(single_step_gradient=True), but a single step of clients {clients} is another "
         "one. Clients are therefore trained one by one; leave the trait out of the method, or correct its train"

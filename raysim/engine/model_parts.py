@@ -58,17 +58,17 @@ def check_parts(config: RunConfig, names: Collection[str]) -> None:
 
 def lacks_part(config: RunConfig, part: str) -> ConfigError:
     """The error for a model without a part that the run's method needs."""
-    fitting = [name for name in registry.known("model") if part in registry.model_class(name).parts]
+    fitting = [name for name in registry.known("model") if part in registry.resolve("model", name).parts]
     return ConfigError(
-        f"method {registry.method_name(config.method)} needs a model with parameters named {part}*, and model "
-        f"{registry.public_name('model', config.model)} has none. Models with them: {', '.join(fitting)}."
+        f"method {registry.public_name('method', config.method)} needs a model with parameters named {part}*, and "
+        f"model {registry.public_name('model', config.model)} has none. Models with them: {', '.join(fitting)}."
     )
 
 
 def without_batch_norm(config: RunConfig) -> ConfigError:
     """The error for ``training.freeze_batchnorm`` with a model that has no BatchNorm layer."""
     inputs = getattr(config.workload, "inputs", None)
-    classes = {name: registry.model_class(name) for name in registry.known("model")}
+    classes = {name: registry.resolve("model", name) for name in registry.known("model")}
     having = {name: cls for name, cls in classes.items() if getattr(cls, "batch_norm", False)}
     fitting = [name for name, cls in having.items() if inputs in (None, cls.inputs)]
     return ConfigError(

@@ -91,7 +91,7 @@ def drawn(random: Random) -> dict[str, object]:
     """Path → value of the options of a run that takes a second."""
     workload = random.choice(list(MODELS))
     method = random.choice(list(registry.known("method")))
-    named = getattr(registry.method_class(method), "defaults", {})
+    named = getattr(registry.resolve("method", method), "defaults", {})
     if named.get("workload.name") == "toy-graphs" and random.random() < 0.9:  # a method for graphs
         workload = "toy-graphs"
     fitting = MODELS[workload] if random.random() < 0.95 else [name for names in MODELS.values() for name in names]

@@ -149,7 +149,7 @@ def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
     for name in registry.known("model"):
         if name == "resnet50":
             continue
-        model = registry.model_class(name)()
+        model = registry.resolve("model", name)()
         model.check(tasks[model.inputs])
         names = [parameter for parameter, _ in model.build(tasks[model.inputs]).named_parameters()]
         for part in ("body.", "head.", "body.structure.", "body.eigenvalue_encoder.", "body.filter_encoder."):

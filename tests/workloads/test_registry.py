@@ -7,14 +7,14 @@ from typing import get_type_hints
 
 import pytest
 
-from raysim.config.registry import workload_class
+from raysim.config.registry import resolve
 from workloads.option_types import Help
 from workloads.registry import WORKLOADS
 
 
 @pytest.mark.parametrize("name", WORKLOADS)
 def test_every_name_leads_to_its_documented_options(name: str) -> None:
-    found = workload_class(name)
+    found = resolve("workload", name)
     hints = get_type_hints(found, include_extras=True)
     for option in fields(found):
         [note] = [note for note in hints[option.name].__metadata__ if isinstance(note, Help)]
@@ -25,8 +25,8 @@ def test_every_name_leads_to_its_documented_options(name: str) -> None:
 
 def test_reading_options_imports_nothing_heavy() -> None:
     program = (
-        "import sys; from raysim.config.registry import workload_class; from workloads.registry import WORKLOADS; "
-        "[workload_class(n)() for n in WORKLOADS]; "
+        "import sys; from raysim.config.registry import resolve; from workloads.registry import WORKLOADS; "
+        "[resolve('workload', n)() for n in WORKLOADS]; "
         "heavy = 'torch pandas sklearn matplotlib torchvision torch_geometric networkx'; "
         "print([m for m in heavy.split() if m in sys.modules])"
     )

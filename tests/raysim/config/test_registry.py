@@ -29,7 +29,7 @@ def test_a_new_file_is_a_method_and_an_underscore_hides_one(tmp_path: Path, monk
     assert {"toy-method", "broken"} <= set(registry.known("method"))
     assert not any("shared" in name for name in registry.known("method"))
     try:
-        assert registry.method_name(registry.method_class("toy-method")()) == "toy-method"
+        assert registry.public_name("method", registry.resolve("method", "toy-method")()) == "toy-method"
     finally:
         sys.modules.pop("raysim.methods.toy_method", None)
 
@@ -66,7 +66,7 @@ def test_an_unknown_name_names_the_nearest_and_all(kind: registry.Kind, name: st
 )
 def test_a_wrong_class_of_ones_own_is_explained(name: str, wanted: str) -> None:
     with pytest.raises(ConfigError, match=wanted):
-        registry.method_class(name)
+        registry.resolve("method", name)
 
 
 def test_a_class_of_ones_own_keeps_its_location_as_name() -> None:
@@ -99,4 +99,4 @@ def test_a_module_of_ones_own_that_does_not_import_is_explained(
     (tmp_path / "faulty_module.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(ConfigError, match=f"cannot import 'faulty_module': .*{wanted}"):
-        registry.method_class("faulty_module:Mine")
+        registry.resolve("method", "faulty_module:Mine")

@@ -14,7 +14,7 @@ from aggregators.means import PairwiseSum
 from raysim import seeds, simulation
 from raysim.cohort import Cohort
 from raysim.config import registry
-from raysim.config.registry import known, method_class
+from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig
 from raysim.engine import schedule
 from raysim.engine.client_task import kept_globals, seed_globals
@@ -35,7 +35,7 @@ COLUMNS = [
     "aggregation_term",
     "global_loss",
 ]
-METHODS = [name for name in known("method") if "workload.name" not in getattr(method_class(name), "defaults", {})]
+METHODS = [name for name in known("method") if "workload.name" not in getattr(resolve("method", name), "defaults", {})]
 """Every registered method that runs on images as it is."""
 
 
@@ -75,7 +75,8 @@ def test_without_aggregation_the_other_two_terms_cancel(tmp_path: Path) -> None:
 
 def whole_model(worker: Worker, client: int, sent: Message, before: Any, update: Update, after: Any) -> torch.nn.Module:
     """A client's trained model put together from what travels and what stays, as each method has it."""
-    name, parameters, extra = registry.method_name(worker.method), sent.parameters + update.delta, dict(sent.extra)
+    name, parameters = registry.public_name("method", worker.method), sent.parameters + update.delta
+    extra = dict(sent.extra)
     if name == "fedpac":
         extra["head"] = update.extra["head"]
     model = worker.deployed(client, Message(parameters, extra), after)

@@ -38,7 +38,7 @@ def test_sampling_and_late_joiners_work_with_every_method(tmp_path: Path, method
         "schedule__join_every": 2,
         "schedule__intervals": "fixed",
     }
-    own = getattr(registry.method_class(method), "defaults", {})
+    own = getattr(registry.resolve("method", method), "defaults", {})
     if own.get("workload.name") == "toy-graphs":  # a method for graphs, on a network of its own
         options |= {"workload__name": "toy-graphs", "model__name": own["model.name"], "model__hidden": 8}
         options |= {"workload__limit": None, "workload__graphs_per_client": 20}

@@ -145,7 +145,7 @@ def test_common_rounds() -> None:
 def test_a_method_that_reads_the_number_of_rounds_says_so() -> None:
     """In the source of each: context.rounds, or the context handed on."""
     for name in registry.known("method"):
-        found = registry.method_class(name)
+        found = registry.resolve("method", name)
         source = inspect.getsource(sys.modules[found.__module__])
         traits = build([{"method.name": name}]).method.traits
         assert traits.uses_rounds == ("context.rounds" in source), name

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.config.registry import workload_class
+from raysim.config.registry import resolve
 from workloads.errors import WorkloadError
 from workloads.images.medical import CovidXray, RetinaMnist
 
@@ -53,7 +53,7 @@ def test_real_files(
     shape: tuple[int, ...],
     stream: Stream,
 ) -> None:
-    federation = workload_class(name)(**options).load(stream)
+    federation = resolve("workload", name)(**options).load(stream)
     table = federation.manifest()
     assert table["name"].tolist() == names
     assert len(federation.labels) == samples

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from raysim.config.registry import model_class
+from raysim.config.registry import resolve
 from raysim.flat_model import FlatModel, all_names
 from workloads.errors import WorkloadError
 from workloads.federated_data import Task
@@ -124,7 +124,7 @@ def test_structural_gin_is_its_formula() -> None:
 
 @pytest.mark.parametrize("options", GRAPH_MODELS, ids=lambda options: options.name)
 def test_names_shapes_and_what_clients_of_other_widths_can_share(options: Any) -> None:
-    assert model_class(options.name) is type(options)
+    assert resolve("model", options.name) is type(options)
     one, other = build(options, 3, 2), build(options, 7, 5)
     assert isinstance(one, Classifier) and type(one.head) is nn.Linear and not has_batch_norm(one)
     assert one.body(PATH_AND_LOOP).shape == (3, 8) and one(PATH_AND_LOOP).shape == (3, 2)
@@ -190,4 +190,4 @@ def test_dropout_acts_in_training_only(options: Any) -> None:
 @pytest.mark.parametrize("name", ["gin", "graphsage", "gin-star"])
 def test_images_are_refused(name: str) -> None:
     with pytest.raises(WorkloadError, match=rf"Model '{name}' needs graphs.*shape \(1, 8, 8\).*'cnn'"):
-        model_class(name)().build(Task((1, 8, 8), 10))
+        resolve("model", name)().build(Task((1, 8, 8), 10))

@@ -8,7 +8,7 @@ import pytest
 import torch
 from torch import nn
 
-from raysim.config.registry import model_class
+from raysim.config.registry import resolve
 from workloads.errors import WorkloadError
 from workloads.federated_data import Task
 from workloads.models import MODELS
@@ -37,7 +37,7 @@ def count(module: nn.Module) -> int:
 @pytest.mark.parametrize(
     ("options", "shape", "classes", "expected"),
     [
-        (model_class("logistic")(), (1, 8, 8), 10, 64 * 10 + 10),
+        (resolve("model", "logistic")(), (1, 8, 8), 10, 64 * 10 + 10),
         (Mlp(), (1, 8, 8), 10, 65 * 64 + 65 * 10),
         (Mlp(hidden=(20, 5)), (7,), 3, 8 * 20 + 21 * 5 + 6 * 3),
         (Cnn(), (1, 28, 28), 10, 1_663_370),
@@ -61,7 +61,7 @@ def test_parameter_counts(options: Any, shape: tuple[int, ...], classes: int, ex
 @pytest.mark.parametrize("name", IMAGE_MODELS)
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (1, 32, 48), (3, 64, 64), (3, 96, 80), (4, 224, 224)])
 def test_names_and_shapes(name: str, shape: tuple[int, int, int]) -> None:
-    options = model_class(name)()
+    options = resolve("model", name)()
     if name == "alexnet" and shape[1] == 8:
         with pytest.raises(WorkloadError, match="at least 15x15 pixels"):
             options.build(Task(shape, 10))
@@ -79,7 +79,7 @@ def test_names_and_shapes(name: str, shape: tuple[int, int, int]) -> None:
 
 @pytest.mark.parametrize("name", IMAGE_MODELS)
 def test_real_values_flow_and_initialisation_follows_the_global_seed(name: str) -> None:
-    options = model_class(name)()
+    options = resolve("model", name)()
     models = []
     for seed in (3, 3, 4):
         torch.manual_seed(seed)
@@ -101,7 +101,7 @@ def test_real_values_flow_and_initialisation_follows_the_global_seed(name: str) 
     [("auto", 32, 4), ("auto", 64, 8), ("auto", 96, 3), ("imagenet", 32, 1), ("small", 96, 12)],
 )
 def test_stems_by_their_last_feature_map(name: str, stem: Any, side: int, last: int) -> None:
-    options: Any = model_class(name)
+    options: Any = resolve("model", name)
     model = on_meta(options(stem=stem), 3, side, side)
     part = model.body.get_submodule("features" if name == "mobilenet" else "layer4")
     sizes: list[torch.Size] = []
@@ -114,7 +114,7 @@ def test_stems_by_their_last_feature_map(name: str, stem: Any, side: int, last: 
 def test_imagenet_stem_has_torchvision_values(name: str) -> None:
     from torchvision import models
 
-    options: Any = model_class(name)
+    options: Any = resolve("model", name)
     torch.manual_seed(0)
     ours = build(options(stem="imagenet"), 3, 32, 32).eval()
     torch.manual_seed(0)
@@ -162,7 +162,7 @@ def test_least_size_is_named_and_works(options: Any, least: int) -> None:
 @pytest.mark.parametrize("name", ["cnn", "alexnet", "mobilenet", "resnet18", "resnet50"])
 def test_no_image(name: str) -> None:
     with pytest.raises(WorkloadError, match=r"\(channels, height, width\).*\(30,\)"):
-        model_class(name)().build(Task((30,), 10))
+        resolve("model", name)().build(Task((30,), 10))
 
 
 @pytest.mark.parametrize("name", IMAGE_MODELS)
@@ -170,7 +170,7 @@ def test_graphs_are_refused(name: str) -> None:
     with pytest.raises(
         WorkloadError, match=rf"Model '{name}' takes arrays.*are graphs.*'gin', 'graphsage', 'gin-star'"
     ):
-        model_class(name)().build(Task((30,), 10, "graph"))
+        resolve("model", name)().build(Task((30,), 10, "graph"))
 
 
 @pytest.mark.parametrize("hidden", [0, (), (8, 0), (-1,)])
@@ -198,10 +198,10 @@ def test_a_group_normed_network_looks_at_every_sample_alone() -> None:
 
 
 def test_models_know_their_names() -> None:
-    assert all(model_class(name).name == name for name in MODELS)
+    assert all(resolve("model", name).name == name for name in MODELS)
 
 
 def test_options_are_read_without_torch() -> None:
-    code = "import sys; from raysim.config.registry import known, model_class; "
-    code += "[model_class(name)() for name in known('model')]; "
+    code = "import sys; from raysim.config.registry import known, resolve; "
+    code += "[resolve('model', name)() for name in known('model')]; "
     subprocess.run([sys.executable, "-c", code + "assert 'torch' not in sys.modules"], check=True)
