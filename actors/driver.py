@@ -11,12 +11,12 @@ from typing import Any
 
 import ray
 
-from raysim.engine.observer import ChunkReturned, Several
+from raysim.engine.observer import ChunkReturned, Forwarding, Several
 from raysim.engine.outcome import Outcome, guarded
 from raysim.errors import ResultsError
 
 
-class EventLog:
+class EventLog(Forwarding):
     """The observer's side in the driver: every call is kept until the launching process has fetched it.
 
     ``clients_done`` wakes nobody and only the last of several is kept: a round has as many of them as remote calls, and
@@ -31,20 +31,15 @@ class EventLog:
         self._fetched = 0  # so many were handed out; they may not change any more
         self._new = threading.Condition()
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-
-        def record(*arguments: Any) -> None:
-            with self._new:
-                kept = self._first + len(self._events) > self._fetched
-                if name == self._QUIET and kept and self._events[-1][0] == name:
-                    self._events.pop()
-                self._events.append((name, arguments))
-                if name != self._QUIET:
-                    self._new.notify_all()
-
-        return record
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Keep the call."""
+        with self._new:
+            kept = self._first + len(self._events) > self._fetched
+            if name == self._QUIET and kept and self._events[-1][0] == name:
+                self._events.pop()
+            self._events.append((name, arguments))
+            if name != self._QUIET:
+                self._new.notify_all()
 
     def tasks_started(self, clients: Sequence[int]) -> None:
         """Not kept, as `chunk_returned`: metrics and the run folder's status have both, and nobody else asks."""

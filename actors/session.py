@@ -21,7 +21,7 @@ from actors.own_ray import OwnRay
 from actors.shared_ray import Connection, Request
 from actors.start_retry import patiently
 from actors.watch import Watch
-from raysim.engine.observer import step
+from raysim.engine.observer import Forwarding, step
 from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError
 
@@ -104,16 +104,15 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     return local, str(context.dashboard_url or "")
 
 
-class Relay:
-    """Observer that queues its calls until the thread that shows them fetches them."""
+class Relay(Forwarding):
+    """Queues its calls until the thread that shows them fetches them."""
 
     def __init__(self) -> None:
         self.calls: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
 
-    def __getattr__(self, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return lambda *arguments: self.calls.put((name, arguments))
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Queue the call."""
+        self.calls.put((name, arguments))
 
 
 def run_on_ray(

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import RunConfig, to_dict
+from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_title import run_title
 
 if TYPE_CHECKING:
@@ -54,5 +55,5 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         return  # loading and using the plotting library is most of a short run's time
     from raysim.report import plots, run_page
 
-    plots.curve(rounds, folder.path / "curve.png", run_title(plain, summary))
+    write_atomically(folder.path / "curve.png", plots.run_picture(rounds, run_title(plain, summary)))
     run_page.page(folder.path)

@@ -76,7 +76,6 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
         ConfigError: its config.yaml is damaged.
         ResultsError: the folder to continue is no run, was made with other settings, or cannot have another number of
             rounds.
-        ResultsError: the folder to continue is no run, or was made with other settings.
         RaysimError, WorkloadError: the run cannot be done as asked (raysim/requirements.py).
     """
     if resume is not None:

@@ -228,3 +228,8 @@ class Pool(Protocol):
     def close(self) -> None:
         """Give everything back."""
         ...
+
+
+def results_of(pool: Pool, jobs: Sequence[Job], note: Callable[[str], None]) -> list[Any]:
+    """Run the jobs and give their results in the jobs' order."""
+    return [done.result for done in sorted(pool.run(jobs, note), key=lambda done: done.index)]

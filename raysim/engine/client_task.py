@@ -142,11 +142,10 @@ class _Training:
 
     def _train_each(self, group: slice) -> Iterator[TaskResult]:
         """Every client of the group, in order."""
-        packed, keeps = self._chunk.packed, self._chunk.returned.states
-        for task, message, place in zip(self._tasks[group], packed.messages[group], packed.states[group], strict=True):
-            received, state = message.unpack(self._inputs), None if place is None else self._inputs[place]
+        received, keeps = self._chunk.packed.unpack(self._inputs, group), self._chunk.returned.states
+        for task, (message, state) in zip(self._tasks[group], received, strict=True):
             started = time.perf_counter()
-            update, after = _train_one(self._worker, task, received, state, keeps, self._marks)
+            update, after = _train_one(self._worker, task, message, state, keeps, self._marks)
             yield update, after, time.perf_counter() - started
 
     def _take(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.engine.backend import Job, cut, job_name
+from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.payload import Packed, PackedMessage, Packer
 from workloads.metrics import Evaluation, evaluate, fairness
 
@@ -55,8 +55,8 @@ class EvaluateClients:
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[tuple[Evaluation, Evaluation]], list[Any]]:
         results = []
-        for client, message, place in zip(self.clients, self.packed.messages, self.packed.states, strict=True):
-            model = worker.deployed(client, message.unpack(inputs), None if place is None else inputs[place])
+        for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
+            model = worker.deployed(client, message, state)
             classes, data = worker.federation.task(client).classes, worker.data(client)
             test = evaluate(model.module, data.test.batches(self.batch_size), classes, self.scores)
             results.append((test, evaluate(model.module, data.validation.batches(self.batch_size), classes)))
@@ -100,9 +100,7 @@ def evaluate_round(
         label = f"round {state.round}, evaluate clients {group}"
         task_of_group = EvaluateClients(tuple(group), packed, options.batch_size, options.auc)
         jobs.append(Job(task_of_group, packed.inputs, 0, cost, label, name))
-    results: list[Any] = [None] * len(jobs)
-    for finished in pool.run(jobs, note):
-        results[finished.index] = finished.result
+    results = results_of(pool, jobs, note)
     pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))
     by_client = {client: test for client, (test, _) in pairs.items() if test.samples}
     validations = [validation for _, validation in pairs.values() if validation.samples]

@@ -10,7 +10,7 @@ import numpy as np
 
 from aggregators.loss_decomposition import decompose
 from aggregators.means import sample_weights
-from raysim.engine.backend import Job, cut, job_name
+from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.payload import Packed, Packer
 from raysim.flat_model import as_tensor
 from raysim.method import Updates
@@ -50,8 +50,8 @@ class LossesOfGlobal:
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
         losses = []
-        for client, message, place in zip(self.clients, self.packed.messages, self.packed.states, strict=True):
-            model = worker.deployed(client, message.unpack(inputs), None if place is None else inputs[place])
+        for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
+            model = worker.deployed(client, message, state)
             batches = worker.data(client).train.batches(self.batch_size)
             losses.append(evaluate(model.module, batches, worker.federation.task(client).classes).loss)
         return losses, []
@@ -86,9 +86,7 @@ def decompose_round(
         packed = packer.pack(group, new, state.clients)
         label = f"round {state.round}, global losses of clients {group}"
         jobs.append(Job(LossesOfGlobal(tuple(group), packed, size), packed.inputs, 0, len(group), label, name))
-    results: list[list[float]] = [[] for _ in jobs]
-    for finished in pool.run(jobs, note):
-        results[finished.index] = finished.result
+    results: list[list[float]] = results_of(pool, jobs, note)
     matrix = np.array(results[: len(clients)])
     everywhere = np.array([loss for part in results[len(clients) :] for loss in part])
     return decompose(sample_weights(updates.samples), matrix, everywhere).columns()

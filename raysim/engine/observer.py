@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -83,18 +84,26 @@ class Silent(Observer):
     """An observer that shows nothing."""
 
 
-class Several:
-    """An observer that tells each of several observers, in order."""
-
-    def __init__(self, *observers: Observer) -> None:
-        self._observers = observers
+class Forwarding:
+    """An observer that does the same with everything that it is told."""
 
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
+        return functools.partial(self.tell, name)
 
-        def tell(*arguments: Any) -> None:
-            for observer in self._observers:
-                getattr(observer, name)(*arguments)
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Take the call of one of an observer's functions."""
+        raise NotImplementedError
 
-        return tell
+
+class Several(Forwarding):
+    """Tells each of several observers, in order."""
+
+    def __init__(self, *observers: Observer) -> None:
+        self._observers = observers
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Pass the call on."""
+        for observer in self._observers:
+            getattr(observer, name)(*arguments)

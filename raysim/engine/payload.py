@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -32,6 +32,11 @@ class Packed:
     """Where each client's state is among the inputs; None before its first task."""
     inputs: tuple[Any, ...]
     """Handles."""
+
+    def unpack(self, inputs: Sequence[Any], group: slice = slice(None)) -> Iterator[tuple[Message, Any]]:
+        """Every client's message and state, the latter None before its first task."""
+        for message, place in zip(self.messages[group], self.states[group], strict=True):
+            yield message.unpack(inputs), None if place is None else inputs[place]
 
 
 class Packer:

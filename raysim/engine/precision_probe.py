@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from raysim.config.run_config import with_sections
-from raysim.engine.backend import Job
+from raysim.engine.backend import Job, results_of
 from raysim.storage.atomic_files import write_atomically
 from raysim.training.precision import autocast
 
@@ -51,8 +51,8 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
         job = Job(
             TimeSteps(config.training.batch_size), (), label="timing training in float32 and bfloat16", name="precision"
         )
-        (done,) = pool.run([job], note)
-        seconds: dict[str, float] = done.result
+        seconds: dict[str, float]
+        (seconds,) = results_of(pool, [job], note)
         fast = seconds["bf16"] < GAIN * seconds["float32"]
         found = {"precision": "bf16" if fast else "float32", "milliseconds_a_step": _milliseconds(seconds)}
         write_atomically(record, json.dumps(found, indent=2).encode())

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
-from raysim.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -32,19 +30,14 @@ class _Line:
     band: Any = None
 
 
-def curve(rounds: DataFrame, path: Path, title: str) -> None:
-    """Writes accuracy (global, and over clients with its standard deviation and worst tenth) and loss of one run.
+def run_picture(rounds: DataFrame, title: str, dark: bool = False) -> bytes:
+    """Accuracy (global, and over clients with its standard deviation and worst tenth) and loss of one run, as PNG.
 
     Args:
         rounds: a run's table of rounds; columns that are absent or empty are left out.
-        path: the PNG to write.
         title: shown above; the caller says there whether the data is synthetic.
+        dark: for a dark ground.
     """
-    write_atomically(path, run_picture(rounds, title))
-
-
-def run_picture(rounds: DataFrame, title: str, dark: bool = False) -> bytes:
-    """The picture that ``curve`` writes, as PNG bytes."""
     accuracy = [
         _line(rounds, "accuracy", "test accuracy", 0),
         _line(rounds, "client_accuracy_mean", "mean of clients (± std)", 1, "client_accuracy_std"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raysim.config.options import show
-from raysim.config.run_config import options_of
+from raysim.config.run_config import flatten, options_of
 from raysim.storage.run_folder import RunResult
 
 SEED = "seed"
@@ -71,14 +71,8 @@ def _one_a_seed(runs: Sequence[RunResult]) -> tuple[tuple[RunResult, ...], tuple
 
 
 def _options(result: RunResult) -> dict[str, Any]:
-    """Path → value of a run's config, however it looks."""
-    flat: dict[str, Any] = {}
-    for section, value in result.config.items() if isinstance(result.config, dict) else ():
-        if isinstance(value, dict):
-            flat |= {f"{section}.{name}": entry for name, entry in value.items()}
-        else:
-            flat[str(section)] = value
-    return flat
+    """Path → value of a run's config."""
+    return flatten(result.config)
 
 
 def _placement() -> set[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -10,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.augmentation import NO_AUGMENTATION, Augmentation
-from workloads.federated_data import NO_SAMPLES, Batch, ClientData, Task
+from workloads.federated_data import NO_SAMPLES, Batch, ClientData, Samples, Task
 from workloads.images.decoded_cache import CHANNELS, ImageCache
 from workloads.partition import Common, Integers, Partition
 from workloads.partition_report import client_table
@@ -18,8 +19,6 @@ from workloads.partition_report import client_table
 if TYPE_CHECKING:
     import pandas
     import torch
-
-    from workloads.images.samples import ImageSamples
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,44 +128,23 @@ class FileFederation:
         augment: Augmentation = NO_AUGMENTATION,
         channels_last: bool = True,
     ) -> FileSamples:
-        return FileSamples(files, rows, self.mean, self.deviation, device, augment, channels_last)
+        def decoded() -> Samples:
+            from workloads.images.samples import ImageSamples
+
+            images, labels = files.cache.images(rows), files.labels[rows]
+            return ImageSamples(images, labels, self.mean, self.deviation, device, augment, rows, channels_last)
+
+        return FileSamples(len(rows), decoded)
 
 
 class FileSamples:
-    """Some rows of a folder's images, decoded (those that the cache lacks) when they are first walked over."""
+    """Some images of a folder, decoded (those that the cache lacks) when they are first walked over."""
 
-    def __init__(
-        self,
-        files: ImageFiles,
-        rows: Integers,
-        mean: NDArray[np.float32],
-        deviation: NDArray[np.float32],
-        device: str,
-        augment: Augmentation,
-        channels_last: bool = True,
-    ) -> None:
-        self._files, self._rows = files, rows
-        self._mean, self._deviation = mean, deviation
-        self._device, self._augment, self._channels_last = device, augment, channels_last
-        self._samples: ImageSamples | None = None
+    def __init__(self, count: int, decoded: Callable[[], Samples]) -> None:
+        self._count, self._decoded = count, functools.cache(decoded)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return self._count
 
     def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        if self._samples is None:
-            from workloads.images.samples import ImageSamples
-
-            images = self._files.cache.images(self._rows)
-            labels = self._files.labels[self._rows]
-            self._samples = ImageSamples(
-                images,
-                labels,
-                self._mean,
-                self._deviation,
-                self._device,
-                self._augment,
-                rows=self._rows,
-                channels_last=self._channels_last,
-            )
-        return self._samples.batches(batch_size, generator)
+        return self._decoded().batches(batch_size, generator)

@@ -14,7 +14,7 @@ import pytest
 
 from raysim.errors import ResultsError
 from raysim.report import compare, run_page
-from raysim.report.plots import comparison_picture, curve, run_picture
+from raysim.report.plots import comparison_picture, run_picture
 from raysim.storage.run_folder import RunFolder
 
 EVIL = "<script>alert(1)</script>\"'&"
@@ -116,12 +116,11 @@ def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compare, "comparison_picture", lambda *arguments: b"picture")
 
 
-def test_curve_draws_each_series_that_is_there(tmp_path: Path) -> None:
+def test_curve_draws_each_series_that_is_there() -> None:
     rounds = frame(
         accuracy=[np.nan, 0.5, 0.9], loss=[np.nan, 2.0, 1.0], train_loss=[3.0, 2.0, 1.0], epochs_total=[1, 5, 9]
     )
-    curve(rounds, tmp_path / "curve.png", "digits")
-    png = (tmp_path / "curve.png").read_bytes()
+    png = run_picture(rounds, "digits")
     assert size(png) == (960, 960)
     assert coloured(png, "#0072b2") > 500 and coloured(png, "#d55e00") > 500
     without = run_picture(rounds.drop(columns="train_loss"), "digits")
