@@ -1,4 +1,4 @@
-"""State trees: what a method may keep between rounds, and how such a tree is walked, compared and packed.
+"""State trees: what a method may keep between rounds, and how such a tree is walked and packed.
 
 A tree is made of (nested) dataclasses, dicts with str or int keys, lists, tuples, ``None``, numpy arrays without
 objects, numpy scalars, and bool/int/float/str. Anything else is a ``TypeError`` that names the leaf, because it could
@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import hashlib
-import json
 import struct
 from collections.abc import Callable, Iterator
 from typing import Any, TypeAlias
@@ -74,27 +72,6 @@ def map_arrays(state: object, function: Callable[[Array], object]) -> Any:
         return state
     values = [map_arrays(child, function) for _, child in children(state, "")]
     return rebuild(state, values)
-
-
-def equal(first: object, second: object) -> bool:
-    """Whether two states agree in structure, types, shapes and every bit.
-
-    NaN equals the same NaN, ``0.0`` is not ``-0.0``, ``1`` is not ``1.0``; as in Python, the order of a dict's keys
-    does not count.
-    """
-    (structure, arrays), (other_structure, other_arrays) = _canonical(first), _canonical(second)
-    if structure != other_structure:
-        return False
-    return all(np.array_equal(_octets(array), _octets(other_arrays[name])) for name, array in arrays.items())
-
-
-def digest(state: object) -> str:
-    """SHA-256 (hex) of structure and bytes; equal states, in the sense of ``equal``, have equal digests."""
-    structure, arrays = _canonical(state)
-    result = hashlib.sha256(structure.encode())
-    for name in sorted(arrays):
-        result.update(_octets(arrays[name]).data)
-    return result.hexdigest()
 
 
 def pack(state: object, name: str) -> tuple[JSON, dict[str, Array]]:
@@ -188,22 +165,3 @@ def _pack(state: Any, name: str, arrays: dict[str, Array]) -> JSON:
 def open_node(node: Any) -> tuple[str, Any]:
     """Tag and content of a packed node; a plain scalar has the tag ``""``."""
     return next(iter(node.items())) if isinstance(node, dict) else ("", node)
-
-
-def _canonical(state: object) -> tuple[str, dict[str, Array]]:
-    node, arrays = pack(state, "state")
-    return json.dumps(_sorted(node)), arrays
-
-
-def _sorted(node: Any) -> Any:
-    tag, content = open_node(node)
-    if tag in ("list", "tuple"):
-        return {tag: [_sorted(child) for child in content]}
-    if tag == "dict":
-        pairs = [[key, _sorted(child)] for key, child in content]
-        return {tag: sorted(pairs, key=lambda pair: (type(pair[0]).__name__, pair[0]))}
-    return {tag: {key: _sorted(child) for key, child in content.items()}} if tag == "fields" else node
-
-
-def _octets(array: Array) -> np.ndarray[Any, np.dtype[np.uint8]]:
-    return np.ascontiguousarray(array).reshape(-1).view(np.uint8)

@@ -17,6 +17,7 @@ from raysim.engine.update_spill import ALIGNMENT, UpdateSpill
 from raysim.errors import ResultsError
 from raysim.method import Update
 from raysim.storage import pytree
+from tests.state_equality import equal
 
 CONTENT = st.one_of(
     st.none(),
@@ -41,7 +42,7 @@ def test_every_result_comes_back_with_its_bits(
         landing = UpdateSpill(room, tmp_path_factory.mktemp("run"))
         taken = [landing.take(result) for result in results]
     for result, found in zip(results, taken, strict=True):
-        assert pytree.equal(found, result)
+        assert equal(found, result)
         for _, leaf in pytree.leaves(found):
             assert not isinstance(leaf, np.ndarray) or leaf.flags.aligned
 
@@ -58,7 +59,7 @@ def test_what_does_not_fit_is_in_a_file_that_leaves_nothing_behind(tmp_path: Pat
     del landing
     gc.collect()
     for block, found in zip(blocks[1:], moved, strict=True):
-        assert pytree.equal(found, block)
+        assert equal(found, block)
         delta = found.updates[0].delta
         assert delta.ctypes.data % ALIGNMENT == 0
         with pytest.raises(ValueError, match="read-only"):
@@ -78,11 +79,11 @@ def test_many_results_hold_few_file_descriptors(tmp_path: Path, monkeypatch: pyt
     results = [{"x": np.full(25_000, k, np.float32)} for k in range(40)]  # 4 MB
     taken = [landing.take(result) for result in results]
     assert len(list(Path("/proc/self/fd").iterdir())) <= before + 6
-    assert pytree.equal(taken, results)
+    assert equal(taken, results)
 
 
 def test_a_result_larger_than_a_segment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(landing_module, "SEGMENT", mmap.ALLOCATIONGRANULARITY)
     landing = UpdateSpill(0, tmp_path)
     results = [{"x": np.arange(size, dtype=np.float64)} for size in (100, 5000, 3)]
-    assert pytree.equal([landing.take(result) for result in results], results)
+    assert equal([landing.take(result) for result in results], results)

@@ -18,7 +18,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Message, Update, Updates, Vector
 from raysim.methods.apple import Apple, ClientState, Server, cosine_decay, joined
 from raysim.methods.fedavg import FedAvg
-from raysim.storage import pytree
+from tests.state_equality import equal
 from workloads.federated_data import Batch, ClientData
 from workloads.models.classifier import Classifier
 
@@ -227,4 +227,4 @@ def test_only_the_core_leaves_a_client(make_visits: Callable[..., Any]) -> None:
     assert not update.extra and update.delta.size == model.shared_parameter_count
     assert state.own.size == model.buffer.numel() - update.delta.size > 0
     again, same = visits.train(0, message, visits.method.init_client(model))
-    assert pytree.equal((update, state), (again, same))
+    assert equal((update, state), (again, same))

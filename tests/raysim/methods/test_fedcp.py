@@ -18,7 +18,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import Message
 from raysim.methods._conditional_policy import ConditionalClassifier, Policy, discrepancy, frozen
 from raysim.methods.fedcp import FedCP
-from raysim.storage import pytree
+from tests.state_equality import equal
 from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
 
@@ -181,7 +181,7 @@ def test_what_travels_and_what_stays(make_visits: Callable[..., Any]) -> None:
     torch.testing.assert_close(module.global_head.weight, (initial + module.head.weight) / 2)
     assert not torch.equal(module.head.weight, initial)
     again, same = visits.train(0, method.message(server, 0), NEW)
-    assert pytree.equal((update, kept), (again, same))
+    assert equal((update, kept), (again, same))
 
 
 def test_weight_decay_leaves_the_global_head_alone(make_visits: Callable[..., Any]) -> None:

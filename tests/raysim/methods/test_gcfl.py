@@ -13,6 +13,7 @@ from raysim.method import Context, Update, Updates
 from raysim.methods.gcfl import GCFL, Server
 from raysim.simulation import run
 from raysim.storage import pytree, tree_template
+from tests.state_equality import equal
 from workloads.models.graph_specs import Gin, GraphSage
 
 RIGHT, LEFT = [1.0, 0.1, 7.0], [-1.0, -0.1, 3.0]
@@ -106,7 +107,7 @@ def test_its_state_comes_back_from_a_checkpoint() -> None:
     template = method.init_server(FlatModel(module, method.shared_names(module)))
     server = Server(np.zeros(4, np.float32), {1: np.ones(4, np.float32)}, {3: 1})
     found = tree_template.unpack(*pytree.pack(server, "server"), template, "server")
-    assert pytree.equal(found, server)
+    assert equal(found, server)
 
 
 def test_its_model_is_gin_unless_another_is_named() -> None:

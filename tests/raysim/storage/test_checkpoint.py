@@ -21,6 +21,7 @@ from raysim.storage import checkpoint, pytree, state_files
 from raysim.storage.atomic_files import write_durably
 from raysim.storage.client_shards import ClientFiles
 from raysim.storage.pytree import JSON
+from tests.state_equality import equal
 
 
 @dataclass(frozen=True)
@@ -53,8 +54,8 @@ def assert_whole(path: Path, round: int) -> None:
     loaded = load(path)
     assert loaded.round == round
     assert loaded.facts == FACTS
-    assert pytree.equal(loaded.server, SERVER)
-    assert pytree.equal(loaded.kept, KEPT)
+    assert equal(loaded.server, SERVER)
+    assert equal(loaded.kept, KEPT)
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -103,8 +104,8 @@ def test_any_tree_comes_back_bit_for_bit(
         tmp_path_factory.mktemp("c"), 1, server, range(len(kept)), kept.__getitem__, {}, 1, ClientFiles()
     )
     loaded = checkpoint.load(path, server, lambda client: kept[client])
-    assert pytree.equal(loaded.server, server)
-    assert pytree.equal(loaded.kept, dict(enumerate(kept)))
+    assert equal(loaded.server, server)
+    assert equal(loaded.kept, dict(enumerate(kept)))
 
 
 def test_clients_are_read_lazily_and_written_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,9 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.errors import CheckpointError
-from raysim.storage import checkpoint, pytree, state_files
+from raysim.storage import checkpoint, state_files
 from raysim.storage.client_shards import ClientFiles
 from raysim.storage.state_files import read_pair
+from tests.state_equality import equal
 
 
 class Run:
@@ -48,7 +49,7 @@ class Run:
         path = checkpoint.latest(self.folder)
         assert path is not None
         found = checkpoint.load(path, None, lambda client: np.zeros(3))
-        assert pytree.equal(found.kept, self.states)
+        assert equal(found.kept, self.states)
         self.files = found.files
 
 
