@@ -95,6 +95,7 @@ def options_of(classes: Mapping[str, type[Any]]) -> dict[str, Option]:
 
 
 def classes_of(config: RunConfig) -> dict[str, type[Any]]:
+    """The classes of the method, workload and model."""
     return {kind: type(getattr(config, kind)) for kind in registry.KINDS}
 
 

@@ -94,7 +94,7 @@ def power_of_two(number: int) -> int:
 
 
 def job_name(work: str, round: int) -> str:
-    """``train[round 12]``; from round 100 on ``train[rounds 120-129]``, from 1,000 on ``train[rounds 1200-1299]`` …
+    """Name a kind of work: ``train[round 12]``, from round 100 on ``train[rounds 120-129]``, and so on.
 
     Ray keeps each name that it has ever seen as a time series, 25 to 50 KB of a node's agent for good, so a long run
     must not have one a round: there are at most 90 more for each further power of ten.
@@ -113,7 +113,9 @@ class RemoteTask(Protocol):
     without a copy; it gives a small result and, apart from it, states that stay where they are until needed.
     """
 
-    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]: ...
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+        """Do it; the result, and the states that stay on the worker."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -219,9 +221,10 @@ class Pool(Protocol):
         ...
 
     def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
-        """Call ``function(federation, *arguments)`` beside the jobs, on this machine; with Ray in a process that ends
-        with it, so that what it imports costs this one no memory. The returned function waits so many
-        seconds for its result.
+        """Call ``function(federation, *arguments)`` beside the jobs, on this machine.
+
+        With Ray in a process that ends with it, so that what it imports costs this one no memory. The returned function
+        waits at most that many seconds for its result.
         """
         ...
 

@@ -175,8 +175,10 @@ class _Training:
 
 
 def _with_failure(failure: Failure, each: list[TaskResult], clients: Sequence[int]) -> list[TaskResult]:
-    """The single tasks after a merged step that raised: what did so only once, or only there, may not pass unseen,
-    because then the results would depend on it."""
+    """The single tasks after a merged step that raised.
+
+    What raised only once, or only there, may not pass unseen, because then the results would depend on it.
+    """
     place = clients.index(failure.client)
     if not isinstance(each[place][0], Failure):
         reason = f"{failure.reason}; not so by itself, as all are trained with --engine.merge_single_steps false"

@@ -128,8 +128,10 @@ def group_size(training: Training, local_epochs: int, participants: int) -> int:
 
 
 def worth_it(training: Training, samples: Sequence[int], size: int) -> bool:
-    """Whether most of the groups of neighbours, of participants with so many samples, take one step each: at least half
-    of the groups, with three quarters of the samples, as the clients of the others have to share calls too."""
+    """Whether most of the groups of neighbours take one step each, ``samples`` being those of all participants.
+
+    At least half of the groups, with three quarters of the samples, as the clients of the others share calls too.
+    """
     groups = [samples[start : start + size] for start in range(0, len(samples), size)]
     merged = [sum(group) for group in groups if take_one_step(training, group)]
     return 2 * len(merged) >= len(groups) and 4 * sum(merged) >= 3 * sum(samples)

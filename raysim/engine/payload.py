@@ -20,6 +20,7 @@ class PackedMessage:
     extra: Mapping[str, int] = field(default_factory=dict)
 
     def unpack(self, inputs: Sequence[Any]) -> Message:
+        """The message."""
         return Message(inputs[self.parameters], {name: inputs[place] for name, place in self.extra.items()})
 
 

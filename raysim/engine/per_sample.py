@@ -63,8 +63,10 @@ def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
 
 
 def operations(model: FlatModel, input_shape: tuple[int, ...]) -> float:
-    """About how many additions and multiplications the forward pass of a sample takes: of every tensor of weights
-    [outputs, ...] two for each of its numbers at each place of the output."""
+    """About how many additions and multiplications the forward pass of a sample takes.
+
+    Of every tensor of weights [outputs, ...] two for each of its numbers at each place of the output.
+    """
     counted = [0.0]
 
     def count(module: torch.nn.Module, inputs: object, output: object) -> None:

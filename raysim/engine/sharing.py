@@ -50,4 +50,5 @@ def layer_of(name: str) -> str:
 
 
 def shapes_by_name(module: torch.nn.Module) -> dict[str, torch.Size]:
+    """The shapes of a model's parameters and buffers."""
     return {name: tensor.shape for name, tensor in [*module.named_parameters(), *module.named_buffers()]}

@@ -34,8 +34,10 @@ class Marks:
         self._found: list[Mark] | None = [] if on else None
 
     def __call__(self, phase: str, client: int | None = None) -> None:
+        """A phase begins."""
         if self._found is not None:
             self._found.append(Mark(phase, now(), client))
 
     def found(self) -> tuple[Mark, ...]:
+        """All marks so far."""
         return tuple(self._found or ())

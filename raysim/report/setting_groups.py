@@ -28,6 +28,7 @@ class Setting:
 
     @property
     def seeds(self) -> list[str]:
+        """The seeds of its runs."""
         return [str(_options(run).get(SEED, "?")) for run in self.runs]
 
 
@@ -81,8 +82,10 @@ def _placement() -> set[str]:
 
 
 def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The options that differ between two settings which both have them: another method brings other options, and its
-    name says enough."""
+    """The options that differ between two settings which both have them.
+
+    Another method brings other options, and its name says enough.
+    """
     found = []
     for path in dict.fromkeys(path for own in options for path in own):
         values = [own[path] for own in options if path in own]

@@ -29,8 +29,7 @@ TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000)
 
 
 def distances(names: Sequence[str], spectra: Sequence[NDArray[np.floating[Any]]]) -> DataFrame:
-    """Wasserstein-1 distance between the pooled eigenvalues of any two clients, in units of λ; rows and columns are the
-    clients, in their order."""
+    """Wasserstein-1 distance between the pooled eigenvalues of any two clients, in units of λ."""
     import pandas as pd
     from scipy.stats import wasserstein_distance
 
@@ -42,8 +41,10 @@ def distances(names: Sequence[str], spectra: Sequence[NDArray[np.floating[Any]]]
 
 
 def density(values: NDArray[np.floating[Any]], high: float) -> tuple[Numbers, Numbers]:
-    """(λ [POINTS], density [POINTS]) over [0, high]: a Gaussian kernel, reflected at both ends so that the integral is
-    1 and the many eigenvalues at the ends are not halved."""
+    """(λ [POINTS], density [POINTS]) over [0, high], by a Gaussian kernel.
+
+    It is reflected at both ends, so that the integral is 1 and the many eigenvalues at the ends are not halved.
+    """
     from scipy.ndimage import gaussian_filter1d
 
     counts, edges = np.histogram(values, bins=POINTS, range=(0.0, high), density=True)

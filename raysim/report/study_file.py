@@ -33,9 +33,11 @@ class Cell:
 
     @property
     def name(self) -> str:
+        """What it is called on the way."""
         return f"{self.column} / {self.row} / seed {self.seed}"
 
     def config(self) -> RunConfig:
+        """The settings of its run."""
         return build([*self.layers, {"seed": self.seed}])
 
 

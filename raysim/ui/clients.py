@@ -40,6 +40,7 @@ class Clients:
         self._known: dict[int, _Client] = {}
 
     def clear(self) -> None:
+        """Forget all rows."""
         self._known.clear()
 
     def add(self, rows: Sequence[Mapping[str, Any]]) -> None:

@@ -88,6 +88,7 @@ class Page:
         await web.TCPSite(self._runner, self._address.host, self._address.port).start()
 
     def close(self) -> None:
+        """Stop serving."""
         asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(10.0)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10.0)
