@@ -205,7 +205,7 @@ class ResidualNetwork(ModelOptions):
     ] = ""
 
     @property
-    def batch_norm(self) -> bool:
+    def batch_norm(self) -> bool:  # type: ignore[override]  # it is only read
         """Whether the network has BatchNorm layers."""
         return self.norm == "batch"
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 import torch
 
-from raysim.config.registry import model_class
+from raysim.config.registry import resolve
 from workloads.errors import WorkloadError
 from workloads.federated_data import Task
 from workloads.models.classifier import task_specific
@@ -89,7 +89,7 @@ def test_initial_values_follow_the_global_seed(name: str) -> None:
     values = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        values.append(model_class(name)().build(task).state_dict()["head.weight"])
+        values.append(resolve("model", name)().build(task).state_dict()["head.weight"])
     assert torch.equal(values[0], values[1]) and not torch.equal(values[0], values[2])
 
 
@@ -105,7 +105,7 @@ def test_initial_values_follow_the_global_seed(name: str) -> None:
     ],
 )
 def test_other_inputs_are_refused(name: str, task: Task, words: str) -> None:
-    options = model_class(name)()
+    options = resolve("model", name)()
     for refused in (options.check, options.build):
         with pytest.raises(WorkloadError, match=words):
             refused(task)
