@@ -10,7 +10,7 @@ from raysim.simulation import execute, prepare
 
 
 class Watch(Silent):
-    """Remembers notes, faults and the round that began last."""
+    """Remembers notes (faults are among them), faults and the round that began last."""
 
     def __init__(self) -> None:
         self.round = 0
@@ -22,6 +22,7 @@ class Watch(Silent):
 
     def fault(self, text: str) -> None:
         self.faults.append(text)
+        self.note(text)
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
         self.round = round
