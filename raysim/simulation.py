@@ -235,6 +235,9 @@ def drive(
                 observer.note(SYNTHETIC)
             if has_one_class(federation):
                 observer.note(ONE_CLASS)
+            for found in getattr(federation, "notes", ()):
+                folder.log(found)
+                observer.note(found)
             rounds.go_back()
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")

@@ -63,6 +63,8 @@ class ArrayFederation:
     """Of token ids: how many there are (:attr:`workloads.federated_data.Task.vocabulary`)."""
     categories: tuple[int, ...] = ()
     """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.Task.categories`)."""
+    notes: tuple[str, ...] = ()
+    """What was found in the data, shown when a run begins."""
 
     @property
     def clients(self) -> int:

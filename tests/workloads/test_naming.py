@@ -20,6 +20,7 @@ from workloads.naming import data_name
         ({"name": "npz", "path": ""}, "npz"),
         ({"name": "folder", "path": "/data/flowers/"}, "flowers"),
         ({"name": "folder", "path": "/data/list.csv"}, "list"),
+        ({"name": "table", "path": "ill.csv"}, "ill"),
         ({"name": "tudataset", "setting": "SM-CV", "sets": []}, "SM-CV"),
         ({"name": "tudataset", "setting": "SM", "sets": ["MUTAG", "BZR"]}, "MUTAG+BZR"),
         ({"name": "tudataset", "setting": "SM", "sets": list("ABCDE")}, "A+B+C and 2 more"),

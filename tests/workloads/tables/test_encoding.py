@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from workloads.errors import WorkloadError
+from workloads.tables.encoding import classes_of, fit
+
+
+def test_an_encoding_by_hand_is_of_the_training_rows_alone() -> None:
+    """Training ages 10 and 30: mean 20, deviation 10. A missing age is the mean, a job nobody trained on is 0."""
+    table = pd.DataFrame(
+        {
+            "job": ["nurse", "clerk", None, "judge", "clerk"],
+            "age": [10.0, 30.0, np.nan, 1000.0, 15.0],
+            "ward": [2, 1, 2, 9, 1],
+            "same": [4, 4, 4, 6, 4],
+        }
+    )
+    encoding = fit(table, np.array([0, 1, 2]), ("ward",), "x.csv")
+    assert (encoding.numeric, encoding.categorical) == (("age", "same"), ("job", "ward"))
+    assert encoding.values == (("clerk", "missing", "nurse"), ("1", "2"))
+    assert encoding.sizes == (4, 3)
+    encoded = encoding.encode(table)
+    assert encoded.dtype == np.float32
+    assert encoded.tolist() == [[-1, 0, 3, 2], [1, 0, 1, 1], [0, 0, 2, 2], [98, 2, 0, 0], [-0.5, 0, 1, 1]]
+
+
+def test_truth_values_are_categories_and_missing_columns_are_zero() -> None:
+    table = pd.DataFrame({"sick": [True, False, True], "dose": [np.nan, np.nan, 3.0]})
+    encoding = fit(table, np.array([0, 1]), (), "x.csv")
+    assert encoding.values == (("False", "True"),)
+    assert encoding.encode(table).tolist() == [[0, 2], [0, 1], [3, 2]]
+
+
+def test_classes_are_sorted_as_numbers_where_they_are_numbers() -> None:
+    names, labels = classes_of(pd.Series([10.0, 9.0, 10.0], name="y"), "x.csv")
+    assert names == ("9", "10") and labels.tolist() == [1, 0, 1]
+    names, labels = classes_of(pd.Series(["b", "a"], name="y"), "x.csv")
+    assert names == ("a", "b") and labels.tolist() == [1, 0]
+
+
+@pytest.mark.parametrize(
+    ("column", "words"),
+    [
+        (pd.Series([1.0, np.inf, 2.0] * 50), "holds infinity; correct it, or leave it out with ignore=x"),
+        (
+            pd.Series([f"id {number}" for number in range(150)]),
+            r"150 different texts in 150 training rows \(id 0, id 1",
+        ),
+        (pd.to_datetime(pd.Series(["2020-01-01"] * 150)), "which is neither numbers nor text; convert it, or leave"),
+    ],
+)
+def test_columns_that_are_no_input(column: pd.Series, words: str) -> None:
+    with pytest.raises(WorkloadError, match=rf"x\.csv: the column 'x' .*{words}"):
+        fit(pd.DataFrame({"x": column}), np.arange(150), (), "x.csv")
+
+
+def test_targets_that_are_no_classes() -> None:
+    with pytest.raises(WorkloadError, match="the target 'y' is missing in 1 of 2 rows, first in row 2"):
+        classes_of(pd.Series(["a", None], name="y"), "x.csv")
+    with pytest.raises(WorkloadError, match="has 2000 different values, and at most 1000 classes"):
+        classes_of(pd.Series(np.arange(2000) / 7, name="y"), "x.csv")

@@ -1,0 +1,131 @@
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from raysim.simulation import run
+from tests.small_runs import small_run
+from workloads.errors import WorkloadError
+from workloads.tables.table import Table
+
+Stream = Callable[[str], np.random.Generator]
+
+
+def stream(purpose: str) -> np.random.Generator:
+    return np.random.default_rng([7, zlib.crc32(purpose.encode())])
+
+
+@pytest.fixture
+def patients() -> pd.DataFrame:
+    """100 rows, 60 of ward north; who is older than 50 is ill."""
+    age = np.random.default_rng(0).permutation(100)
+    ward = np.repeat(["north", "south"], [60, 40])
+    smokes = np.where(age % 3 == 0, "yes", "no")
+    return pd.DataFrame({"age": age, "smokes": smokes, "ward": ward, "ill": np.where(age > 50, "ill", "well")})
+
+
+def saved(table: pd.DataFrame, path: Path) -> str:
+    table.to_parquet(path) if path.suffix == ".parquet" else table.to_csv(path, index=False)
+    return str(path)
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_wards_are_clients_and_what_was_found_is_told(suffix: str, patients: pd.DataFrame, tmp_path: Path) -> None:
+    options = Table(path=saved(patients, tmp_path / f"ill.{suffix}"), client_column="ward", min_samples=1)
+    federation = options.load(stream)
+    table = federation.manifest()
+    assert table["name"].tolist() == ["north", "south"]
+    assert (table["samples"] + table["test_samples"]).tolist() == [60, 40]
+    assert federation.global_test_size == 20 and federation.class_names == ("ill", "well")
+    assert federation.task(0).categories == (3,) and federation.task(0).input_shape == (2,)
+    (note,) = federation.notes
+    assert "target ill (2 classes: ill, well); numeric columns: age; categorical" in note
+    assert "smokes (2); 0 of 100 rows miss a value" in note
+    train = federation.inputs[federation.train.pooled().of(0), 0]
+    assert abs(train.mean()) < 1e-6 and train.std() == pytest.approx(1, abs=1e-6)
+
+
+def test_a_test_table_of_its_own_and_columns_by_name(patients: pd.DataFrame, tmp_path: Path) -> None:
+    path = saved(patients[:70], tmp_path / "train.csv")
+    test = saved(patients[70:][["ill", "age", "smokes", "ward"]], tmp_path / "test.csv")
+    options = Table(path=path, test_path=test, ignore=("ward",), partition="quantile", clients=2, local_test="global")
+    federation = options.load(stream)
+    assert federation.global_test_size == 30
+    assert federation.class_names == ("ill", "well")
+    assert federation.test_labels.tolist() == (patients["ill"][70:] == "well").astype(int).tolist()
+    ages = [patients["age"][federation.train.of(client)].tolist() for client in range(2)]
+    assert max(ages[0]) < min(ages[1]) and len(ages[0]) == 35
+
+
+def test_a_file_without_a_header(tmp_path: Path) -> None:
+    path = tmp_path / "x.csv"
+    path.write_text("1; a; 0\n2; b; 1\n?; a; 1\n4; b; 0\n" * 5, encoding="utf-8")
+    options = Table(path=str(path), columns=("size", "kind", "y"), clients=2, min_samples=2, partition="iid")
+    federation = options.load(stream)
+    assert federation.class_names == ("0", "1") and "5 of 20 rows miss a value" in federation.notes[0]
+
+
+def test_one_command_learns_from_a_table(patients: pd.DataFrame, tmp_path: Path) -> None:
+    base = {"workload.name": "table", "workload.path": saved(patients, tmp_path / "ill.csv")}
+    options: dict[str, Any] = {"workload__client_column": "ward", "schedule__rounds": 10, "training__batch_size": 8}
+    result = run(small_run(tmp_path / "run", base, **options))
+    assert result.rounds["accuracy"].iloc[-1] > 0.9
+    assert result.model(_row(result)).shape == (1, 2)
+    assert "target ill (2 classes" in (tmp_path / "run" / "run.log").read_text(encoding="utf-8")
+
+
+def _row(result: Any) -> Any:
+    import torch
+
+    return torch.tensor([[0.5, 2.0]])
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"path": ""}, "workload table needs the option path"),
+        ({"path": "nowhere.csv"}, r"no file nowhere\.csv; give the path of a CSV or Parquet file"),
+        ({"target": "sick"}, r"ill\.csv has no column 'sick'; its columns are: age, smokes, ward, ill"),
+        ({"client_column": "clinic"}, "has no column 'clinic'"),
+        ({"ignore": ("ill",)}, "the target 'ill' is also the client_column or in ignore"),
+        ({"clients": 90}, "ill: 90 clients are more than the 80 training samples"),
+        ({"partition": "sites"}, "partition=sites needs a column that names the client of every row"),
+        ({"partition": "quantile", "quantile_column": "smokes"}, "'smokes' is none; numeric are: age. Set quantile"),
+        ({"partition": "pachinko"}, "partition=pachinko needs data whose classes have superclasses"),
+    ],
+)
+def test_options_that_do_not_fit(options: dict[str, Any], words: str, patients: pd.DataFrame, tmp_path: Path) -> None:
+    path = saved(patients, tmp_path / "ill.csv")
+    with pytest.raises(WorkloadError, match=words):
+        Table(**{"path": path, **options}).load(stream)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("a.csv", b"", "cannot be read as a table"),
+        ("a.csv", b"a,b\n", "has no rows"),
+        ("a.csv", b"a,b\n1,2\n1,2,3\n", "cannot be read as a table"),
+        ("a.csv", b"\x00\xff\xfe", "cannot be read as a table"),
+        ("a.parquet", b"PAR1xxxxPAR1", "cannot be read as a table"),
+        ("a.parquet", b"a,b\n1,2\n", "cannot be read as a table"),
+        ("a.csv", b"a,y\n1,\n2,x\n", "the target 'y' is missing in 1 of 2 rows, first in row 1"),
+        ("a.csv", b"y\n1\n2\n", "has no column left to predict from"),
+    ],
+)
+def test_files_that_are_no_table(name: str, content: bytes, words: str, tmp_path: Path) -> None:
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(WorkloadError, match=words):
+        Table(path=str(tmp_path / name), clients=1, min_samples=1).load(stream)
+
+
+def test_rows_without_a_client(patients: pd.DataFrame, tmp_path: Path) -> None:
+    patients.loc[3, "ward"] = None
+    with pytest.raises(WorkloadError, match="the client_column 'ward' is missing in row 4"):
+        Table(path=saved(patients, tmp_path / "ill.csv"), client_column="ward").load(stream)
