@@ -9,6 +9,7 @@ import ray
 from actors.capacity import Placement, place, useful_actors
 from actors.placement import Starter, alive_nodes
 from actors.pool import RayPool
+from raysim.config.run_config import with_sections
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -23,9 +24,9 @@ class EarlyActors:
     """
 
     def __init__(self, config: RunConfig) -> None:
-        self._config = config
+        self._config = _without_data(config)
         placement = self._place(useful_actors(config))
-        self._starter = Starter(config)
+        self._starter = Starter(self._config)
         self._actors = [self._starter.start(number) for number in range(placement.actors)]
 
     def _place(self, useful: int) -> Placement:
@@ -42,3 +43,10 @@ class EarlyActors:
         """End the actors that no pool has taken over, since others may wait for their cores."""
         while self._actors:
             ray.kill(self._actors.pop())
+
+
+def _without_data(config: RunConfig) -> RunConfig:
+    """The config for client actors: data that was given in Python reaches them as the federation, once a node."""
+    if not hasattr(config.workload, "holding"):
+        return config
+    return with_sections(config, workload=config.workload.holding(None))

@@ -1,7 +1,8 @@
 """Federated learning, simulated in parallel on Ray.
 
-``raysim.run(config)`` runs one configuration and returns its tables and its trained model; ``python -m raysim.launch``
-does the same from a shell. ``raysim.load_model(folder)`` gives the model of an earlier run. The other names are what a
+``raysim.run("fedavg", model=…, clients=…)`` runs a method and returns its tables and its trained model, ``python -m
+raysim.launch`` does the same from a shell, and ``raysim.split(data)`` cuts a data set over clients.
+``raysim.load_model(folder)`` gives the model of an earlier run. The other names are what a
 method of one's own is written with (docs/methods-of-your-own.md). Importing this package imports neither torch nor
 Ray: each name is loaded when it is first asked for.
 """
@@ -14,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 from raysim.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from raysim.client_split import split
     from raysim.cohort import Cohort
     from raysim.config.run_config import RunConfig, default_config
     from raysim.errors import RaysimError
@@ -40,6 +42,7 @@ __all__ = [
     "load_model",
     "local_sgd",
     "run",
+    "split",
 ]
 
 _MODULES = {
@@ -59,6 +62,7 @@ _MODULES = {
     "load_model": "raysim.trained",
     "local_sgd": "raysim.training",
     "run": "raysim.simulation",
+    "split": "raysim.client_split",
 }
 """Where each public name is defined."""
 

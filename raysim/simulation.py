@@ -7,22 +7,23 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
-from raysim.config.command_line import CONFIG_NAME, given_config, read_config_file
-from raysim.config.registry import KINDS, public_name
-from raysim.config.run_config import RunConfig, build, differences, to_dict
+from raysim.config.command_line import CONFIG_NAME, read_config_file
+from raysim.config.registry import KINDS, NO_CLASSES, Classes, public_name
+from raysim.config.run_config import RunConfig, build, classes_of, differences, to_dict
 from raysim.config.stored_config import check_seal, stored_text
 from raysim.config.trust import check_names
 from raysim.engine.checkpointing import check_rounds
 from raysim.engine.observer import Several, Silent, step
 from raysim.engine.outcome import Outcome, guarded
 from raysim.engine.schedule import planned_intervals
-from raysim.errors import RaysimError, ResultsError
+from raysim.errors import ConfigError, RaysimError, ResultsError
 from raysim.model_file import save_global_model
 from raysim.monitor import status_file
 from raysim.monitor.run_view import SYNTHETIC
 from raysim.monitor.status_file import Recorder
+from raysim.own_run import SOURCE_NAME, check_digests, config_of
 from raysim.requirements import check_federation, check_request
 from raysim.run_summary import conclude
 from raysim.storage import run_folder
@@ -43,27 +44,57 @@ Status = Literal["finished", "stopped"]
 
 
 def run(
-    config: RunConfig | Mapping[str, object],
+    method: str | type[Any] | object | RunConfig | Mapping[str, object] = "fedavg",
     resume: str | Path | None = None,
     *,
+    model: object = None,
+    clients: object = None,
+    test: object = None,
     observer: Observer | None = None,
+    progress: bool = False,
+    **options: object,
 ) -> RunResult:
     """Run (or, with ``resume``, continue) and return the tables as pandas frames.
 
+    ``raysim.run("fedprox", mu=0.1, model=Net(), clients=[(x, y), …], test=(x, y), rounds=20)``: docs/own-data.md.
+
     Args:
-        config: the settings, or those of them that are not the defaults: nested (``{"training": {"momentum": 0.5}}``),
-            by their paths (``{"training.momentum": 0.5}``), or both. ``engine.backend`` chooses Ray or this process.
-        resume: a run folder to continue; ``config`` must then agree with it in all that changes results (settings that
-            are left out are the folder's).
-        observer: is told of rounds as they happen (:class:`raysim.monitor.progress.Progress`, say).
+        method: the name of a method, or a class or an instance of one's own; or all settings that are not the
+            defaults as a mapping, nested (``{"training": {"momentum": 0.5}}``), by their paths
+            (``{"training.momentum": 0.5}``), or both; or a config.
+        resume: a run folder to continue; what is given must then agree with it in all that changes results (settings
+            that are left out are the folder's).
+        model: the name of a model, a torch module, which keeps its initial values, or a class or function that makes
+            one (of no argument, or of the task).
+        clients: the data of all clients: what ``raysim.split`` returns, or a list or a dict name → data, each a pair
+            (x, y) of arrays or tensors or a torch Dataset. A number is that of the clients of a workload.
+        test: the global test set, or a list or dict of every client's own.
+        observer: is told of rounds as they happen (:class:`raysim.engine.observer.Observer`).
+        progress: show the progress in the terminal or the notebook.
+        options: settings by their short names (``mu=0.1``, ``rounds=20``) or their full ones
+            (``**{"training.momentum": 0.5}``), as on the command line; ``engine={"backend": "inline"}`` is a section.
 
     Raises:
         RaysimError, workloads.errors.WorkloadError: as the command line reports them.
     """
-    if not isinstance(config, RunConfig):
-        config = given_config(config, resume)
+    if isinstance(method, RunConfig):
+        given = {"model": model, "clients": clients, "test": test, **options}
+        if extra := [name for name, value in given.items() if value is not None]:
+            raise ConfigError(f"{extra[0]}: a RunConfig is complete; give its settings as a mapping to add to them.")
+        config, source = method, ""
+    else:
+        config, source = config_of(method, resume, options, model, clients, test)
     folder = prepare(config, resume)
-    outcome = execute(config, folder, observer or Silent(), resumed=resume is not None, keep_ray=True)
+    if source and resume is None:
+        write_atomically(folder / SOURCE_NAME, source.encode())
+    with ExitStack() as stack:
+        if progress:
+            from raysim.monitor.progress import Progress, title_of
+
+            intervals = planned_intervals(config)
+            shown: Observer = stack.enter_context(Progress(title_of(to_dict(config)), len(intervals), sum(intervals)))
+            observer = Several(shown, observer) if observer is not None else shown
+        outcome = execute(config, folder, observer or Silent(), resumed=resume is not None, keep_ray=True)
     if outcome.status == "failed":
         raise RaysimError(outcome.message + (f"\n{outcome.traceback}" if outcome.traceback else ""))
     return replace(run_folder.load_result(folder), settings=config)
@@ -83,7 +114,8 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
         folder = run_folder.RunFolder.open(path)
         check_seal(path / CONFIG_NAME)
         named = {f"{kind}.name": public_name(kind, getattr(config, kind)) for kind in KINDS}
-        stored = stored_config(path, named)
+        stored = stored_config(path, named, classes_of(config))
+        check_digests(stored, config, path)
         longer = stored.schedule.rounds != config.schedule.rounds
         # Of a length in epochs, the number of rounds that they make is all that counts.
         length = ("schedule.rounds:", "schedule.epochs:")
@@ -118,16 +150,18 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     return path.resolve()
 
 
-def stored_config(path: Path, named: Mapping[str, object]) -> RunConfig:
+def stored_config(path: Path, named: Mapping[str, object], classes: Classes = NO_CLASSES) -> RunConfig:
     """The config that a run folder was made with.
 
     Args:
         path: the run folder.
         named: the names whose classes are in use already; the folder may name no other code.
+        classes: these classes.
     """
     settings = read_config_file(path / CONFIG_NAME, run_folder=True)
     check_names(settings, path / CONFIG_NAME, named)
-    return build([settings])
+    known = {kind: cls for kind, cls in classes.items() if settings.get(f"{kind}.name") == named[f"{kind}.name"]}
+    return build([settings], known)
 
 
 def execute(

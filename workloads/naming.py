@@ -14,7 +14,8 @@ OF_A_PATH = ("npz", "folder", "table", "text")
 def data_name(section: Mapping[str, object]) -> str:
     """The name of the data that a config's workload section asks for.
 
-    It is the stem of a file or folder of one's own, the sets or the setting of TUDatasets, else the workload's name.
+    It is the stem of a file or folder of one's own, the sets or the setting of TUDatasets, the title of data given in
+    Python, else the workload's name.
 
     Args:
         section: plain data, as it stands in a config.yaml; nothing is imported.
@@ -27,7 +28,15 @@ def data_name(section: Mapping[str, object]) -> str:
             more = f" and {len(sets) - LISTED} more" if len(sets) > LISTED else ""
             return "+".join(map(str, sets[:LISTED])) + more
         return str(section.get("setting") or name)
+    if name == "given":
+        return str(section.get("title") or "own data")
     return str(name or "?")
+
+
+def model_name(section: Mapping[str, object]) -> str:
+    """The name of the model that a config's model section asks for; of one given in Python that of its class."""
+    name = section.get("name")
+    return str(section.get("class_name") or name) if name == "given" else str(name or "?")
 
 
 def synthetic_mark(synthetic: bool, partly: bool = False) -> str:

@@ -16,6 +16,7 @@ from typing import Literal
 
 from raysim.config import registry
 from raysim.config.options import Option
+from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.run_config import (
     RunConfig,
     build,
@@ -31,6 +32,7 @@ from raysim.config.trust import check_names
 from raysim.errors import ConfigError
 from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from raysim.version import __version__
+from workloads.given import GIVEN, missing
 
 Action = Literal["run", "help", "list", "print-config", "version"]
 CONFIG_NAME = "config.yaml"
@@ -92,6 +94,10 @@ def parse(argv: Sequence[str]) -> Invocation:
     stored = [line.resume / CONFIG_NAME] if line.resume else []
     files = [*(read_config_file(path, run_folder=True) for path in stored), *map(read_config_file, line.files)]
     named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
+    for settings in files:
+        for kind in ("workload", "model"):
+            if settings.get(f"{kind}.name") == GIVEN and f"{kind}.name" not in named:
+                raise missing(kind)
     for source, settings in zip([*stored, *line.files], files, strict=True):
         check_names(settings, source, named, line.trusted)
     if line.flags & {"help", "h"}:
@@ -111,19 +117,28 @@ def parse(argv: Sequence[str]) -> Invocation:
     return invocation(config, overrides, action="run", text="")
 
 
-def given_config(data: Mapping[str, object], resume: str | Path | None = None) -> RunConfig:
-    """The config that plain settings make, nested or by their paths, over those of the run that is to be resumed.
+def given_config(
+    data: Mapping[str, object],
+    resume: str | Path | None = None,
+    own: Classes = NO_CLASSES,
+) -> RunConfig:
+    """The config that plain settings make, nested or by their names, over those of the run that is to be resumed.
+
+    A name is that of the command line: a path, or an option's own name where only one section has it. ``own`` are
+    classes that were given as such.
 
     Raises:
         ConfigError: one is unknown or not allowed, or the run's folder names code that ``data`` does not name.
     """
-    given = flatten(data)
-    if resume is None:
-        return build([given])
-    file = Path(resume) / CONFIG_NAME
-    stored = read_config_file(file, run_folder=True)
-    check_names(stored, file, given, advice="name it in the settings too")
-    return build([stored, given])
+    given, layers = flatten(data), []
+    if resume is not None:
+        file = Path(resume) / CONFIG_NAME
+        layers.append(read_config_file(file, run_folder=True))
+        check_names(layers[0], file, given | registry.names_of(own), advice="name it in the settings too")
+    if any("." not in name for name in given):
+        options = options_of(choose_classes([*layers, given], own)[0])
+        given = {_path(name, options, prefix=""): value for name, value in given.items()}
+    return build([*layers, given], own)
 
 
 def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:
@@ -191,7 +206,7 @@ def _kind(typed: str) -> str | None:
     return kind if kind in registry.KINDS else None
 
 
-def _path(typed: str, options: Mapping[str, Option]) -> str:
+def _path(typed: str, options: Mapping[str, Option], prefix: str = "--") -> str:
     """The full path of an option as it was typed."""
     if kind := _kind(typed):
         return f"{kind}.name"
@@ -199,7 +214,7 @@ def _path(typed: str, options: Mapping[str, Option]) -> str:
         return typed
     matches = [path for path in options if path.rpartition(".")[2] == typed]
     if len(matches) > 1:
-        raise ConfigError(f"--{typed} is ambiguous: write {' or '.join('--' + path for path in matches)}.")
+        raise ConfigError(f"{prefix}{typed} is ambiguous: write {' or '.join(prefix + path for path in matches)}.")
     if not matches:
-        raise unknown_option(typed, [*registry.KINDS, *_COMMANDS, *options], prefix="--")
+        raise unknown_option(typed, [*registry.KINDS, *(_COMMANDS if prefix else ()), *options], prefix)
     return matches[0]

@@ -11,7 +11,9 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import traceback
+from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from types import MappingProxyType
 from typing import Any, Literal
 
 from raysim.config.nearest import did_you_mean
@@ -19,6 +21,12 @@ from raysim.errors import ConfigError
 
 Kind = Literal["method", "workload", "model"]
 KINDS: tuple[Kind, ...] = ("method", "workload", "model")
+Classes = Mapping[str, type[Any]]
+"""Kind → class that Python code gave as such, in the place of its name."""
+NO_CLASSES: Classes = MappingProxyType({})
+GIVEN: dict[Kind, str] = {"workload": "workloads.given:GivenData", "model": "workloads.given:GivenModel"}
+"""What stands for data and models that Python code hands over (raysim/own_run.py), by the name ``given``; not listed,
+as no name alone can bring them."""
 
 
 def known(kind: Kind) -> dict[str, str]:
@@ -37,6 +45,8 @@ def resolve(kind: Kind, name: str) -> type[Any]:
     if ":" in name:
         return _load(kind, name, name)
     table = known(kind)
+    if name == "given" and kind in GIVEN:
+        return _load(kind, name, GIVEN[kind])
     public = name.replace("_", "-") if name.replace("_", "-") in table else name
     if public not in table:
         raise ConfigError(
@@ -59,14 +69,25 @@ def owners(path: str) -> tuple[Kind, list[str]] | None:
 
 def public_name(kind: Kind, instance: object) -> str:
     """The name that ``resolve`` turns into the class of ``instance`` again."""
-    cls = type(instance)
+    return class_name(kind, type(instance))
+
+
+def class_name(kind: Kind, cls: type[Any]) -> str:
+    """The name that ``resolve`` turns into this class again."""
     location = f"{cls.__module__}:{cls.__qualname__}"
     if kind == "method":
         package, _, module = cls.__module__.rpartition(".")
         if package == "raysim.methods" and getattr(importlib.import_module(cls.__module__), "METHOD", None) is cls:
             return module.replace("_", "-")
         return location
+    if location == GIVEN.get(kind):
+        return "given"
     return next((name for name, target in known(kind).items() if target == location), location)
+
+
+def names_of(classes: Classes) -> dict[str, object]:
+    """The names of classes as a config has them, ``method.name`` → name."""
+    return {f"{kind}.name": class_name(kind, classes[kind]) for kind in KINDS if kind in classes}
 
 
 def _load(kind: Kind, name: str, location: str) -> type[Any]:

@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_type_hints
 from raysim.config import registry, total_epochs
 from raysim.config.nearest import did_you_mean
 from raysim.config.options import Option, options_of_class, plain
+from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.sections import Engine, Evaluation, Schedule, Training, cross_check
 from raysim.errors import ConfigError
 from workloads.errors import WorkloadError
@@ -85,7 +86,7 @@ class RunConfig:
         validate(self)
 
 
-def options_of(classes: Mapping[str, type[Any]]) -> dict[str, Option]:
+def options_of(classes: Classes) -> dict[str, Option]:
     """Path → option of a run whose ``method``, ``workload`` and ``model`` have these classes."""
     options: dict[str, Option] = {}
     for section, cls in {**classes, **SECTIONS}.items():
@@ -144,13 +145,14 @@ def _check_optimizer(config: RunConfig) -> None:
             )
 
 
-def build(layers: Sequence[Mapping[str, object]]) -> RunConfig:
+def build(layers: Sequence[Mapping[str, object]], given: Classes = NO_CLASSES) -> RunConfig:
     """A config from flat mappings (path → value or its text), later over earlier, over all defaults.
 
-    Values of a named section belong to the name given in the same layer: if a later layer picks another method,
-    workload or model, they are dropped with it, so that a finished run's config can be repeated with another method.
+    Classes in ``given`` go before the ones that the layers name. Values of a named section belong to the name given in
+    the same layer: if a later layer picks another method, workload or model, they are dropped with it, so that a
+    finished run's config can be repeated with another method.
     """
-    classes, layers = choose_classes(layers)
+    classes, layers = choose_classes(layers, given)
     options = options_of(classes)
     values: dict[str, object] = {}
     for path, raw in _merge(layers).items():
@@ -171,16 +173,16 @@ def build(layers: Sequence[Mapping[str, object]]) -> RunConfig:
 
 
 def choose_classes(
-    layers: Sequence[Mapping[str, object]],
+    layers: Sequence[Mapping[str, object]], given: Classes = NO_CLASSES
 ) -> tuple[dict[str, type[Any]], list[Mapping[str, object]]]:
-    """The classes that the layers' ``*.name`` values pick, and the layers with the classes' own defaults beneath."""
-    layers = [DEFAULT_NAMES, *layers]
-    method = registry.resolve("method", _name("method", layers))
-    layers.insert(1, getattr(method, "defaults", {}))
-    workload = registry.resolve("workload", _name("workload", layers))
-    layers.insert(1, getattr(workload, "defaults", {}))
-    model = registry.resolve("model", _name("model", layers))
-    return {"method": method, "workload": workload, "model": model}, layers
+    """The classes that ``given`` holds or the layers' ``*.name`` values pick, and the layers above these's defaults."""
+    layers = [DEFAULT_NAMES, *layers, registry.names_of(given)]
+    classes: dict[str, type[Any]] = {}
+    for kind in registry.KINDS:  # a workload's defaults lie below a method's, and both may name a model
+        classes[kind] = given.get(kind) or registry.resolve(kind, _name(kind, layers))
+        if kind != "model":
+            layers.insert(1, getattr(classes[kind], "defaults", {}))
+    return classes, layers
 
 
 def unknown_option(path: str, options: Collection[str], prefix: str = "") -> ConfigError:

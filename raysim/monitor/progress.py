@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from raysim import units
 from raysim.engine.observer import Observer
-from workloads.naming import data_name
+from workloads.naming import data_name, model_name
 
 if TYPE_CHECKING:
     from rich.console import Group
@@ -30,7 +30,7 @@ _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 def title_of(config: Mapping[str, Any]) -> str:
     """One line that names the run, from its config as plain data."""
-    method, data, model = config["method"]["name"], data_name(config["workload"]), config["model"]["name"]
+    method, data, model = config["method"]["name"], data_name(config["workload"]), model_name(config["model"])
     return f"{method} on {data} with {model}, seed {config['seed']}"
 
 

@@ -1,0 +1,180 @@
+"""The config of a run whose method, model or data is given as Python objects."""
+
+from __future__ import annotations
+
+import copy
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim import seeds
+from raysim.config import registry
+from raysim.config.command_line import given_config
+from raysim.config.registry import Kind
+from raysim.config.run_config import RunConfig, flatten, with_sections
+from raysim.errors import ConfigError, ResultsError
+from raysim.given_code import module_digest, own_classes, source_of
+from workloads.given import GivenData, GivenModel, made
+
+if TYPE_CHECKING:
+    from workloads.federated_data import Stream, Task
+
+SOURCE_NAME = "source.txt"
+"""In a run's folder: the source of what was given as objects, for people to read; nothing reads it again."""
+
+
+def config_of(
+    method: object,
+    resume: str | Path | None,
+    options: Mapping[str, object],
+    model: object = None,
+    clients: object = None,
+    test: object = None,
+) -> tuple[RunConfig, str]:
+    """The config that Python objects and options make, and the source of the objects.
+
+    Args:
+        method: the name of a method, or a class or an instance of one's own; or a mapping of settings.
+        resume: the run folder to continue, whose settings hold where none is given.
+        options: settings by their short or full names.
+        model: the name of a model, a module, what makes one, or a class or an instance with ``build``.
+        clients: every client's data (:func:`workloads.own_arrays.gather`), or their number in a named workload.
+        test: the global test set, or every client's.
+
+    Raises:
+        ConfigError: an option is unknown or not allowed, or something is not what it should be.
+        WorkloadError: the data is not sound, or does not fit the model.
+    """
+    objects = _Objects()
+    given = flatten(options)
+    objects.take_section("method", method, given)
+    arrays = None
+    if isinstance(clients, int):
+        given["workload.clients"] = clients
+    elif clients is not None:
+        from workloads.own_arrays import gather
+
+        arrays = gather(clients, test)
+        objects.classes["workload"] = GivenData
+        given["workload.digest"] = arrays.digest()
+        if resume is None:  # else as it was
+            given.setdefault("test_share", 0.0 if test is not None else 0.2)
+    elif test is not None:
+        raise ConfigError("test: it goes with clients, the data to train on; give both, or choose a workload=…")
+    if model is not None and not objects.take_section("model", model, given):
+        objects.take_model(model, given)
+    config = given_config(given, resume, objects.classes)
+    if arrays is not None:
+        config = with_sections(config, workload=config.workload.holding(arrays))
+    if objects.classes.get("model") is GivenModel:
+        config = with_sections(config, model=objects.held_model(config))
+    if arrays is not None:
+        config = with_sections(config, workload=_fitted(config))
+    return config, "\n\n".join(objects.sources)
+
+
+class _Objects:
+    """What was given as objects: their classes, their sources, and the model."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, type[Any]] = {}
+        self.sources: list[str] = []
+        self._model: Any = None
+
+    def take_section(self, kind: Kind, what: object, given: dict[str, object]) -> bool:
+        """Put a method's or a model's name, or its class and the options of an instance, into ``given``."""
+        if isinstance(what, str):
+            given[f"{kind}.name"] = what
+            return True
+        if isinstance(what, Mapping) and kind == "method":
+            given.update({**flatten(what), **given})
+            return True
+        cls = what if isinstance(what, type) else type(what)
+        if not dataclasses.is_dataclass(cls) or (kind == "model" and not hasattr(cls, "build")):
+            if kind == "model":
+                return False
+            raise ConfigError(
+                f"method: {what!r} is not allowed. Allowed: a name ('fedavg'), a class or an instance of one's own "
+                "(a dataclass, docs/methods-of-your-own.md), or a mapping of settings."
+            )
+        self.classes[kind] = cls
+        if not isinstance(what, type):
+            values = {entry.name: getattr(what, entry.name) for entry in dataclasses.fields(cls) if entry.init}
+            given.update({f"{kind}.{name}": value for name, value in values.items()})
+        self.sources.append(source_of(cls))
+        return True
+
+    def take_model(self, model: Any, given: dict[str, object]) -> None:
+        """Keep a copy of a module, or what makes one."""
+        import torch
+
+        if not callable(model):
+            raise ConfigError(
+                f"model: {model!r} is not allowed. Allowed: a name ('cnn'), a torch module, or a class or function "
+                "that makes one."
+            )
+        self.classes["model"] = GivenModel
+        self._model = copy.deepcopy(model).cpu() if isinstance(model, torch.nn.Module) else model
+        given["model.class_name"] = getattr(model, "__qualname__", type(model).__qualname__)
+
+    def held_model(self, config: RunConfig) -> GivenModel:
+        """The config's model section with the model in it, and its digest."""
+        import torch
+
+        with torch.random.fork_rng():
+            module = made(self._model, task_of(config))
+        if not isinstance(module, torch.nn.Module):
+            raise ConfigError(f"model: {config.model.class_name} made {module!r}, which is no torch.nn.Module.")
+        is_module = isinstance(self._model, torch.nn.Module)
+        sources = [] if is_module else [source_of(self._model)]
+        sources += [text for cls in own_classes(module) if (text := source_of(cls)) not in sources]
+        self.sources += sources
+        digest = module_digest(module, sources, values=is_module)
+        section: GivenModel = config.model
+        return replace(section, digest=digest).holding(self._model)
+
+
+def check_digests(stored: RunConfig, config: RunConfig, path: Path) -> None:
+    """ResultsError unless data and model that were given in Python are those that a run was made with."""
+    for kind, what in (("workload", "data"), ("model", "model")):
+        before, now = (getattr(getattr(each, kind), "digest", "") for each in (stored, config))
+        if before and now and before != now:
+            raise ResultsError(
+                f"the {what} is not the one that {path} was made with (SHA-256 {now[:12]}…, and {before[:12]}… in its "
+                f"config.yaml); give the same {what} to go on, or start a new run without resume"
+            )
+
+
+def task_of(config: RunConfig) -> Task:
+    """What the model must fit, from the data or a sketch of it."""
+    federation = config.workload.sketch(_stream(config)) if hasattr(config.workload, "sketch") else None
+    task: Task = (federation or config.workload.load(_stream(config))).task(0)
+    return task
+
+
+def _fitted(config: RunConfig) -> GivenData:
+    """The config's data section with as many classes as the model has outputs, checked."""
+    import torch
+
+    from workloads.own_fit import check_labels, outputs_of
+
+    federation = config.workload.load(_stream(config))
+    traits = config.method.traits
+    if (traits.personal or traits.local_tests) and not any(map(federation.test_samples, range(federation.clients))):
+        name = registry.public_name("method", config.method)
+        raise ConfigError(
+            f"method {name} judges every client's model on the client's own test set, "
+            "and there is none: set test_share=0.2 to cut it off each client's samples, or give test as a list with "
+            "one for each client."
+        )
+    with torch.random.fork_rng():
+        classes = outputs_of(federation, config.model.build(federation.task(0)))
+    check_labels(federation, classes)
+    section: GivenData = config.workload
+    return replace(section, classes=classes).holding(section.arrays)
+
+
+def _stream(config: RunConfig) -> Stream:
+    return lambda purpose: seeds.numpy_generator(config.seed, purpose)

@@ -1,0 +1,71 @@
+"""Data, model and method of a script's own on Ray: the bits of a run in one process, and of one that was killed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import raysim
+from raysim.methods.fedprox import FedProx
+from tests.actors.processes import Killer
+from tests.fingerprint import fingerprint
+from tests.own_data import QUICK, samples, seeded, three_clients
+
+
+class Script(torch.nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = torch.nn.Linear(4, 3)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        scores: torch.Tensor = self.layer(x)
+        return scores
+
+
+@dataclass(frozen=True)
+class Doubled(FedProx):
+    def aggregate(self, server: Any, updates: Any, report: Any) -> Any:
+        return server + np.float32(2) * updates.mean()
+
+
+def run(output: Path, backend: str, **given: Any) -> Any:
+    for cls in (Script, Doubled):
+        cls.__module__ = "__main__"  # nothing that another process could import
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        model = Script()
+    settings = {
+        **QUICK,
+        "rounds": 5,
+        "engine": {"backend": backend, "actors": 2 * (backend == "ray"), "dashboard": False, "checkpoint_every": 1},
+    }
+    clients = dict(zip("abc", three_clients(), strict=True))
+    chosen: dict[str, Any] = {"model": model, "clients": clients, "test": samples(20, 9), "output": str(output)}
+    return raysim.run(Doubled(mu=0.5), **{**settings, **chosen, **given})
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_two_actors_and_a_killed_driver_give_the_bits_of_one_process(tmp_path: Path) -> None:
+    expected = fingerprint(run(tmp_path / "inline", "inline").folder)
+    killer = Killer("ray::DriverActor", round=2)
+    found = run(tmp_path / "ray", "ray", observer=killer)
+    assert killer.killed
+    assert isinstance(found.model, Script)
+    assert fingerprint(found.folder) == expected
+    part = run(tmp_path / "part", "inline", rounds=2)
+    longer = run(tmp_path / "part", "ray", resume=part.folder)
+    assert fingerprint(longer.folder) == expected
+
+
+def test_the_data_goes_to_actors_once_and_not_with_the_config() -> None:
+    from actors.early_actors import _without_data
+    from raysim.own_run import config_of
+
+    config, _ = config_of("fedavg", None, {}, seeded(), three_clients())
+    assert config.workload.arrays is not None and _without_data(config).workload.arrays is None
+    assert _without_data(config).workload == config.workload

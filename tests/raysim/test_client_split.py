@@ -1,0 +1,52 @@
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raysim
+from raysim.errors import ConfigError
+from tests.own_data import Items, samples
+from workloads.errors import WorkloadError
+
+
+def test_every_sample_has_one_client_and_a_seed_gives_one_split() -> None:
+    x, y = samples(90)
+    clients = raysim.split((x, y), clients=4, alpha=0.3, min_samples=5)
+    assert len(clients) == 4 and min(len(labels) for _, labels in clients) >= 5
+    assert sorted(np.concatenate([own[:, 0] for own, _ in clients])) == sorted(x[:, 0])
+    same, other = (raysim.split((x, y), clients=4, alpha=0.3, min_samples=5, seed=seed) for seed in (0, 1))
+    assert np.array_equal(clients[2][1], same[2][1]) and np.array_equal(clients[-1][0], same[3][0])
+    assert any(not np.array_equal(one[0], two[0]) for one, two in zip(clients, other, strict=True))
+    assert [len(part[1]) for part in clients[1:3]] == [len(clients[1][1]), len(clients[2][1])]
+
+
+def test_a_dataset_may_be_split_by_the_names_of_sites() -> None:
+    x, y = samples(6)
+    clients = raysim.split(Items(x, y), sites=["b", "a", "b", "a", "a", "c"])
+    assert clients.names.tolist() == ["a", "b", "c"]
+    assert [own[:, 0].tolist() for own, _ in clients] == [x[[1, 3, 4], 0].tolist(), x[[0, 2], 0].tolist(), [x[5, 0]]]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"alpa": 0.1}, "split: unknown option alpa. Did you mean alpha"),
+        ({"alpha": -1}, "split.alpha: -1 is not allowed"),
+        ({"partition": "dirichle"}, "split.partition: 'dirichle' is not allowed. Did you mean dirichlet"),
+        ({"partition": "views"}, "views"),
+        ({"clients": 100}, "100 clients are more than the 90 training samples"),
+        ({"sites": ["a", "b"]}, "give one name for each sample"),
+    ],
+)
+def test_what_cannot_be_is_one_sentence(options: dict[str, Any], words: str) -> None:
+    with pytest.raises((ConfigError, WorkloadError), match=words):
+        raysim.split(samples(90), **options)
+
+
+def test_labels_that_are_no_classes_cannot_make_label_skew() -> None:
+    x, _ = samples(30)
+    with pytest.raises(WorkloadError, match="partition=dirichlet goes by whole-number labels"):
+        raysim.split((x, x), clients=2)
+    assert len(raysim.split((x, x), clients=2, partition="iid")) == 2

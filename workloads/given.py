@@ -1,0 +1,137 @@
+"""Data and models that :func:`raysim.run` was given as objects: a run's config names them by their digests alone."""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from workloads import partition
+from workloads.array_federation import ArrayFederation
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream, Task
+from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
+from workloads.own_arrays import OwnArrays
+from workloads.partition import Partition
+
+if TYPE_CHECKING:
+    import torch
+
+GIVEN = "given"
+"""The name of both in a config."""
+MISSING = (
+    "the {what} of this run was given in Python and is not in its folder: go on from Python, with the same {what}: "
+    "raysim.run(…, {argument}=…, resume=FOLDER)"
+)
+
+
+def missing(kind: str) -> WorkloadError:
+    """The error for a run whose data or model only Python can give."""
+    what, argument = ("data", "clients") if kind == "workload" else ("model", "model")
+    return WorkloadError(MISSING.format(what=what, argument=argument))
+
+
+@dataclass(frozen=True)
+class GivenData:
+    """Data given in Python: ``raysim.run(…, clients=…, test=…)``.
+
+    `load` draws from the streams local_test and validation.
+    """
+
+    name: ClassVar[str] = GIVEN
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+
+    title: Annotated[str, Help("what the data is called in tables and pictures")] = "own data"
+    digest: Annotated[str, Help("SHA-256 of the data")] = ""
+    classes: Annotated[NonNegativeInt, Help("number of classes; 0: one more than the largest label")] = 0
+    test_share: Annotated[
+        ShareBelowOne,
+        Help("share of a client's samples that is its local test set, which it does not train on; 0: none"),
+    ] = 0.0
+    validation_share: Annotated[
+        ShareBelowOne,
+        Help(
+            "share of a client's training samples that is its validation set, which it does not train on; the "
+            "rounds table then has validation_accuracy, the mean over clients. 0: none"
+        ),
+    ] = 0.0
+    arrays: OwnArrays | None = field(default=None, init=False, repr=False, compare=False)
+    """The data itself, which is no option."""
+
+    def holding(self, arrays: OwnArrays | None) -> GivenData:
+        """The same with this data in it."""
+        changed = copy.copy(self)
+        object.__setattr__(changed, "arrays", arrays)
+        return changed
+
+    def load(self, stream: Stream) -> ArrayFederation:
+        """The clients' data. WorkloadError where it was not given."""
+        own = self.arrays
+        if own is None:
+            raise missing("workload")
+        train, local_test, validation = own.train, own.test, None
+        if local_test is None and self.test_share:
+            train, local_test = partition.cut(train, self.test_share, stream("local_test"))
+        if self.validation_share:
+            train, validation = partition.cut(train, self.validation_share, stream("validation"))
+        nothing = Partition(np.zeros(0, np.int64), np.zeros(train.clients + 1, np.int64))
+        return ArrayFederation(
+            name=self.title,
+            inputs=own.inputs,
+            labels=own.labels,
+            test_inputs=own.test_inputs,
+            test_labels=own.test_labels,
+            class_names=tuple(str(label) for label in range(self.classes or int(own.labels.max()) + 1)),
+            client_names=own.names,
+            train=train,
+            local_test=nothing if local_test is None else local_test,
+            local_test_is_global=own.test is not None,
+            validation=validation,
+        )
+
+    def sketch(self, stream: Stream) -> ArrayFederation:
+        """The same: no sample is copied before a client asks for its own."""
+        return self.load(stream)
+
+
+@dataclass(frozen=True)
+class GivenModel:
+    """A model given in Python: ``raysim.run(…, model=Net())`` or ``model=Net``, a module or what makes one."""
+
+    name: ClassVar[str] = GIVEN
+
+    class_name: Annotated[str, Help("name of its class or function")] = ""
+    digest: Annotated[str, Help("SHA-256 of its source, its structure and, of a module, its initial values")] = ""
+    held: Any = field(default=None, init=False, repr=False, compare=False)
+    """The module itself, which keeps its initial values, or the function that makes one; no option."""
+
+    def holding(self, held: Any) -> GivenModel:
+        """The same with this module or function in it."""
+        changed = copy.copy(self)
+        object.__setattr__(changed, "held", held)
+        return changed
+
+    def build(self, task: Task) -> torch.nn.Module:
+        """A new module: a copy of the one that was given, or what the function makes."""
+        if self.held is None:
+            raise missing("model")
+        return made(self.held, task)
+
+
+def made(held: Any, task: Task) -> torch.nn.Module:
+    """The module that a module or a function, of no argument or of the task, stands for."""
+    import inspect
+
+    import torch
+
+    if isinstance(held, torch.nn.Module):
+        return copy.deepcopy(held)
+    wanted = [
+        entry
+        for entry in inspect.signature(held).parameters.values()
+        if entry.default is entry.empty and entry.kind in (entry.POSITIONAL_ONLY, entry.POSITIONAL_OR_KEYWORD)
+    ]
+    module: torch.nn.Module = held(task) if wanted else held()
+    return module

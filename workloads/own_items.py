@@ -1,0 +1,77 @@
+"""Torch Datasets, read item by item into arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.errors import WorkloadError
+
+READ_TWICE = 1000
+"""At most this many items, spread evenly, are read a second time, to find a Dataset that is random."""
+
+
+def read_items(data: Any, where: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    """All items of a Dataset of pairs (x, y).
+
+    Raises:
+        WorkloadError: it has no length, no such pairs, or not the same ones when they are read again.
+    """
+    count = _length(data, where)
+    if count == 0:
+        raise WorkloadError(f"{where}: it has no sample; leave it out or give it at least one")
+    pairs = [_pair(data, index, where) for index in range(count)]
+    for index in dict.fromkeys(np.linspace(0, count - 1, min(count, READ_TWICE)).astype(int).tolist()):
+        again = _pair(data, index, where)
+        if not all(np.array_equal(one, two, equal_nan=two.dtype.kind == "f") for one, two in zip(pairs[index], again)):  # noqa: B905
+            raise WorkloadError(
+                f"{where}: the Dataset returned something else when item {index} was read again, and a run must be "
+                "repeatable; leave out transforms that are random (augmentation), and let it return what it holds"
+            )
+    if _length(data, where) != count:
+        raise WorkloadError(
+            f"{where}: the Dataset had {count} items and now has {_length(data, where)}; it must not change while it "
+            "is read"
+        )
+    for number, name in enumerate("xy"):
+        odd = next((index for index, pair in enumerate(pairs) if pair[number].shape != pairs[0][number].shape), None)
+        if odd is not None:
+            raise WorkloadError(
+                f"{where}: {name} of item {odd} has shape {pairs[odd][number].shape}, but that of item 0 "
+                f"{pairs[0][number].shape}; all samples must have one shape"
+            )
+    return np.stack([x for x, _ in pairs]), np.stack([y for _, y in pairs])
+
+
+def _length(data: Any, where: str) -> int:
+    try:
+        return len(data)
+    except TypeError as error:
+        raise WorkloadError(
+            f"{where}: {type(data).__name__} has no length; give a Dataset with __len__ and __getitem__, or a pair "
+            "(x, y) of arrays"
+        ) from error
+
+
+def _pair(data: Any, index: int, where: str) -> tuple[NDArray[Any], NDArray[Any]]:
+    try:
+        item = data[index]
+    except Exception as error:  # code of a user's own
+        raise WorkloadError(
+            f"{where}: item {index} of the Dataset cannot be read: {type(error).__name__}: {error}"
+        ) from error
+    if not (isinstance(item, tuple | list) and len(item) == 2):
+        what = f"{len(item)} values" if isinstance(item, tuple | list) else type(item).__name__
+        raise WorkloadError(f"{where}: item {index} of the Dataset is {what}; each must be a pair (x, y)")
+    x, y = (np.array(untensored(part)) for part in item)  # copies: an item may be a view of what the next one fills
+    return x, y
+
+
+def untensored(value: Any) -> Any:
+    """A tensor as a numpy array; anything else as it is."""
+    if not hasattr(value, "detach"):
+        return value
+    found = value.detach().cpu()
+    return (found.float() if str(found.dtype) == "torch.bfloat16" else found).numpy()
