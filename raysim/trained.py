@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.config.command_line import CONFIG_NAME, read_config_file
 from raysim.config.registry import KINDS
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.config.trust import check_names
 from raysim.errors import ConfigError, ResultsError
 from raysim.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 Trust = bool | type[Any] | Collection[type[Any]]
 
 
-def load_model(folder: str | Path, client: int | None = None, *, trust: Trust = False) -> torch.nn.Module:
+def load_model(
+    folder: str | Path, client: int | None = None, *, trust: Trust = False, model: object = None
+) -> torch.nn.Module:
     """The trained model of a run, on the CPU and in evaluation mode.
 
     Args:
@@ -34,6 +36,7 @@ def load_model(folder: str | Path, client: int | None = None, *, trust: Trust = 
         trust: whose code may be imported, since importing runs it. raysim's own methods, workloads and models need
             none; a class of your own that config.yaml names is given here (``trust=MyModel``, several in a list), or
             True stands for whatever it names.
+        model: of a run whose model was given in Python, such a module, or what makes one.
 
     Raises:
         ConfigError: config.yaml cannot be read, or names code that ``trust`` does not.
@@ -42,7 +45,10 @@ def load_model(folder: str | Path, client: int | None = None, *, trust: Trust = 
     """
     path = Path(folder)
     RunFolder.open(path)
-    return model_of(trusted_config(path, trust), path, client)
+    config = trusted_config(path, trust)
+    if model is not None and hasattr(config.model, "holding"):
+        config = with_sections(config, model=config.model.holding(model))
+    return model_of(config, path, client)
 
 
 def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torch.nn.Module:

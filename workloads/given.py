@@ -30,7 +30,8 @@ MISSING = (
 def missing(kind: str) -> WorkloadError:
     """The error for a run whose data or model only Python can give."""
     what, argument = ("data", "clients") if kind == "workload" else ("model", "model")
-    return WorkloadError(MISSING.format(what=what, argument=argument))
+    read = "; or, to read the trained one, raysim.load_model(FOLDER, model=…)" if kind == "model" else ""
+    return WorkloadError(MISSING.format(what=what, argument=argument) + read)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from raysim.launch import main
 from raysim.methods.fedavg import FedAvg
 from tests.fingerprint import fingerprint
 from tests.own_data import QUICK, Items, Net, samples, seeded, three_clients
+from workloads.errors import WorkloadError
 
 
 def run(output: Path, method: Any = "fedavg", **given: Any) -> Any:
@@ -147,6 +148,14 @@ def test_the_command_line_says_what_is_missing(tmp_path: Path, capsys: pytest.Ca
         assert main([*words, "--engine.backend", "inline", "--output", str(tmp_path / "no")]) == 2
         assert "the data of this run was given in Python" in capsys.readouterr().err
     assert not (tmp_path / "no").exists()
+
+
+def test_a_folder_gives_the_trained_module_to_who_has_its_class(tmp_path: Path) -> None:
+    found = run(tmp_path / "run")
+    again: Any = raysim.load_model(found.folder, model=Net())
+    assert torch.equal(again.head.weight, found.model.head.weight)
+    with pytest.raises(WorkloadError, match=r"raysim.load_model\(FOLDER, model=…\)"):
+        raysim.load_model(found.folder)
 
 
 def test_an_own_model_trains_on_a_named_workload(tmp_path: Path) -> None:

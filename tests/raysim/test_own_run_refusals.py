@@ -1,0 +1,114 @@
+"""Data of a user's own that cannot be trained on: one sentence each, before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+import raysim
+from tests.own_data import QUICK, Items, samples, seeded, three_clients
+from workloads.errors import WorkloadError
+
+X, Y = samples(12)
+
+
+class Growing(Items):
+    def __len__(self) -> int:
+        self.asked = getattr(self, "asked", 0) + 1
+        return len(self.y) - (self.asked < 2)
+
+
+class Random(Items):
+    def __getitem__(self, index: int) -> tuple[Any, Any]:
+        return torch.tensor(self.x[index]) + torch.rand(4), int(self.y[index])
+
+
+class Triples(Items):
+    def __getitem__(self, index: int) -> Any:
+        return self.x[index], self.y[index], index
+
+
+class Failing(Items):
+    def __getitem__(self, index: int) -> Any:
+        raise OSError(f"no file {index}.png")
+
+
+class Stream(torch.utils.data.IterableDataset[Any]):
+    def __iter__(self) -> Any:
+        return iter(zip(X, Y, strict=True))
+
+
+def with_nan() -> np.ndarray:
+    broken = X.copy()
+    broken[7, 2] = np.nan
+    return broken
+
+
+def third(data: object) -> dict[str, Any]:
+    """Two good clients and this one."""
+    return {"clients": [*three_clients()[:2], data]}
+
+
+CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
+    "fewer labels than inputs": (lambda: third((X, Y[:5])), r"client 2: x has 12 samples and y 5"),
+    "another shape than the others": (
+        lambda: third((X[:, :3], Y)),
+        r"client 2: a sample's x has shape \(3,\), but that of client 0 \(4,\)",
+    ),
+    "another type than the others": (lambda: third((X.astype(int), Y)), r"client 2: x is int64, but .* float32"),
+    "texts": (lambda: third((X, np.array(["a"] * 12))), r"client 2: y: type <U1 is no number"),
+    "objects": (lambda: third((np.array([None] * 12), Y)), r"client 2: x: type object is no number"),
+    "rows of several lengths": (lambda: third(([[1.0], [1.0, 2.0]], [0, 1])), "client 2: x: its samples have differ"),
+    "no sample": (lambda: third((X[:0], Y[:0])), r"client 2: it has no sample"),
+    "NaN": (lambda: third((with_nan(), Y)), r"client 2: x holds NaN or infinite values, first in sample 7"),
+    "infinite": (lambda: third((X / 0.0, Y)), r"client 2: x holds NaN or infinite values, first in sample 0"),
+    "a label beyond the outputs": (lambda: third((X, Y + 5)), r"label 7 is out of range for 3 classes \(0 to 2\)"),
+    "a negative label": (lambda: third((X, Y - 3)), r"label -3 is out of range for 3 classes"),
+    "a test label beyond them": (lambda: {"test": (X, Y + 1)}, r"test: label 3 is out of range"),
+    "a test of another shape": (lambda: {"test": (X[:, :1], Y)}, r"test: a sample's x has shape \(1,\)"),
+    "too few tests": (lambda: {"test": [(X, Y)]}, r"test: 1 test sets for 3 clients"),
+    "tests of other names": (
+        lambda: {"clients": {"a": (X, Y), "b": (X, Y)}, "test": {"a": (X, Y), "c": (X, Y)}},
+        r"test: it must have the same names as clients, and 'b' is in one",
+    ),
+    "a Dataset that is random": (lambda: third(Random(X, Y)), r"client 2: .* something else when item 0 was read"),
+    "a Dataset that grows": (lambda: third(Growing(X, Y)), r"client 2: the Dataset had 11 items and now has 12"),
+    "a Dataset of triples": (lambda: third(Triples(X, Y)), r"client 2: item 0 of the Dataset is 3 values"),
+    "a Dataset that fails": (lambda: third(Failing(X, Y)), r"client 2: item 0 .* cannot be read: OSError: no file 0"),
+    "items of several shapes": (
+        lambda: third(Items([X[0], X[1, :2], *X[2:]], Y)),
+        r"client 2: x of item 1 has shape \(2,\)",
+    ),
+    "a stream": (lambda: third(Stream()), r"client 2: Stream has no length"),
+    "no data": (lambda: third("mnist"), r"client 2: str is no data for training"),
+    "one data set for all": (lambda: {"clients": (X, Y)}, r"clients: .*raysim.split\(data, clients=10\)"),
+    "no clients": (lambda: {"clients": []}, r"clients: there is none"),
+    "inputs that the model cannot take": (
+        lambda: {"clients": [(X[:, :2], Y)], "test": None},
+        r"the model cannot take the clients' inputs \(x of float32 \(2, 2\)\): RuntimeError",
+    ),
+    "whole numbers for a model of fractions": (
+        lambda: {"clients": [(X.astype(np.uint8), Y)], "test": None},
+        r"the model cannot take the clients' inputs \(x of int64 \(2, 4\)\)",
+    ),
+    "a model of one number": (
+        lambda: {"model": torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Flatten(0))},
+        r"the model gives \(2,\) for x of float32 \(2, 4\)",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", CASES)
+@pytest.mark.filterwarnings("ignore:divide by zero")
+def test_what_cannot_be_trained_on_is_one_sentence(kind: str, tmp_path: Path) -> None:
+    change, words = CASES[kind]
+    given: dict[str, Any] = {"model": seeded(), "clients": three_clients(), "test": samples(20, 9)}
+    with pytest.raises(WorkloadError, match=words) as refusal:
+        raysim.run("fedavg", **{**QUICK, **given, **change(), "output": str(tmp_path / "run")})
+    assert "\n" not in str(refusal.value)
+    assert not (tmp_path / "run").exists()
