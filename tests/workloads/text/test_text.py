@@ -1,0 +1,170 @@
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim.simulation import run
+from tests.small_runs import small_run
+from workloads.errors import WorkloadError
+from workloads.text.text import Shakespeare, Text, TinyShakespeare
+from workloads.text.windows import LEAF_CHARACTERS, cut_windows, encode, speeches
+
+needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
+PLAY = "First Citizen:\nSpeak, to him:\nnow.\n\nAll:\nSpeak.\n\nFirst Citizen:\nYes."
+
+
+def stream(purpose: str) -> np.random.Generator:
+    return np.random.default_rng([len(purpose)])
+
+
+def play(path: Path, lines: int = 40) -> Path:
+    """Two speakers, one of whom says abc again and again, the other xyz."""
+    text = "".join(f"Ann:\n{'abc' * 10}\n\nBob:\n{'xyz' * 10}\n\n" for _ in range(lines))
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_speeches_by_hand() -> None:
+    assert speeches(PLAY, "play") == {"First Citizen": "Speak, to him:\nnow.\nYes.\n", "All": "Speak.\n"}
+
+
+def test_windows_by_hand() -> None:
+    """Windows of two at every second character; the last is tested, and the one before it overlaps with it."""
+    train, test, left_out = cut_windows({"a": "abcabcabca", "b": "abc"}, "abc", 2, 2, 0.25, 2, "x.txt")
+    assert left_out == 1
+    # Starts 0, 2, 4, 6: windows ab, ca, bc, ab, and after them c, b, a, c.
+    assert train.inputs.tolist() == [[0, 1], [2, 0]] and train.labels.tolist() == [2, 1]
+    assert test.inputs.tolist() == [[0, 1]] and test.labels.tolist() == [2]
+    assert train.sites is not None and train.sites.tolist() == ["a", "a"]
+
+
+def test_characters_become_their_places() -> None:
+    assert len(LEAF_CHARACTERS) == 80
+    assert encode("a\n}", LEAF_CHARACTERS, "x").tolist() == [LEAF_CHARACTERS.index("a"), 0, 79]
+    assert encode("zä€", "z€ä", "x").tolist() == [0, 2, 1]
+
+
+def test_speakers_are_clients_with_the_ends_of_their_texts_as_tests(tmp_path: Path) -> None:
+    federation = Text(path=str(play(tmp_path / "play.txt")), length=5, stride=3).load(stream)
+    assert federation.name == "play"
+    table = federation.manifest()
+    assert table["name"].tolist() == ["Ann", "Bob"]
+    assert table["samples"].tolist() == [329, 329] and table["test_samples"].tolist() == [82, 82]
+    task = federation.task(0)
+    assert (task.input_shape, task.classes, task.vocabulary) == ((5,), 80, 80)
+    (batch,) = federation.client(0, "cpu").test.batches(1000)
+    assert str(batch.x.dtype) == "torch.int64"
+    assert "2 of 2 clients have 10 windows; 80 characters" in federation.notes[0]
+
+
+def test_lines_or_the_whole_text(tmp_path: Path) -> None:
+    path = play(tmp_path / "play.txt")
+    lines = Text(path=str(path), by="line", length=5, stride=3, least_windows=2).load(stream)
+    assert lines.clients == 80 and lines.client_name(0) == "line 002"  # those of speech have 30 characters
+    whole = Text(path=str(path), by="whole", partition="iid", clients=4, length=5, stride=3).load(stream)
+    assert whole.clients == 4 and whole.client_name(0) == "client 0"
+
+
+def leaf(folder: Path, users: dict[str, Any], part: str = "train") -> None:
+    (folder / part).mkdir(parents=True, exist_ok=True)
+    content = {"users": [*users], "num_samples": [len(x) for x, _ in users.values()]}
+    content["user_data"] = {user: {"x": x, "y": y} for user, (x, y) in users.items()}
+    (folder / part / "all_data.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+def test_users_of_leaf_are_clients_with_tests_of_their_own(tmp_path: Path) -> None:
+    leaf(tmp_path / "plays", {"ROMEO": (["ab", "bc"], ["c", "d"]), "JULIET": (["xy"], ["z"])})
+    leaf(tmp_path / "plays", {"ROMEO": (["cd"], ["e"]), "JULIET": (["zz"], ["z"])}, "test")
+    federation = Text(path=str(tmp_path / "plays")).load(stream)
+    table = federation.manifest()
+    assert table["name"].tolist() == ["JULIET", "ROMEO"]
+    assert table[["samples", "test_samples"]].to_numpy().tolist() == [[1, 1], [2, 1]]
+    assert federation.class_names[federation.labels[federation.train.of(0)][0]] == "z"
+    (batch,) = federation.client(1, "cpu").test.batches(9)
+    assert "".join(LEAF_CHARACTERS[code] for code in batch.x[0]) == "cd"
+
+
+@pytest.mark.parametrize("model", ["lstm", "transformer"])
+def test_one_command_learns_what_comes_next(model: str, tmp_path: Path) -> None:
+    small = {"model.hidden": 16, "model.layers": 1} if model == "lstm" else {"model.width": 16, "model.layers": 1}
+    base = {"workload.name": "text", "workload.path": str(play(tmp_path / "play.txt")), "model.name": model, **small}
+    rate = 2.0 if model == "lstm" else 0.2
+    options: dict[str, Any] = {"workload__length": 5, "workload__stride": 3, "training__learning_rate": rate}
+    result = run(small_run(tmp_path / "run", base, schedule__rounds=3, training__batch_size=16, **options))
+    assert result.rounds["accuracy"].iloc[-1] > 0.75
+    import torch
+
+    assert result.model(torch.zeros(1, 5, dtype=torch.int64)).shape == (1, 80)
+
+
+@needs_data
+def test_one_command_on_tinyshakespeare(tmp_path: Path) -> None:
+    base = {"workload.name": "tinyshakespeare", "schedule.sampling_rate": 0.03, "model.hidden": 32, "model.layers": 1}
+    options: dict[str, Any] = {"evaluation__client_limit": 5, "schedule__local_epochs": 1}
+    result = run(small_run(tmp_path / "run", base, schedule__rounds=3, training__batch_size=20, **options))
+    assert result.rounds["accuracy"].iloc[-1] > 0.1
+
+
+@needs_data
+def test_speakers_of_tinyshakespeare() -> None:
+    federation = TinyShakespeare(stride=80).load(stream)
+    names = [federation.client_name(client) for client in range(federation.clients)]
+    assert {"GLOUCESTER", "First Citizen", "KING RICHARD II"} <= set(names)
+    assert federation.task(0).vocabulary == 65
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "words"),
+    [
+        ("", {}, "has no text in it"),
+        ("only prose\n", {}, "has no speeches, which follow a line NAME:; set by to line"),
+        ("Ann:\nabc\n", {}, r"no client has 10 windows of 80 characters; lower length, stride or least_windows"),
+        ("abc" * 200, {"by": "whole", "partition": "iid", "clients": 500}, "play: 500 clients are more than the"),
+    ],
+)
+def test_texts_that_cannot_be_cut(text: str, options: dict[str, Any], words: str, tmp_path: Path) -> None:
+    (tmp_path / "play.txt").write_text(text, encoding="utf-8")
+    with pytest.raises(WorkloadError, match=words):
+        Text(path=str(tmp_path / "play.txt"), **options).load(stream)
+
+
+def test_files_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "x.txt").write_bytes(b"\xff\xfe\x00")
+    with pytest.raises(WorkloadError, match="cannot be read as text in UTF-8"):
+        Text(path=str(tmp_path / "x.txt")).load(stream)
+    with pytest.raises(WorkloadError, match=r"no file .*gone"):
+        Text(path=str(tmp_path / "gone")).load(stream)
+    with pytest.raises(WorkloadError, match=r"is a folder without train/\*\.json"):
+        Text(path=str(tmp_path)).load(stream)
+    with pytest.raises(WorkloadError, match="workload text needs the option path"):
+        Text().load(stream)
+    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
+    with pytest.raises(WorkloadError, match=r"shakespeare: there is no .*text/shakespeare; python -m raysim.data list"):
+        Shakespeare().load(stream)
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "is no file of LEAF"),
+        ('{"users": ["a"]}', "is no file of LEAF .KeyError: 'user_data'"),
+        (
+            '{"users": ["a"], "user_data": {"a": {"x": ["ab"], "y": []}}}',
+            "x and y of user a are no lists of one length",
+        ),
+        ('{"users": ["a"], "user_data": {"a": {"x": ["ab", "abc"], "y": ["c", "d"]}}}', "that is not 2 characters"),
+        ('{"users": ["a"], "user_data": {"a": {"x": [[0.5]], "y": [1]}}}', "that is not some characters"),
+        ('{"users": [], "user_data": {}}', "holds no samples"),
+    ],
+)
+def test_files_that_are_not_leafs(content: str, words: str, tmp_path: Path) -> None:
+    leaf(tmp_path, {"a": (["ab"], ["c"])}, "test")
+    leaf(tmp_path, {}, "train")
+    (tmp_path / "train" / "all_data.json").write_text(content, encoding="utf-8")
+    with pytest.raises(WorkloadError, match=words):
+        Text(path=str(tmp_path)).load(stream)

@@ -1,0 +1,57 @@
+"""From labeled arrays, whose real clients may be known, to a federation that is split as options say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.array_federation import ArrayFederation
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
+from workloads.partition import Integers
+from workloads.split_options import Labeled, SplitOptions
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """Training or test samples: inputs [N, ...], labels int64 [N] and the real client of each, if known."""
+
+    inputs: NDArray[Any]
+    labels: Integers
+    sites: NDArray[np.str_] | None = None
+
+
+def federation_of(
+    options: SplitOptions,
+    stream: Stream,
+    name: str,
+    train: Part,
+    test: Part,
+    class_names: tuple[str, ...],
+    vocabulary: int = 0,
+    notes: tuple[str, ...] = (),
+) -> ArrayFederation:
+    """The federation. WorkloadError, which names the data, if it cannot be split as asked."""
+    labeled = Labeled(train.labels, len(test.labels), train.sites, test.sites if len(test.labels) else None)
+    try:
+        split = options.split(labeled, stream)
+    except WorkloadError as error:
+        raise WorkloadError(f"{name}: {error}") from error
+    return ArrayFederation(
+        name=name,
+        inputs=train.inputs,
+        labels=train.labels,
+        test_inputs=test.inputs,
+        test_labels=test.labels,
+        train=split.train,
+        local_test=split.local_test,
+        local_test_is_global=split.local_test_is_global,
+        validation=split.validation,
+        class_names=class_names,
+        client_names=split.client_names,
+        vocabulary=vocabulary,
+        notes=notes,
+    )

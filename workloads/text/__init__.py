@@ -1,0 +1,1 @@
+"""Text as a workload: the next character after a window of characters."""

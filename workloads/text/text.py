@@ -1,0 +1,121 @@
+"""Plain text and LEAF's JSON files as workloads: the next character is to be predicted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+from workloads.array_federation import ArrayFederation
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
+from workloads.labeled_arrays import federation_of
+from workloads.leaf_files import is_leaf
+from workloads.option_types import Help, PositiveInt, ShareBelowOne
+from workloads.split_options import PARTITION_HELP, PartitionName, SplitOptions
+from workloads.text.windows import characters_of, cut_windows, leaf_windows, read_text, speeches
+
+
+@dataclass(frozen=True)
+class Text(SplitOptions):
+    """Text of one's own: windows of characters, each with the character that follows.
+
+    A text file is cut into clients by speakers, whose speeches follow a line NAME:, or by lines; the last windows of
+    each client's text are its tests, and all of these the global test. A folder in LEAF's layout (train/*.json and
+    test/*.json) has users, who are the clients, windows and test sets of its own. A task has 80 characters, those of
+    LEAF's Shakespeare, or as many as occur if there are others.
+    """
+
+    name: ClassVar[str] = "text"
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    defaults: ClassVar[Mapping[str, object]] = {"model.name": "lstm", "training.learning_rate": 0.8}
+
+    path: Annotated[str, Help("a text file in UTF-8, or a folder in LEAF's layout")] = ""
+    partition: Annotated[PartitionName, Help(PARTITION_HELP)] = "auto"
+    by: Annotated[
+        Literal["speaker", "line", "whole"],
+        Help("clients of a text file: its speakers, its lines, or none (choose a partition)"),
+    ] = "speaker"
+    length: Annotated[PositiveInt, Help("characters of a window", "LEAF, Caldas et al. 2018")] = 80
+    stride: Annotated[PositiveInt, Help("characters between the starts of two windows; LEAF has 1")] = 20
+    least_windows: Annotated[PositiveInt, Help("a speaker or line with fewer windows is left out")] = 10
+    global_test_share: Annotated[
+        ShareBelowOne, Help("share of each client's windows, the last ones, that is for the test; 0: none")
+    ] = 0.2
+
+    def load(self, stream: Stream) -> ArrayFederation:
+        """Reads the text and cuts it. WorkloadError if it cannot be had or cannot be split as asked."""
+        path = self.place()
+        if path.is_dir():
+            if not is_leaf(path):
+                raise WorkloadError(f"{path} is a folder without train/*.json; name a text file, or a folder of LEAF's")
+            train, test, characters = leaf_windows(path)
+            note = f"{path.name}: users of LEAF"
+        else:
+            text = read_text(path)
+            texts = self._texts(text, str(path))
+            characters = characters_of([text])
+            train, test, left_out = cut_windows(
+                texts, characters, self.length, self.stride, self.global_test_share, self.least_windows, str(path)
+            )
+            note = f"{path.name}: {len(texts) - left_out} of {len(texts)} clients have {self.least_windows} windows"
+        note += f"; {len(characters)} characters; {len(train.labels)} training and {len(test.labels)} test windows"
+        name = self.name if self.name != "text" else path.stem
+        names = tuple(repr(character)[1:-1] for character in characters)
+        return federation_of(self, stream, name, train, test, names, len(characters), (note,))
+
+    def sketch(self, stream: Stream) -> ArrayFederation:
+        """The same as `load`."""
+        return self.load(stream)
+
+    def place(self) -> Path:
+        """The file or folder to read."""
+        if not self.path:
+            raise WorkloadError("workload text needs the option path: a text file, or a folder in LEAF's layout")
+        return Path(self.path).expanduser()
+
+    def _texts(self, text: str, origin: str) -> dict[str, str]:
+        if self.by == "speaker":
+            return speeches(text, origin)
+        if self.by == "line":
+            lines = [line for line in text.splitlines() if line.strip()]
+            digits = len(str(len(lines)))
+            return {f"line {number:0{digits}}": line for number, line in enumerate(lines, start=1)}
+        return {"whole": text}
+
+
+@dataclass(frozen=True)
+class PublishedText(Text):
+    """A text with a place of its own in $RAYSIM_DATA."""
+
+    below: ClassVar[str]
+    """Its place there."""
+
+    path: Annotated[str, Help("its file or folder; empty: its place in $RAYSIM_DATA (docs/data.md)")] = ""
+
+    def place(self) -> Path:
+        base = os.environ.get("RAYSIM_DATA")
+        if not self.path and not base:
+            raise WorkloadError(f"{self.name}: option path is empty and RAYSIM_DATA is not set; set path")
+        found = Path(self.path or f"{base}/{self.below}").expanduser()
+        if not found.exists():
+            raise WorkloadError(f"{self.name}: there is no {found}; python -m raysim.data list says how to get it")
+        return found
+
+
+@dataclass(frozen=True)
+class TinyShakespeare(PublishedText):
+    """A million characters of Shakespeare's plays (Karpathy 2015); their speakers are the clients."""
+
+    name: ClassVar[str] = "tinyshakespeare"
+    below: ClassVar[str] = "text/tinyshakespeare/input.txt"
+
+
+@dataclass(frozen=True)
+class Shakespeare(PublishedText):
+    """LEAF's Shakespeare (Caldas et al. 2018): roles of all plays are the clients."""
+
+    name: ClassVar[str] = "shakespeare"
+    below: ClassVar[str] = "text/shakespeare"
