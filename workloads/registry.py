@@ -5,8 +5,12 @@ from __future__ import annotations
 WORKLOADS: dict[str, str] = {
     "digits": "workloads.images.digits:Digits",
     "cifar10": "workloads.images.torchvision_sets:Cifar10",
+    "cifar10-full": "workloads.images.torchvision_sets:Cifar10Full",
+    "cifar100": "workloads.images.torchvision_sets:Cifar100",
     "mnist": "workloads.images.torchvision_sets:Mnist",
     "fashion-mnist": "workloads.images.torchvision_sets:FashionMnist",
+    "femnist": "workloads.images.femnist:Femnist",
+    "digit-domains": "workloads.images.digit_domains:DigitDomains",
     "folder": "workloads.images.folder:Folder",
     "npz": "workloads.images.npz:Npz",
     "retinamnist": "workloads.images.medical:RetinaMnist",

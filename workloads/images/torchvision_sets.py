@@ -1,4 +1,4 @@
-"""CIFAR-10, MNIST and Fashion-MNIST: from an .npz file, from torchvision's folders or by torchvision's download."""
+"""CIFAR-10, CIFAR-100, MNIST and Fashion-MNIST: from .npz files, torchvision's folders or torchvision's download."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from workloads.augmentation import AUGMENT, Augment
 from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.images.image_set import ImageSet, image_set, read_npz
+from workloads.images.cifar100_classes import CIFAR100_CLASSES, CIFAR100_SUPERCLASSES
+from workloads.images.image_set import Array, ImageSet, image_set, read_npz
 from workloads.images.image_workload import ImageOptions
 from workloads.images.npz import images_folder
 from workloads.option_types import Help
@@ -30,6 +31,8 @@ class TorchvisionOptions(ImageOptions):
     class_names: ClassVar[tuple[str, ...]]
     folder: ClassVar[str]
     """Of torchvision's files, below `data_dir`."""
+    superclasses: ClassVar[tuple[int, ...]] = ()
+    """Superclass of each class, where there are any."""
     torchvision_name: ClassVar[str]
     """Its class in `torchvision.datasets`."""
 
@@ -51,7 +54,7 @@ class TorchvisionOptions(ImageOptions):
                 arrays[f"{part}_labels"] = np.asarray(dataset.targets, dtype=np.int64)
         except Exception as error:  # torchvision's readers raise many types, UnpicklingError for a hostile file
             raise WorkloadError(self._unavailable(root, str(error) or type(error).__name__)) from error
-        return image_set(self.name, arrays, f"torchvision's files in {root}", class_names=self.class_names)
+        return self._checked(arrays, f"torchvision's files in {root}")
 
     def blank_images(self, stream: Stream) -> ImageSet | None:
         stored, root = self._stored(pixels=False), self._root()
@@ -64,7 +67,11 @@ class TorchvisionOptions(ImageOptions):
         file = None if folder is None else folder / f"{self.name}.npz"
         if file is None or not file.exists():
             return None
-        return image_set(self.name, read_npz(file, pixels), str(file), class_names=self.class_names)
+        return self._checked(read_npz(file, pixels), str(file))
+
+    def _checked(self, arrays: dict[str, Array], origin: str) -> ImageSet:
+        above = {"superclasses": np.array(self.superclasses)} if self.superclasses else {}
+        return image_set(self.name, arrays | above, origin, class_names=self.class_names)
 
     def _root(self) -> Path:
         return Path(self.data_dir or CACHE).expanduser()
@@ -90,6 +97,29 @@ class Cifar10(TorchvisionOptions):
     class_names: ClassVar[tuple[str, ...]] = (
         "airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck",
     )  # fmt: skip
+
+    augment: Annotated[Augment, AUGMENT] = "crop_flip"
+
+
+@dataclass(frozen=True)
+class Cifar10Full(Cifar10):
+    """CIFAR-10 as `cifar10`, from cifar10-full.npz: where cifar10.npz is a part, both may lie in one folder."""
+
+    name: ClassVar[str] = "cifar10-full"
+
+
+@dataclass(frozen=True)
+class Cifar100(TorchvisionOptions):
+    """CIFAR-100 (Krizhevsky 2009): 3x32x32, 50,000 training and 10,000 test images of 100 classes in 20 superclasses.
+
+    Reddi et al. 2021 split it over 500 clients by `--partition pachinko --alpha 0.1`.
+    """
+
+    name: ClassVar[str] = "cifar100"
+    folder: ClassVar[str] = "cifar-100-python"
+    torchvision_name: ClassVar[str] = "CIFAR100"
+    class_names: ClassVar[tuple[str, ...]] = CIFAR100_CLASSES
+    superclasses: ClassVar[tuple[int, ...]] = CIFAR100_SUPERCLASSES
 
     augment: Annotated[Augment, AUGMENT] = "crop_flip"
 

@@ -17,7 +17,7 @@ from torchvision import datasets
 
 from tests.http_server import served
 from workloads.errors import WorkloadError
-from workloads.images.torchvision_sets import Cifar10, FashionMnist, Mnist
+from workloads.images.torchvision_sets import Cifar10, Cifar10Full, Cifar100, FashionMnist, Mnist
 
 Stream = Callable[[str], np.random.Generator]
 IMAGES = np.random.default_rng(0).integers(256, size=(50, 28, 28), dtype=np.uint8)
@@ -183,3 +183,56 @@ def test_real_cifar10_subset(stream: Stream, monkeypatch: pytest.MonkeyPatch) ->
     assert np.allclose(federation.mean, [0.4914, 0.4822, 0.4465], atol=0.01)  # the published means of all 50,000
     assert np.allclose(federation.deviation, [0.2470, 0.2435, 0.2616], atol=0.01)
     assert sum(federation.samples(client) + federation.test_samples(client) for client in range(10)) == 10_000
+
+
+def test_cifar100_has_five_classes_in_each_superclass() -> None:
+    assert len(set(Cifar100.class_names)) == 100
+    assert np.bincount(Cifar100.superclasses).tolist() == [5] * 20
+    above = dict(zip(Cifar100.class_names, Cifar100.superclasses, strict=True))
+    # Numbers of the published files' coarse labels.
+    assert [above[name] for name in ("apple", "aquarium_fish", "baby", "beaver", "worm", "streetcar")] == [
+        4,
+        1,
+        14,
+        0,
+        13,
+        19,
+    ]
+
+
+def test_cifar100_is_split_by_pachinko_from_a_file(
+    tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "images").mkdir()
+    labels = np.repeat(np.arange(100), 4)
+    images = np.random.default_rng(0).integers(256, size=(400, 32, 32, 3), dtype=np.uint8)
+    arrays: dict[str, Any] = {
+        "train_images": images,
+        "train_labels": labels,
+        "test_images": images[:9],
+        "test_labels": labels[:9],
+    }
+    np.savez(tmp_path / "images" / "cifar100.npz", **arrays)
+    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
+    federation = Cifar100(partition="pachinko", clients=20, alpha=0.01, min_samples=5).load(stream)
+    table = federation.manifest()
+    assert (table["samples"] + table["test_samples"]).tolist() == [20] * 20
+    own = np.bincount(np.array(Cifar100.superclasses)[federation.labels[federation.train.of(0)]], minlength=20)
+    assert own.max() > 0.8 * own.sum()
+
+
+def test_all_of_cifar10_may_lie_beside_a_part_of_it(
+    tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "images").mkdir()
+    for name, count in (("cifar10", 100), ("cifar10-full", 200)):
+        images, labels = np.zeros((count, 32, 32, 3), np.uint8), np.arange(count) % 10
+        arrays: dict[str, Any] = {
+            "train_images": images,
+            "train_labels": labels,
+            "test_images": images,
+            "test_labels": labels,
+        }
+        np.savez(tmp_path / "images" / f"{name}.npz", **arrays)
+    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
+    assert [len(options(clients=2).load(stream).labels) for options in (Cifar10, Cifar10Full)] == [100, 200]

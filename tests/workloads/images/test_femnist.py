@@ -1,0 +1,87 @@
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim.simulation import run
+from tests.small_runs import small_run
+from workloads.errors import WorkloadError
+from workloads.images.femnist import Femnist, leaf_images
+
+Stream = Callable[[str], np.random.Generator]
+
+
+def leaf(folder: Path, part: str, users: dict[str, tuple[list[Any], list[Any]]]) -> None:
+    (folder / part).mkdir(parents=True, exist_ok=True)
+    data = {user: {"x": x, "y": y} for user, (x, y) in users.items()}
+    content = {"users": [*users], "num_samples": [len(y) for _, y in users.values()], "user_data": data}
+    (folder / part / "all_data_0.json").write_text(json.dumps(content), encoding="utf-8")
+
+
+@pytest.fixture
+def writers(tmp_path: Path) -> Path:
+    """Two writers; class 0 is dark, class 61 bright."""
+
+    def samples(count: int) -> tuple[list[Any], list[Any]]:
+        labels = [0, 61] * (count // 2)
+        return [[0.2 if label == 0 else 1.0] * 784 for label in labels], labels
+
+    folder = tmp_path / "femnist"
+    leaf(folder, "train", {"f0001_41": samples(20), "f0000_14": samples(12)})
+    leaf(folder, "test", {"f0001_41": samples(4), "f0000_14": samples(2)})
+    return folder
+
+
+def test_writers_are_clients(writers: Path, stream: Stream) -> None:
+    federation = Femnist(path=str(writers)).load(stream)
+    table = federation.manifest()
+    assert table["name"].tolist() == ["f0000_14", "f0001_41"]
+    assert table[["samples", "test_samples"]].to_numpy().tolist() == [[12, 2], [20, 4]]
+    assert (federation.task(0).input_shape, federation.task(0).classes) == ((1, 28, 28), 62)
+    assert federation.class_names[61] == "z" and federation.class_names[10] == "A"
+    assert federation.images[:2, 0, 0, 0].tolist() == [51, 255]
+
+
+def test_the_converted_file_is_the_same(writers: Path, tmp_path: Path, stream: Stream) -> None:
+    arrays: dict[str, Any] = leaf_images(writers)
+    np.savez(tmp_path / "femnist.npz", **arrays)
+    one, other = (Femnist(path=str(path)).load(stream) for path in (writers, tmp_path / "femnist.npz"))
+    assert np.array_equal(one.images, other.images) and np.array_equal(one.train.of(1), other.train.of(1))
+
+
+def test_one_command_trains_leafs_network(writers: Path, tmp_path: Path) -> None:
+    base = {"workload.name": "femnist", "workload.path": str(writers), "schedule.rounds": 2}
+    result = run(small_run(tmp_path / "run", base, training__learning_rate=0.05))
+    assert result.rounds["accuracy"].iloc[-1] == 1.0
+    head: Any = result.model.head
+    assert head.in_features == 2048
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "words"),
+    [
+        ([[0.5] * 700], [1], r"samples of user w are no images of 28x28 pixels"),
+        ([[1.5] * 784], [1], "a pixel is outside 0 to 1"),
+        ([[0.5] * 784], [[1]], "a label is no number"),
+        ([[0.5] * 784], [62], r"train_labels holds 62, outside 0\.\.61"),
+        ([], [], "holds no samples"),
+    ],
+)
+def test_files_with_something_else(x: Any, y: Any, words: str, tmp_path: Path, stream: Stream) -> None:
+    leaf(tmp_path, "train", {"w": (x, y)})
+    leaf(tmp_path, "test", {"w": ([[0.5] * 784], [1])})
+    with pytest.raises(WorkloadError, match=words):
+        Femnist(path=str(tmp_path)).load(stream)
+
+
+def test_no_files(tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
+    with pytest.raises(
+        WorkloadError, match=r"no .*images/femnist\.npz and no .*femnist with train/\*\.json; python -m"
+    ):
+        Femnist().sketch(stream)

@@ -1,0 +1,98 @@
+"""FEMNIST of LEAF: handwritten digits and letters, whose writers are the clients."""
+
+from __future__ import annotations
+
+import os
+import string
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
+from workloads.images.image_set import ImageSet, image_set, read_npz
+from workloads.images.image_workload import ImageOptions
+from workloads.leaf_files import is_leaf, read_leaf
+from workloads.option_types import Help
+from workloads.split_options import PARTITION_HELP, PartitionName
+
+SIDE = 28
+
+
+@dataclass(frozen=True)
+class Femnist(ImageOptions):
+    """FEMNIST (Caldas et al. 2018): 1x28x28, 62 classes; the writers of NIST's forms are the clients.
+
+    It is read from femnist.npz, or, slowly, from the .json files that LEAF's preprocess.sh writes.
+    """
+
+    name: ClassVar[str] = "femnist"
+    class_names: ClassVar[tuple[str, ...]] = tuple(string.digits + string.ascii_uppercase + string.ascii_lowercase)
+    defaults: ClassVar[Mapping[str, object]] = {"model.name": "cnn", "model.units": 2048}
+
+    path: Annotated[
+        str,
+        Help(
+            "femnist.npz, or a folder in LEAF's layout; empty: images/femnist.npz or the folder femnist of $RAYSIM_DATA"
+        ),
+    ] = ""
+    partition: Annotated[PartitionName, Help(PARTITION_HELP)] = "sites"
+
+    def images(self, stream: Stream) -> ImageSet:
+        return self._read(pixels=True)
+
+    def blank_images(self, stream: Stream) -> ImageSet | None:
+        return None if self._place().is_dir() else self._read(pixels=False)
+
+    def _read(self, pixels: bool) -> ImageSet:
+        place = self._place()
+        arrays = leaf_images(place) if place.is_dir() else read_npz(place, pixels)
+        return image_set(self.name, arrays, str(place), class_names=self.class_names)
+
+    def _place(self) -> Path:
+        base = os.environ.get("RAYSIM_DATA")
+        if not self.path and not base:
+            raise WorkloadError("femnist: option path is empty and RAYSIM_DATA is not set; set path")
+        places = [Path(self.path)] if self.path else [Path(f"{base}/images/femnist.npz"), Path(f"{base}/femnist")]
+        for place in (place.expanduser() for place in places):
+            if place.is_file() or is_leaf(place):
+                return place
+        raise WorkloadError(
+            f"femnist: there is no {' and no '.join(map(str, places))} with train/*.json; python -m raysim.data list "
+            "says how to get it"
+        )
+
+
+def leaf_images(folder: Path) -> dict[str, NDArray[Any]]:
+    """The users of LEAF's image files as arrays with MedMNIST's keys, the users as sites.
+
+    LEAF's pixels are numbers from 0 to 1, 784 of each image. WorkloadError for a file that holds something else.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    for part in ("train", "test"):
+        images, labels, sites = [], [], []
+        for user, x, y in read_leaf(folder, part):
+            try:
+                pixels, own = np.array(x, dtype=np.float32).reshape(len(x), SIDE, SIDE), np.array(y, dtype=np.int64)
+                if own.shape != (len(x),) or not (pixels >= 0).all() or not (pixels <= 1).all():
+                    raise ValueError("a pixel is outside 0 to 1, or a label is no number")
+            except (ValueError, TypeError) as error:
+                raise WorkloadError(
+                    f"{folder / part}: the samples of user {user} are no images of {SIDE}x{SIDE} pixels with a class "
+                    f"({error}); make the files again"
+                ) from error
+            images.append(np.rint(pixels * 255).astype(np.uint8))
+            labels.append(own)
+            sites.append(np.full(len(x), user))
+        if not sum(map(len, labels)):
+            raise WorkloadError(f"{folder / part} holds no samples; make the files again")
+        arrays |= {
+            f"{part}_images": np.concatenate(images),
+            f"{part}_labels": np.concatenate(labels),
+            f"{part}_sites": np.concatenate(sites),
+        }
+    return arrays
