@@ -27,12 +27,13 @@ from raysim import seeds
 from raysim.cohort import UNKNOWN, Cohort
 from raysim.config.sections import Training
 from raysim.storage import pytree
+from workloads.objective import CLASSIFICATION, Objective
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+    from workloads.federated_data import Batch, ClientData
 
 Vector = NDArray[np.float32]
 ServerState = TypeVar("ServerState")
@@ -69,6 +70,9 @@ class Traits:
     """All clients must have the same inputs and classes."""
     local_tests: bool = False
     """Every client must have a local test set, as ``train`` looks at it."""
+    classification: bool = False
+    """The mathematics is that of classification with cross-entropy (margins, prototypes of classes): data with another
+    objective is refused."""
     model_parts: tuple[str, ...] = ()
     """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
 
@@ -88,10 +92,16 @@ class ClientTask:
     """Options of the clients' local training."""
     classes: int = 0
     """Number of classes of this client's data."""
+    objective: Objective = CLASSIFICATION
+    """What the model is trained for."""
     evaluation_batch: int = 500
     """Batch size where ``train`` evaluates."""
     cohort: Cohort = UNKNOWN
     """Numbers of clients and samples of this round."""
+
+    def loss(self, module: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        """The mean loss of a mini-batch that the data asks for: cross-entropy where there are classes to tell."""
+        return self.objective.mean_loss(module(batch.x), batch.y)
 
     def generator(self, purpose: str) -> torch.Generator:
         """The random stream of this task for one purpose."""

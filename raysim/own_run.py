@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -20,9 +21,14 @@ from workloads.given import GivenData, GivenModel, made
 
 if TYPE_CHECKING:
     from workloads.federated_data import Stream, Task
+    from workloads.objective import Figure
 
 SOURCE_NAME = "source.txt"
 """In a run's folder: the source of what was given as objects, for people to read; nothing reads it again."""
+
+
+RESERVED = {"accuracy", "loss", "train_loss", "round", "client", "name", "samples", "steps", "auc", "balanced_accuracy"}
+"""Columns of the tables that no metric of one's own may take the place of."""
 
 
 def config_of(
@@ -32,6 +38,8 @@ def config_of(
     model: object = None,
     clients: object = None,
     test: object = None,
+    loss: Figure | None = None,
+    metrics: Mapping[str, Figure] | None = None,
 ) -> tuple[RunConfig, str]:
     """The config that Python objects and options make, and the source of the objects.
 
@@ -42,6 +50,8 @@ def config_of(
         model: the name of a model, a module, what makes one, or a class or an instance with ``build``.
         clients: every client's data (:func:`workloads.own_arrays.gather`), or their number in a named workload.
         test: the global test set, or every client's.
+        loss: in the place of the task's own loss.
+        metrics: further figures of the tables, by name.
 
     Raises:
         ConfigError: an option is unknown or not allowed, or something is not what it should be.
@@ -59,15 +69,18 @@ def config_of(
         arrays = gather(clients, test)
         objects.classes["workload"] = GivenData
         given["workload.digest"] = arrays.digest()
+        objects.take_functions(loss, metrics or {}, given)
         if resume is None:  # else as it was
             given.setdefault("test_share", 0.0 if test is not None else 0.2)
-    elif test is not None:
-        raise ConfigError("test: it goes with clients, the data to train on; give both, or choose a workload=…")
+    elif wrong := next(
+        (name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None), ""
+    ):
+        raise ConfigError(f"{wrong}: it goes with clients, the data to train on; give both, or choose a workload=…")
     if model is not None and not objects.take_section("model", model, given):
         objects.take_model(model, given)
     config = given_config(given, resume, objects.classes)
     if arrays is not None:
-        config = with_sections(config, workload=config.workload.holding(arrays))
+        config = with_sections(config, workload=config.workload.holding(arrays, (loss, metrics or {})))
     if objects.classes.get("model") is GivenModel:
         config = with_sections(config, model=objects.held_model(config))
     if arrays is not None:
@@ -105,6 +118,21 @@ class _Objects:
             given.update({f"{kind}.{name}": value for name, value in values.items()})
         self.sources.append(source_of(cls))
         return True
+
+    def take_functions(self, loss: Figure | None, metrics: Mapping[str, Figure], given: dict[str, object]) -> None:
+        """Name a loss and metrics, which are sent with the data."""
+        functions = {**({"loss": loss} if loss is not None else {}), **metrics}
+        for name, function in functions.items():
+            if not callable(function):
+                raise ConfigError(f"{name}: {function!r} is not allowed. Allowed: a function of outputs and labels.")
+        if taken := [name for name in metrics if name in RESERVED or not name.isidentifier()]:
+            raise ConfigError(f"metrics: {taken[0]!r} cannot be the name of a column of its own. Choose another name.")
+        sources = [source_of(function) for function in functions.values()]
+        self.sources += sources
+        given["workload.loss"] = getattr(loss, "__qualname__", type(loss).__qualname__) if loss is not None else ""
+        given["workload.metrics"] = tuple(metrics)
+        digest = hashlib.sha256("\n".join([*functions, *sources]).encode()).hexdigest()
+        given["workload.code_digest"] = digest if functions else ""
 
     def take_model(self, model: Any, given: dict[str, object]) -> None:
         """Keep a copy of a module, or what makes one."""
@@ -158,7 +186,7 @@ def _fitted(config: RunConfig) -> GivenData:
     """The config's data section with as many classes as the model has outputs, checked."""
     import torch
 
-    from workloads.own_fit import check_labels, outputs_of
+    from workloads.own_fit import fitted
 
     federation = config.workload.load(_stream(config))
     traits = config.method.traits
@@ -169,11 +197,11 @@ def _fitted(config: RunConfig) -> GivenData:
             "and there is none: set test_share=0.2 to cut it off each client's samples, or give test as a list with "
             "one for each client."
         )
-    with torch.random.fork_rng():
-        classes = outputs_of(federation, config.model.build(federation.task(0)))
-    check_labels(federation, classes)
     section: GivenData = config.workload
-    return replace(section, classes=classes).holding(section.arrays)
+    task = None if section.task == "auto" else section.task
+    with torch.random.fork_rng():
+        kind, classes = fitted(federation, config.model.build(federation.task(0)), task)
+    return replace(section, task=kind, classes=classes).holding(section.arrays, section.functions)
 
 
 def _stream(config: RunConfig) -> Stream:

@@ -17,11 +17,13 @@ from raysim.engine.model_parts import lacks_part, without_batch_norm
 from raysim.errors import ConfigError
 from raysim.method import Method, Traits
 from workloads.federated_data import distinct_tasks
+from workloads.objective import objective_of
 
 if TYPE_CHECKING:
     from raysim.config.registry import Kind
     from raysim.config.run_config import RunConfig
     from workloads.federated_data import Federation, Task
+    from workloads.objective import Objective
 
 FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     "method": ("shared_names", "init_server", "init_client", "message", "train", "aggregate", "deploy"),
@@ -75,6 +77,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
     if config.evaluation.decompose_every:
         why = "evaluation.decompose_every: the decomposition judges every client's model on every client's data"
         _check_one_task(federation, why, "Set it to 0")
+    _check_objective(config, name, objective_of(federation))
     if traits.local_tests:
         _check_local_tests(name, federation)
     check = getattr(config.model, "check", None)
@@ -135,6 +138,17 @@ def _check_resources(config: RunConfig) -> None:
         from raysim.engine.device import device_of
 
         device_of(config.engine)
+
+
+def _check_objective(config: RunConfig, name: str, objective: Objective) -> None:
+    what = "a loss of its own" if objective.kind == "classification" else objective.kind
+    if config.method.traits.classification and not objective.plain:
+        raise ConfigError(
+            f"method {name} is made for classification with cross-entropy, and this data asks for {what}. Take a "
+            "method that trains with the loss of the data, such as fedavg, fedprox, scaffold, fedbn or local."
+        )
+    if config.evaluation.auc and objective.kind != "classification":
+        raise ConfigError(f"evaluation.auc: there is no AUC of {objective.kind}. Leave it out.")
 
 
 def _check_one_task(federation: Federation, why: str, advice: str) -> None:

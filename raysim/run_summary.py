@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_title import run_title
+from workloads.objective import objective_of
 
 if TYPE_CHECKING:
     from raysim.storage.run_folder import RunFolder
@@ -22,11 +23,13 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     """
     plain = to_dict(config)
     rounds = folder.rounds()
-    judged = rounds[rounds["accuracy"].notna()]
+    measure = "accuracy" if "accuracy" in rounds else "loss"
+    judged = rounds[rounds[measure].notna()]
     if judged.empty:  # no client of a personal method has a test sample
         judged = rounds.tail(1)
     last = judged.iloc[-1]
-    best = judged.iloc[int(judged["accuracy"].to_numpy().argmax())]
+    column = judged[measure].to_numpy()
+    best = judged.iloc[int(column.argmax() if measure == "accuracy" else column.argmin())]
     summary: dict[str, Any] = {
         "method": plain["method"]["name"],
         "workload": plain["workload"]["name"],
@@ -36,9 +39,9 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         "model_values": values,
         "rounds": len(rounds),
         "local_epochs": int(rounds["local_epochs"].sum()),
-        "accuracy": float(last["accuracy"]),
+        **({"accuracy": float(last["accuracy"])} if measure == "accuracy" else {}),
         "loss": float(last["loss"]),
-        "best_accuracy": float(best["accuracy"]),
+        f"best_{measure}": float(best[measure]),
         "best_round": int(best["round"]),
         "bytes_down": int(rounds["bytes_down"].sum()),
         "bytes_up": int(rounds["bytes_up"].sum()),
@@ -47,7 +50,8 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     if "validation_accuracy" in judged and judged["validation_accuracy"].notna().any():
         chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]
         summary |= {"validated_accuracy": float(chosen["accuracy"]), "validated_round": int(chosen["round"])}
-    for name in ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile", "balanced_accuracy"):
+    further = [name for name in objective_of(federation).columns if name not in ("accuracy", "loss")]
+    for name in ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile", *further):
         if name in last and not math.isnan(last[name]):
             summary[name] = float(last[name])
     folder.finish(summary)

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from raysim.engine.observer import Observer
     from raysim.storage.run_folder import RunResult
     from workloads.federated_data import Federation
+    from workloads.objective import Figure
     from workloads.parallel_map import Parallel
 
 Status = Literal["finished", "stopped"]
@@ -50,40 +51,38 @@ def run(
     model: object = None,
     clients: object = None,
     test: object = None,
+    loss: Figure | None = None,
+    metrics: Mapping[str, Figure] | None = None,
     observer: Observer | None = None,
     progress: bool = False,
     **options: object,
 ) -> RunResult:
-    """Run (or, with ``resume``, continue) and return the tables as pandas frames.
-
-    ``raysim.run("fedprox", mu=0.1, model=Net(), clients=[(x, y), …], test=(x, y), rounds=20)``: docs/own-data.md.
+    """Run (or, with ``resume``, continue) and return the tables as pandas frames (docs/own-data.md).
 
     Args:
-        method: the name of a method, or a class or an instance of one's own; or all settings that are not the
-            defaults as a mapping, nested (``{"training": {"momentum": 0.5}}``), by their paths
-            (``{"training.momentum": 0.5}``), or both; or a config.
-        resume: a run folder to continue; what is given must then agree with it in all that changes results (settings
-            that are left out are the folder's).
-        model: the name of a model, a torch module, which keeps its initial values, or a class or function that makes
-            one (of no argument, or of the task).
-        clients: the data of all clients: what ``raysim.split`` returns, or a list or a dict name → data, each a pair
-            (x, y) of arrays or tensors or a torch Dataset. A number is that of the clients of a workload.
+        method: the name of a method, a class or an instance of one's own, all settings that are not the defaults as a
+            mapping (``{"method": "fedavg", "training.momentum": 0.5}``), or a config.
+        resume: a run folder to continue; settings that are left out are the folder's, and no other may change results.
+        model: the name of a model, a torch module, which keeps its initial values, or what makes one.
+        clients: what ``raysim.split`` returns, or a list or a dict name → data of every client, each a pair (x, y) of
+            arrays or tensors or a torch Dataset. A number is that of the clients of a workload.
         test: the global test set, or a list or dict of every client's own.
+        loss: (outputs, labels) → a loss for each sample, or their mean; None: that of the task.
+        metrics: the same by name, for further columns of the tables.
         observer: is told of rounds as they happen (:class:`raysim.engine.observer.Observer`).
         progress: show the progress in the terminal or the notebook.
-        options: settings by their short names (``mu=0.1``, ``rounds=20``) or their full ones
-            (``**{"training.momentum": 0.5}``), as on the command line; ``engine={"backend": "inline"}`` is a section.
+        options: settings by their short or full names, as on the command line, or by sections (``engine={…}``).
 
     Raises:
         RaysimError, workloads.errors.WorkloadError: as the command line reports them.
     """
     if isinstance(method, RunConfig):
-        given = {"model": model, "clients": clients, "test": test, **options}
-        if extra := [name for name, value in given.items() if value is not None]:
+        objects = {"model": model, "clients": clients, "test": test, "loss": loss, "metrics": metrics}
+        if extra := [*options, *(name for name, value in objects.items() if value is not None)]:
             raise ConfigError(f"{extra[0]}: a RunConfig is complete; give its settings as a mapping to add to them.")
         config, source = method, ""
     else:
-        config, source = config_of(method, resume, options, model, clients, test)
+        config, source = config_of(method, resume, options, model, clients, test, loss, metrics)
     folder = prepare(config, resume)
     if source and resume is None:
         write_atomically(folder / SOURCE_NAME, source.encode())

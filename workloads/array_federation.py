@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.federated_data import NO_SAMPLES, ClientData, Samples, Task
+from workloads.objective import CLASSIFICATION, Objective
 from workloads.partition import Common, Integers, Partition
 from workloads.partition_report import client_table
 from workloads.virtual_clients import Views
@@ -63,6 +64,10 @@ class ArrayFederation:
     """Of token ids: how many there are (:attr:`workloads.federated_data.Task.vocabulary`)."""
     categories: tuple[int, ...] = ()
     """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.Task.categories`)."""
+    objective: Objective = CLASSIFICATION
+    """What models are trained for and judged by."""
+    outputs: int = 0
+    """Of a model, where there are no classes."""
     notes: tuple[str, ...] = ()
     """What was found in the data, shown when a run begins."""
 
@@ -79,7 +84,9 @@ class ArrayFederation:
     def task(self, client: int) -> Task:
         """What every client's model must fit."""
         shape = self.inputs.shape[1:]
-        return Task(shape, len(self.class_names), vocabulary=self.vocabulary, categories=self.categories)
+        return Task(
+            shape, len(self.class_names) or self.outputs, vocabulary=self.vocabulary, categories=self.categories
+        )
 
     def samples(self, client: int) -> int:
         """Number of a client's training samples."""

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from workloads.objective import objective_of
+
 if TYPE_CHECKING:
     import pandas
     import torch
@@ -18,7 +20,7 @@ Stream = Callable[[str], np.random.Generator]
 
 @dataclass(frozen=True)
 class Task:
-    """What a model must fit: the shape of one input and the number of classes."""
+    """What a model must fit: the shape of one input and the number of classes, or of other outputs."""
 
     input_shape: tuple[int, ...]
     """Of images channels, height and width; of graphs the width F of a node's features alone."""
@@ -41,7 +43,7 @@ class Batch:
     x: Any
     """Images: float32 [B, C, H, W], by default channels_last; graphs: a GraphBatch of B graphs."""
     y: torch.Tensor
-    """Labels, int64 [B]."""
+    """Labels: int64 [B], or as the federation's objective has them (workloads/objective.py)."""
 
     def __len__(self) -> int:
         return len(self.y)
@@ -99,6 +101,7 @@ class Federation(Protocol):
     starts, it may also have ``inputs`` ("array" or "graph", as in a task) and ``sketch(stream) -> Federation | None``:
     the same clients with the same sizes and tasks but without their samples, at a small part of the time of ``load``.
     None is for where only loading tells; missing data and a split that cannot be are a WorkloadError, as in ``load``.
+    A federation whose models do not tell classes apart also has ``objective`` (workloads/objective.py).
     """
 
     @property
@@ -182,6 +185,8 @@ ONE_CLASS = "the training data has one class alone: any model soon gives the rig
 def has_one_class(federation: Federation) -> bool:
     """Whether there is nothing to tell apart: a client's task has one class, or all training images have one label."""
     labels = getattr(federation, "labels", None)
+    if objective_of(federation).kind != "classification":
+        return False
     if labels is not None and len(labels) and (labels == labels[0]).all():
         return True
     return any(task.classes == 1 for task in distinct_tasks(federation))

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workloads import partition
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream, Task
+from workloads.objective import Figure, Kind, Objective
 from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from workloads.own_arrays import OwnArrays
 from workloads.partition import Partition
@@ -46,7 +49,14 @@ class GivenData:
 
     title: Annotated[str, Help("what the data is called in tables and pictures")] = "own data"
     digest: Annotated[str, Help("SHA-256 of the data")] = ""
-    classes: Annotated[NonNegativeInt, Help("number of classes; 0: one more than the largest label")] = 0
+    task: Annotated[
+        Literal["auto", "classification", "sequences", "multilabel", "regression"],
+        Help("what is to be learned; auto: what the labels and the model's outputs look like"),
+    ] = "auto"
+    classes: Annotated[NonNegativeInt, Help("number of classes or outputs; 0: as many as the model has")] = 0
+    loss: Annotated[str, Help("name of the loss that was given; empty: that of the task")] = ""
+    metrics: Annotated[tuple[str, ...], Help("names of the metrics that were given")] = ()
+    code_digest: Annotated[str, Help("SHA-256 of the source of loss and metrics")] = ""
     test_share: Annotated[
         ShareBelowOne,
         Help("share of a client's samples that is its local test set, which it does not train on; 0: none"),
@@ -60,12 +70,31 @@ class GivenData:
     ] = 0.0
     arrays: OwnArrays | None = field(default=None, init=False, repr=False, compare=False)
     """The data itself, which is no option."""
+    functions: tuple[Figure | None, Mapping[str, Figure]] = field(
+        default=(None, {}), init=False, repr=False, compare=False
+    )
+    """The loss and the metrics, which are none either."""
 
-    def holding(self, arrays: OwnArrays | None) -> GivenData:
-        """The same with this data in it."""
+    def holding(
+        self, arrays: OwnArrays | None, functions: tuple[Figure | None, Mapping[str, Figure]] | None = None
+    ) -> GivenData:
+        """The same with this data in it, and with this loss and these metrics."""
         changed = copy.copy(self)
         object.__setattr__(changed, "arrays", arrays)
+        object.__setattr__(changed, "functions", functions or self.functions)
         return changed
+
+    def objective(self) -> Objective:
+        """What the model is trained for. As long as the task is not known, the labels say what they can."""
+        loss, metrics = self.functions
+        kind: Kind = "classification"
+        if self.task != "auto":
+            kind = self.task
+        elif self.arrays is not None and self.arrays.labels.dtype.kind == "f":
+            kind = "regression"
+        elif self.arrays is not None and self.arrays.labels.ndim > 1:
+            kind = "multilabel" if self.arrays.labels.dtype.kind == "b" else "sequences"
+        return Objective(kind, loss, metrics)
 
     def load(self, stream: Stream) -> ArrayFederation:
         """The clients' data. WorkloadError where it was not given."""
@@ -77,6 +106,9 @@ class GivenData:
             train, local_test = partition.cut(train, self.test_share, stream("local_test"))
         if self.validation_share:
             train, validation = partition.cut(train, self.validation_share, stream("validation"))
+        objective = self.objective()
+        outputs = self.classes or _outputs(own.labels, objective.kind)
+        has_classes = objective.kind in ("classification", "sequences")
         nothing = Partition(np.zeros(0, np.int64), np.zeros(train.clients + 1, np.int64))
         return ArrayFederation(
             name=self.title,
@@ -84,7 +116,9 @@ class GivenData:
             labels=own.labels,
             test_inputs=own.test_inputs,
             test_labels=own.test_labels,
-            class_names=tuple(str(label) for label in range(self.classes or int(own.labels.max()) + 1)),
+            class_names=tuple(map(str, range(outputs))) if has_classes else (),
+            outputs=outputs,
+            objective=objective,
             client_names=own.names,
             train=train,
             local_test=nothing if local_test is None else local_test,
@@ -95,6 +129,13 @@ class GivenData:
     def sketch(self, stream: Stream) -> ArrayFederation:
         """The same: no sample is copied before a client asks for its own."""
         return self.load(stream)
+
+
+def _outputs(labels: NDArray[Any], kind: Kind) -> int:
+    """The number of outputs that labels ask for, as long as no model says it."""
+    if kind in ("classification", "sequences"):
+        return int(labels.max()) + 1
+    return int(labels.shape[1]) if labels.ndim > 1 else 1
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from math import nan
 from typing import TYPE_CHECKING
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
+from workloads.objective import CLASSIFICATION, Objective
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -27,14 +28,18 @@ class Evaluation:
     """Sums over evaluated samples; `a + b` is the evaluation of both sets of samples, whatever the grouping.
 
     `loss_sum` is the sum over samples of their loss (nats), `confusion` int64 [classes, classes] with a row for each
-    true and a column for each predicted class. `scores` float32 [samples, classes] (probabilities) and `labels` int64
-    [samples] are there only if they were asked for: they do not add up, they queue up.
+    true and a column for each predicted class, empty where there are no classes. `sums` holds the sums of further
+    figures by name, `count` the number of samples where no confusion counts them. `scores` float32 [samples, classes]
+    (probabilities) and `labels` int64 [samples] are there only if they were asked for: they do not add up, they queue
+    up.
     """
 
     loss_sum: float
     confusion: NDArray[np.int64]
     scores: NDArray[np.float32] | None = None
     labels: NDArray[np.int64] | None = None
+    sums: Mapping[str, float] = field(default_factory=dict)
+    count: int = 0
 
     @classmethod
     def empty(cls, classes: int) -> Evaluation:
@@ -44,12 +49,20 @@ class Evaluation:
     @property
     def samples(self) -> int:
         """Number of samples that were judged."""
-        return int(self.confusion.sum())
+        return self.count or int(self.confusion.sum())
+
+    def figure(self, name: str) -> float:
+        """One of the figures of :attr:`workloads.objective.Objective.columns`, or `auc`; nan if it was not judged."""
+        if name in self.sums:
+            return self.sums[name] / self.samples if self.samples else nan
+        return float(getattr(self, name, nan))
 
     @property
     def accuracy(self) -> float:
         """The fraction of samples predicted right; nan if there are none."""
-        return int(np.trace(self.confusion)) / self.samples if self.samples else nan
+        if "accuracy" in self.sums:
+            return self.sums["accuracy"] / self.samples
+        return int(np.trace(self.confusion)) / self.samples if self.confusion.any() else nan
 
     @property
     def loss(self) -> float:
@@ -91,7 +104,13 @@ class Evaluation:
             raise ValueError(
                 f"Evaluations over {len(self.confusion)} and {len(other.confusion)} classes cannot be added."
             )
-        whole = Evaluation(self.loss_sum + other.loss_sum, self.confusion + other.confusion)
+        sums = {name: self.sums.get(name, 0.0) + other.sums.get(name, 0.0) for name in {**self.sums, **other.sums}}
+        whole = Evaluation(
+            self.loss_sum + other.loss_sum,
+            self.confusion + other.confusion,
+            sums=sums,
+            count=self.count + other.count,
+        )
         parts = [part for part in (self, other) if part.samples]
         if not parts or any(part.scores is None for part in parts):
             return whole
@@ -104,53 +123,76 @@ class Evaluation:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Evaluation):
             return NotImplemented
-        return self.loss_sum == other.loss_sum and np.array_equal(self.confusion, other.confusion)
+        sums = (self.loss_sum, self.sums, self.count) == (other.loss_sum, other.sums, other.count)
+        return sums and np.array_equal(self.confusion, other.confusion)
 
     __hash__ = None  # type: ignore[assignment]  # an array has none
 
 
-def evaluate(module: nn.Module, batches: Iterable[Batch], classes: int, scores: bool = False) -> Evaluation:
-    """Cross-entropy and confusion of a module over batches, on the batches' device.
+def evaluate(
+    module: nn.Module,
+    batches: Iterable[Batch],
+    classes: int,
+    scores: bool = False,
+    objective: Objective = CLASSIFICATION,
+) -> Evaluation:
+    """Loss and figures of a module over batches, on the batches' device; of classes also the confusion.
 
-    The module maps `batch.x` to logits [B, classes]; WorkloadError if it does not. It is evaluated in evaluation mode
-    and left, all its parts, in the mode it was in. For given logits the result does not depend on how the samples are
-    cut into batches: see LOSS_UNIT. With `scores` the probabilities of every sample are kept, for `Evaluation.auc`.
+    The module maps `batch.x` to outputs as the objective asks for, logits [B, classes] by default; WorkloadError if it
+    does not. It is evaluated in evaluation mode and left, all its parts, in the mode it was in. For given outputs the
+    result does not depend on how the samples are cut into batches, unless a loss or metric that was given returns the
+    mean of a batch: see LOSS_UNIT. With `scores` the probabilities of every sample are kept, for `Evaluation.auc`.
     """
     import torch
-    from torch.nn.functional import cross_entropy
 
     modes = [(part, part.training) for part in module.modules()]
     module.eval()
-    loss_sum: Tensor | None = None
+    sums: dict[str, Tensor] = {}
     confusion: Tensor | None = None
+    count = 0
     kept: list[tuple[Tensor, Tensor]] = []
     try:
         with torch.inference_mode():
             for batch in batches:
-                logits, labels = module(batch.x), batch.y
-                if logits.shape != (len(labels), classes):
-                    raise WorkloadError(
-                        f"The model gave logits of shape {tuple(logits.shape)} for {len(labels)} samples and {classes}"
-                        " classes. Build it for the workload's own task."
-                    )
-                losses = cross_entropy(logits.double(), labels, reduction="none")
-                batch_loss = (losses / LOSS_UNIT).round().sum()
-                cells = torch.bincount(labels * classes + logits.argmax(dim=1), minlength=classes * classes)
-                loss_sum = batch_loss if loss_sum is None else loss_sum + batch_loss
-                confusion = cells if confusion is None else confusion + cells
+                outputs, labels = module(batch.x), batch.y
+                objective.check(outputs, labels, classes)
+                for name, values in objective.figures(outputs, labels).items():
+                    found = _exact_sum(values, len(labels), name)
+                    sums[name] = sums[name] + found if name in sums else found
+                count += len(labels)
+                if objective.kind == "classification":
+                    cells = torch.bincount(labels * classes + outputs.argmax(dim=1), minlength=classes * classes)
+                    confusion = cells if confusion is None else confusion + cells
                 if scores:
-                    kept.append((logits.softmax(dim=1), labels))
+                    kept.append((outputs.softmax(dim=1), labels))
     finally:
         for part, training in modes:
             part.training = training
-    if loss_sum is None or confusion is None:
-        return Evaluation.empty(classes)
-    table = confusion.cpu().numpy().reshape(classes, classes)
-    found = Evaluation(loss_sum.item() * LOSS_UNIT, table)
+    table = np.zeros((0, 0) if objective.kind != "classification" else (classes, classes), dtype=np.int64)
+    if not sums:
+        return Evaluation(0.0, table)
+    if confusion is not None:
+        table = confusion.cpu().numpy().reshape(classes, classes)
+    totals = {name: value.item() * LOSS_UNIT for name, value in sums.items()}
+    loss_sum = totals.pop("loss")
+    judged = Evaluation(loss_sum, table, sums=totals, count=0 if confusion is not None else count)
     if not scores:
-        return found
+        return judged
     probabilities = torch.cat([part for part, _ in kept]).float().cpu().numpy()
-    return replace(found, scores=probabilities, labels=torch.cat([labels for _, labels in kept]).cpu().numpy())
+    return replace(judged, scores=probabilities, labels=torch.cat([labels for _, labels in kept]).cpu().numpy())
+
+
+def _exact_sum(values: Tensor, samples: int, name: str) -> Tensor:
+    """The sum over samples of a figure, in LOSS_UNITs: of each one's mean over its outputs, or of the batch's mean."""
+    if values.ndim and len(values) != samples:
+        raise WorkloadError(
+            f"{name}: shape {tuple(values.shape)} for {samples} samples; return one number for each sample, or one "
+            "for all of them (their mean)"
+        )
+    if values.ndim > 1:
+        values = values.double().flatten(1).mean(dim=1)
+    units = (values.double() / LOSS_UNIT).round()
+    return units.sum() if values.ndim else ((values.double() * samples) / LOSS_UNIT).round()
 
 
 def fairness(accuracies: NDArray[np.floating]) -> dict[str, float]:

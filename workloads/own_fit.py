@@ -4,49 +4,106 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import torch
 
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
+from workloads.objective import Kind, Objective
 
 
-def outputs_of(federation: ArrayFederation, module: torch.nn.Module) -> int:
-    """The number of a model's outputs for a sample, which is that of the classes.
+def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | None) -> tuple[Kind, int]:
+    """What is to be learned, and the number of a model's outputs.
+
+    Args:
+        federation: the data.
+        module: the model; it is shown two samples.
+        task: what is to be learned, None if it was not said.
 
     Raises:
-        WorkloadError: the model cannot take the inputs, or gives something else than one row of outputs for each.
+        WorkloadError: the model cannot take the inputs, or its outputs, the labels, the loss or a metric do not fit.
     """
     batch = next(iter(federation.client(0, "cpu").train.batches(2)))
     what = f"x of {str(batch.x.dtype).removeprefix('torch.')} {tuple(batch.x.shape)}"
     module.eval()
-    try:
-        with torch.inference_mode():
+    with torch.inference_mode():
+        try:
             outputs: Any = module(batch.x)
-    except Exception as error:  # of a user's own module
-        reason = " ".join(str(error).split())
-        raise WorkloadError(
-            f"the model cannot take the clients' inputs ({what}): {type(error).__name__}: {reason}. "
-            "Numbers with a fraction come as float32 and all others as int64: convert x, or the model"
-        ) from error
-    shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
-    if not isinstance(outputs, torch.Tensor) or outputs.ndim != 2 or len(outputs) != len(batch.y):
-        raise WorkloadError(
-            f"the model gives {shape} for {what}; it must give one row of outputs for each sample, "
-            f"({len(batch.y)}, number of classes)"
-        )
-    return int(outputs.shape[1])
-
-
-def check_labels(federation: ArrayFederation, classes: int) -> None:
-    """WorkloadError unless every label is one of the classes."""
-    for labels, where in ((federation.labels, "clients"), (federation.test_labels, "test")):
-        if labels.ndim != 1 or labels.dtype.kind not in "iub":
+        except Exception as error:  # of a user's own module
             raise WorkloadError(
-                f"{where}: y is {labels.dtype} {labels.shape}; give each sample one whole number, its class from 0"
+                f"the model cannot take the clients' inputs ({what}): {_reason(error)}. Numbers with a fraction come "
+                "as float32 and all others as int64: convert x, or the model"
+            ) from error
+        shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
+        kind = task or _kind(federation, shape)
+        count = int(shape[-1]) if isinstance(shape, tuple) and len(shape) > 1 else 1
+        objective = Objective(kind, federation.objective.loss, federation.objective.metrics)
+        classes = count if kind in ("classification", "sequences") else 0
+        if objective.loss is None and shape not in objective.shapes(tuple(batch.y.shape), classes):
+            raise WorkloadError(
+                f"the model gives {shape} for {what} with labels {tuple(batch.y.shape)}; {kind} asks for "
+                f"{_wanted(kind, tuple(batch.y.shape))}"
             )
-        wrong = [] if not len(labels) else [edge for edge in (labels.min(), labels.max()) if not 0 <= edge < classes]
+        check_labels(federation, kind, count)
+        _try_functions(objective, outputs, batch.y)
+    return kind, count
+
+
+def _kind(federation: ArrayFederation, shape: object) -> Kind:
+    """The data's own guess, but for tables of whole numbers, which are sequences or multi-label."""
+    kind, labels = federation.objective.kind, federation.labels
+    if kind == "sequences" and shape == (2, *labels.shape[1:]) and not ((labels != 0) & (labels != 1)).any():
+        return "multilabel"
+    return kind
+
+
+def _wanted(kind: Kind, labels: tuple[int, ...]) -> str:
+    if kind == "classification":
+        return f"one row of outputs for each sample, ({labels[0]}, number of classes)"
+    return f"{(*labels, 'number of classes')}" if kind == "sequences" else f"{labels}"
+
+
+def check_labels(federation: ArrayFederation, kind: Kind, classes: int) -> None:
+    """WorkloadError unless every label is one of the classes, or what else the task has."""
+    whole = kind in ("classification", "sequences")
+    for labels, where in ((federation.labels, "clients"), (federation.test_labels, "test")):
+        if (kind == "classification" and labels.ndim != 1) or (whole and labels.dtype.kind not in "iub"):
+            raise WorkloadError(
+                f"{where}: y is {labels.dtype} {labels.shape}; {kind} wants whole numbers, each sample's class from 0"
+            )
+        allowed = (0, classes - 1) if whole else (0, 1) if kind == "multilabel" else (-np.inf, np.inf)
+        wrong = (
+            [edge for edge in (labels.min(), labels.max()) if not allowed[0] <= edge <= allowed[1]]
+            if len(labels)
+            else []
+        )
+        if wrong and kind == "multilabel":
+            raise WorkloadError(f"{where}: label {wrong[0]} is neither 0 nor 1, and multilabel has no others")
         if wrong:
             raise WorkloadError(
                 f"{where}: label {wrong[0]} is out of range for {classes} classes (0 to {classes - 1}), the number of "
                 "the model's outputs; number the classes from 0, or give the model more outputs"
             )
+
+
+def _try_functions(objective: Objective, outputs: torch.Tensor, labels: torch.Tensor) -> None:
+    """WorkloadError unless loss and metrics return a number for each sample, or one for all."""
+    given = {**({"loss": objective.loss} if objective.loss else {}), **objective.metrics}
+    for name, function in given.items():
+        try:
+            value = function(outputs, labels)
+        except Exception as error:  # of a user's own function
+            raise WorkloadError(
+                f"{name}: it cannot take outputs {tuple(outputs.shape)} and labels {tuple(labels.shape)}: "
+                f"{_reason(error)}"
+            ) from error
+        if not isinstance(value, torch.Tensor) or (value.ndim and len(value) != len(labels)):
+            found = tuple(value.shape) if isinstance(value, torch.Tensor) else type(value).__name__
+            raise WorkloadError(
+                f"{name}: it returned {found} for {len(labels)} samples; it must return a tensor with one number for "
+                "each sample, or a single one, their mean"
+            )
+
+
+def _reason(error: Exception) -> str:
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"

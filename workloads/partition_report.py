@@ -9,6 +9,7 @@ import numpy as np
 
 from workloads.federated_data import Federation
 from workloads.naming import synthetic_mark
+from workloads.objective import objective_of
 from workloads.partition import Integers
 
 if TYPE_CHECKING:
@@ -21,14 +22,15 @@ BARS = 120  # with more clients than this, single bars would be thinner than a p
 def client_table(
     federation: Federation, names: list[str], owners: Integers, labels: Integers, copies: Integers
 ) -> pandas.DataFrame:
-    """Make a federation's manifest from the client and the label of each training sample.
+    """Make a federation's manifest from the client and the label of each training sample; classes where it has them.
 
     Both are int64 [samples], copies included; the number of copies of each client is [clients].
     """
     import pandas
 
-    clients, classes = federation.clients, len(federation.class_names)
-    counts = np.bincount(owners * classes + labels, minlength=clients * classes)
+    clients = federation.clients
+    classes = len(federation.class_names) if objective_of(federation).kind == "classification" else 0
+    counts = np.bincount(owners * classes + labels, minlength=clients * classes) if classes else labels[:0]
     table = {
         "client": np.arange(clients),
         "name": names,
@@ -65,8 +67,10 @@ def _figure(manifest: pandas.DataFrame, title: str) -> Figure:
     from matplotlib.figure import Figure
     from matplotlib.ticker import MaxNLocator
 
-    columns = [column for column in manifest.columns if column.startswith("class_")]
-    names = manifest.attrs.get("class_names") or [column.removeprefix("class_") for column in columns]
+    columns = [column for column in manifest.columns if column.startswith("class_")] or ["samples"]
+    names = (manifest.attrs.get("class_names") if columns != ["samples"] else None) or [
+        column.removeprefix("class_") for column in columns
+    ]
     clients = len(manifest)
     positions = np.arange(clients)
     figure = Figure(figsize=(min(14.0, 5.5 + 0.22 * clients), 4.5), dpi=130, layout="constrained")

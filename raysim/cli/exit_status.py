@@ -66,9 +66,10 @@ def _summary(folder: Path) -> dict[str, Any]:
 def _print_summary(folder: Path, times: str) -> None:
     summary = _summary(folder)
     data = synthetic_mark(summary["synthetic"])
-    measured = summary["accuracy"] is not None
-    accuracy = f"accuracy {summary['accuracy']:.4f}" if measured else "no accuracy (no test samples)"
-    best = f" (best {summary['best_accuracy']:.4f} in round {summary['best_round']})" if measured else ""
+    measure = "accuracy" if "accuracy" in summary else "loss"
+    measured = summary[measure] is not None
+    accuracy = f"{measure} {summary[measure]:.4f}" if measured else f"no {measure} (no test samples)"
+    best = f" (best {summary[f'best_{measure}']:.4f} in round {summary['best_round']})" if measured else ""
     page = folder / "report.html"
     shown = short(page) if page.exists() else f"{short(folder)} (its page: python -m raysim.report {short(folder)})"
     print(

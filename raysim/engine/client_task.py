@@ -68,7 +68,7 @@ class TrainChunk:
     first: int
     """Where the first of them stands among the round's participants."""
     task: ClientTask
-    """All client tasks, but for client and classes: one is packed in less time than all."""
+    """All client tasks, but for client, classes and objective: one is packed in less time than all."""
     clients: tuple[int, ...]
     packed: Packed
     samples: tuple[int, ...]
@@ -100,7 +100,9 @@ class _Training:
     def __init__(self, chunk: TrainChunk, worker: Worker, inputs: Sequence[Any]) -> None:
         self._chunk, self._worker, self._inputs = chunk, worker, inputs
         self._tasks = [
-            replace(chunk.task, client=client, classes=worker.federation.task(client).classes)
+            replace(
+                chunk.task, client=client, classes=worker.federation.task(client).classes, objective=worker.objective
+            )
             for client in chunk.clients
         ]
         self._marks = Marks(worker.config.engine.profile)

@@ -15,6 +15,7 @@ import numpy as np
 from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.payload import Packed, PackedMessage, Packer
 from workloads.metrics import Evaluation, evaluate, fairness
+from workloads.objective import objective_of
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -41,7 +42,7 @@ class EvaluateGlobal:
         model = worker.deployed(0, self.message.unpack(inputs), None)
         samples = worker.federation.global_test(self.start, self.stop, worker.device)
         classes = worker.federation.task(0).classes
-        return evaluate(model.module, samples.batches(self.batch_size), classes, self.scores), []
+        return evaluate(model.module, samples.batches(self.batch_size), classes, self.scores, worker.objective), []
 
 
 @dataclass(frozen=True)
@@ -58,8 +59,9 @@ class EvaluateClients:
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
             classes, data = worker.federation.task(client).classes, worker.data(client)
-            test = evaluate(model.module, data.test.batches(self.batch_size), classes, self.scores)
-            results.append((test, evaluate(model.module, data.validation.batches(self.batch_size), classes)))
+            tests, validations = data.test.batches(self.batch_size), data.validation.batches(self.batch_size)
+            test = evaluate(model.module, tests, classes, self.scores, worker.objective)
+            results.append((test, evaluate(model.module, validations, classes, objective=worker.objective)))
         return results, []
 
 
@@ -71,11 +73,12 @@ def evaluate_round(
     rows: Sequence[dict[str, Any]],
     note: Callable[[str], None],
 ) -> dict[str, float]:
-    """Columns of the rounds table; each judged participant's ``loss`` and ``accuracy`` are put into its row.
+    """Columns of the rounds table; each judged participant's ``loss`` and other figures are put into its row.
 
     A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
     method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
-    over clients of the accuracy on these.
+    over clients of the accuracy on these. Where the objective has no accuracy, there are no such columns, and
+    validation is by loss.
     """
     method, options = config.method, config.evaluation
     name = job_name("evaluate", state.round)
@@ -104,21 +107,25 @@ def evaluate_round(
     pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))
     by_client = {client: test for client, (test, _) in pairs.items() if test.samples}
     validations = [validation for _, validation in pairs.values() if validation.samples]
+    objective = objective_of(federation)
+    names = (*objective.columns, *(["auc"] if options.auc else []))
+    only_asked_for = () if options.auc else ("balanced_accuracy",)
+    of_clients = ("loss", *(name for name in names if name not in ("loss", *only_asked_for)))
     for row in rows:
         if row["client"] in by_client:
             own = by_client[row["client"]]
-            row["loss"], row["accuracy"] = own.loss, own.accuracy
-            if options.auc:
-                row["balanced_accuracy"], row["auc"] = own.balanced_accuracy, own.auc
-    names = ("accuracy", "loss", "balanced_accuracy", *(["auc"] if options.auc else []))
+            row |= {name: own.figure(name) for name in of_clients}
     if by_clients:
         judged = list(by_client.values())
-        whole = {name: _mean([getattr(found, name) for found in judged]) for name in names}
+        whole = {name: _mean([found.figure(name) for found in judged]) for name in names}
     else:
         total: Evaluation = functools.reduce(operator.add, results[:slices])
-        whole = {name: float(getattr(total, name)) for name in names}
+        whole = {name: total.figure(name) for name in names}
     if validations:
-        whole["validation_accuracy"] = _mean([found.accuracy for found in validations])
+        measure = "accuracy" if objective.accurate else "loss"
+        whole[f"validation_{measure}"] = _mean([found.figure(measure) for found in validations])
+    if not objective.accurate:
+        return whole
     spread = fairness(np.array([found.accuracy for found in by_client.values()]))
     return whole | {
         "client_accuracy_mean": spread["mean"],

@@ -37,7 +37,7 @@ class LossesOfClient:
         model.buffer.copy_(as_tensor(inputs[0]))
         classes = worker.federation.task(self.client).classes
         data = (worker.data(judge).train.batches(self.batch_size) for judge in self.judges)
-        return [evaluate(model.module, batches, classes).loss for batches in data], []
+        return [evaluate(model.module, batches, classes, objective=worker.objective).loss for batches in data], []
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,8 @@ class LossesOfGlobal:
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
             batches = worker.data(client).train.batches(self.batch_size)
-            losses.append(evaluate(model.module, batches, worker.federation.task(client).classes).loss)
+            classes = worker.federation.task(client).classes
+            losses.append(evaluate(model.module, batches, classes, objective=worker.objective).loss)
         return losses, []
 
 

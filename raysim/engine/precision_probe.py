@@ -73,8 +73,6 @@ class TimeSteps:
     batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[dict[str, float], list[Any]]:
-        from raysim.training.local_sgd import cross_entropy
-
         client = next(k for k in range(worker.federation.clients) if worker.federation.samples(k) > 1)
         model, samples = worker.model(client), worker.data(client).train
         model.module.train()
@@ -85,7 +83,7 @@ class TimeSteps:
             for name in CHOICES:
                 started = time.perf_counter()
                 with autocast(name, worker.device):
-                    value = cross_entropy(model.module, batch)
+                    value = worker.objective.mean_loss(model.module(batch.x), batch.y)
                 value.backward()
                 float(value.detach())  # waits for a GPU
                 if repeat > 0:  # the first pass of each also chooses algorithms

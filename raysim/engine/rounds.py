@@ -195,7 +195,7 @@ class Rounds:
             "local_epochs": plan.local_epochs,
             "epochs_total": self.state.epochs,
             "participants": len(updates.clients),
-            "accuracy": math.nan,
+            **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
             "loss": math.nan,
             "train_loss": float(np.average(losses, weights=updates.samples)),
             "bytes_down": sum(message.nbytes for message in messages.values()),

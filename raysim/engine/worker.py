@@ -26,6 +26,7 @@ from raysim.method import NOTHING
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
 from workloads.federated_data import distinct_tasks
+from workloads.objective import objective_of
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -49,6 +50,7 @@ class Worker:
         self.config = config
         self.method = config.method
         self.federation = federation
+        self.objective = objective_of(federation)
         self.device = device
         self._models: dict[Task, FlatModel] = {}
         self._data: OrderedDict[int, _Cached] = OrderedDict()

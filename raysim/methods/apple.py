@@ -130,7 +130,12 @@ class Apple(Method[Server, ClientState]):
         n = len(combination.clients)
         rate = self.relation_learning_rate if n > 1 else 0.0  # a core by itself has nobody to relate to
         step = combination.step(rate, message.extra["proximal"], n if self.core_rate == "clients" else 1)
-        trained = train_epochs(model, data.train, task, combination.loss, add_gradient=step)
+
+        def loss(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
+            combination.enter()
+            return task.loss(module, batch)
+
+        trained = train_epochs(model, data.train, task, loss, add_gradient=step)
         weights = combination.weights.cpu().numpy()
         metrics = trained.metrics() | {"own_weight": float(weights[combination.own])}
         after = ClientState(task.client, data.samples, model.take_kept(), combination.clients, weights)
@@ -194,16 +199,9 @@ class Combination:
         self.start = torch.from_numpy(start).to(model.device)
 
     def enter(self) -> None:
-        """Buffer: own core → personal model."""
+        """Buffer: own core → personal model, which stays there for the backward pass."""
         self.cores[self.own].copy_(self.model.shared)
         self.model.shared.copy_(self.weights.float() @ self.cores)
-
-    def loss(self, module: torch.nn.Module, batch: Batch) -> torch.Tensor:
-        """Cross-entropy of the personal model, which stays in the buffer for the backward pass."""
-        from raysim.training.local_sgd import cross_entropy
-
-        self.enter()
-        return cross_entropy(module, batch)
 
     def step(self, rate: float, proximal: float, scale: float) -> Callable[[FlatModel], None]:
         """Turn the gradient g at the personal model into that of the own core, after a backward pass.

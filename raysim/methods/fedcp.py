@@ -62,7 +62,7 @@ class FedCP(Method[Vector, Vector]):
         Help("the policy's softmax in training: plain (the print), or with Gumbel noise (authors' code)"),
     ] = "none"
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, classification=True)
 
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
         from raysim.methods._conditional_policy import ConditionalClassifier

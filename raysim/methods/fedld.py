@@ -107,7 +107,8 @@ class FedLD(WholeModel[Server, None]):
 
     @property
     def traits(self) -> Traits:
-        return Traits(weighted_mean=not self.principal, single_step_gradient=self.margin_weight == 0)
+        plain = self.margin_weight == 0
+        return Traits(weighted_mean=not self.principal, single_step_gradient=plain, classification=not plain)
 
     def init_server(self, model: FlatModel) -> Server:
         stops = [model.shared_parameter_count]
@@ -126,9 +127,9 @@ class FedLD(WholeModel[Server, None]):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import cross_entropy, local_update
+        from raysim.training.local_sgd import local_update
 
-        loss = margin_control(self.margin, self.margin_weight) if self.margin_weight else cross_entropy
+        loss = margin_control(self.margin, self.margin_weight) if self.margin_weight else None
         return local_update(model, data, message, task, loss), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:

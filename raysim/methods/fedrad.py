@@ -106,6 +106,7 @@ class FedRAD(WholeModel[Server, None]):
             weighted_mean=self.aggregation == "plain",
             intervals=random_communication if self.random_intervals else None,
             local_tests=self.aggregation != "plain",
+            classification=self.aggregation != "plain",
             needs_sgd=NEEDS_SGD if estimates else "",
         )
 

@@ -89,7 +89,8 @@ class FedSSP(PartlyShared[Server]):
 
     @property
     def traits(self) -> Traits:
-        return Traits(personal=True, model_parts=() if self.share == "nothing" else SPECTRAL_ENCODERS)
+        parts = () if self.share == "nothing" else SPECTRAL_ENCODERS
+        return Traits(personal=True, classification=self.preference, model_parts=parts)
 
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
         if not self.preference:

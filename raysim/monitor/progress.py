@@ -144,7 +144,7 @@ class Progress(Observer):
         self._round_seconds += row["seconds_round"]
         self._round = None
         self._rounds_done = row["round"]
-        self._known |= {name: row[name] for name in ("accuracy", "loss", "train_loss") if not math.isnan(row[name])}
+        self._known |= {name: row[name] for name in _LABELS if not math.isnan(row.get(name, math.nan))}
         self._seconds_per_epoch.append(row["seconds_round"] / row["local_epochs"])
         # The median, so that a slow first round (start-up, compilation) or a lost worker does not spoil the estimate.
         remaining = self._total_epochs - row["epochs_total"]

@@ -58,7 +58,7 @@ def cross_entropy(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
 
 
 def local_update(
-    model: FlatModel, data: ClientData, message: Message, task: ClientTask, loss: Loss = cross_entropy
+    model: FlatModel, data: ClientData, message: Message, task: ClientTask, loss: Loss | None = None
 ) -> Update:
     """FedAvg's client task: train from the received parameters, return the change of what is shared."""
     model.load_shared(message.parameters)
@@ -70,7 +70,7 @@ def train_epochs(
     model: FlatModel,
     samples: Samples,
     task: ClientTask,
-    loss: Loss = cross_entropy,
+    loss: Loss | None = None,
     *,
     add_gradient: Callable[[FlatModel], object] | None = None,
     trains: Callable[[str], bool] = lambda name: True,
@@ -80,7 +80,7 @@ def train_epochs(
     """Train ``model`` in place for the task's local epochs.
 
     Args:
-        loss: scalar loss of a mini-batch.
+        loss: scalar loss of a mini-batch; None: the one that the data asks for (``task.loss``).
         add_gradient: called after every backward pass; adds the gradient of a penalty on the flat parameters
             (``model.gradient``), which costs one vector operation instead of a graph over every tensor.
         trains: which parameters are optimised, by name; the others stay as they are (their gradient is ignored).
@@ -89,7 +89,7 @@ def train_epochs(
 
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
     """
-    module = model.module
+    module, loss = model.module, loss or task.loss
     training_mode(module, task.training)
     rate = task.learning_rate if phase.learning_rate is None else phase.learning_rate
     generator = task.generator(phase.stream)

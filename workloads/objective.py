@@ -1,0 +1,136 @@
+"""What the models of a run are trained for, and judged by: the loss, and the figures of quality."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from workloads.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from workloads.federated_data import Federation
+
+Figure = Callable[[Any, Any], Any]
+"""(outputs, labels) of a mini-batch -> one number for each of its samples [B], or their mean."""
+Kind = Literal["classification", "sequences", "multilabel", "regression"]
+
+
+@dataclass(frozen=True, eq=False)
+class Objective:
+    """What a federation's models are to do; a federation without one (attribute ``objective``) has classes to tell.
+
+    ========== ==================== ========================== =============== ================
+    kind       outputs              labels                     loss            own figures
+    ========== ==================== ========================== =============== ================
+    classification [B, classes]     whole numbers [B]          cross-entropy   accuracy, balanced_accuracy
+    sequences  [B, T, classes]      whole numbers [B, T]       cross-entropy   accuracy (of positions)
+    multilabel [B, L]               0 or 1 [B, L]              binary c.-e.    label_accuracy
+    regression [B, D] or [B]        numbers [B, D] or [B]      squared error   absolute_error
+    ========== ==================== ========================== =============== ================
+    """
+
+    kind: Kind = "classification"
+    loss: Figure | None = None
+    """In the place of the kind's own loss."""
+    metrics: Mapping[str, Figure] = field(default_factory=dict)
+    """Further figures of the tables, by name."""
+
+    @property
+    def plain(self) -> bool:
+        """Whether it is classification with cross-entropy."""
+        return self.kind == "classification" and self.loss is None
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The figures of the rounds table, by name."""
+        return (*_COLUMNS[self.kind], *self.metrics)
+
+    @property
+    def accurate(self) -> bool:
+        """Whether there is an accuracy."""
+        return "accuracy" in self.columns
+
+    def mean_loss(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """The loss of a mini-batch, a scalar."""
+        if self.loss is not None:
+            value: Tensor = self.loss(outputs, labels)
+            return value if value.ndim == 0 else value.mean()
+        from torch.nn import functional
+
+        if self.kind == "classification":
+            return functional.cross_entropy(outputs, labels)
+        if self.kind == "sequences":
+            return functional.cross_entropy(outputs.flatten(0, 1), labels.flatten())
+        if self.kind == "multilabel":
+            return functional.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype))
+        return functional.mse_loss(outputs.reshape(labels.shape), labels)
+
+    def figures(self, outputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        """Name -> one number for each sample, or their mean: ``loss``, the kind's own figures and ``metrics``."""
+        found = {"loss": self._losses(outputs, labels), **self._own(outputs, labels)}
+        for name, metric in self.metrics.items():
+            found[name] = metric(outputs, labels)
+        return found
+
+    def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
+        """One loss a sample, in double precision, or what the loss that was given returns."""
+        if self.loss is not None:
+            given: Tensor = self.loss(outputs, labels)
+            return given
+        from torch.nn import functional
+
+        scores = outputs.double()
+        if self.kind == "classification":
+            return functional.cross_entropy(scores, labels, reduction="none")
+        if self.kind == "sequences":
+            return functional.cross_entropy(scores.flatten(0, 1), labels.flatten(), reduction="none").view_as(labels)
+        if self.kind == "multilabel":
+            return functional.binary_cross_entropy_with_logits(scores, labels.double(), reduction="none")
+        return functional.mse_loss(scores.reshape(labels.shape), labels.double(), reduction="none")
+
+    def _own(self, outputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
+        if self.kind == "sequences":
+            return {"accuracy": (outputs.argmax(dim=2) == labels).double()}
+        if self.kind == "multilabel":
+            return {"label_accuracy": ((outputs > 0) == (labels > 0)).double()}
+        if self.kind == "regression":
+            return {"absolute_error": (outputs.double().reshape(labels.shape) - labels.double()).abs()}
+        return {}
+
+    def check(self, outputs: Any, labels: Tensor, classes: int) -> None:
+        """WorkloadError unless outputs have the shape that the labels of a mini-batch ask for."""
+        shape: Any = tuple(outputs.shape) if hasattr(outputs, "shape") else type(outputs).__name__
+        allowed = self.shapes(tuple(labels.shape), classes)
+        if shape not in allowed:
+            wanted = " or ".join(map(str, allowed))
+            what = "outputs" if self.kind == "regression" else "logits"
+            raise WorkloadError(
+                f"the model gave {what} of shape {shape} for labels of shape {tuple(labels.shape)}, and {self.kind} "
+                f"asks for {wanted}. Build it for the workload's own task."
+            )
+
+    def shapes(self, labels: tuple[int, ...], classes: int) -> list[tuple[int, ...]]:
+        """The shapes that outputs may have, for labels of this shape."""
+        if self.kind == "classification":
+            return [(labels[0], classes)]
+        if self.kind == "sequences":
+            return [(*labels, classes)]
+        return [labels, (*labels, 1)] if len(labels) == 1 and self.kind == "regression" else [labels]
+
+
+_COLUMNS: Mapping[Kind, tuple[str, ...]] = {
+    "classification": ("accuracy", "loss", "balanced_accuracy"),
+    "sequences": ("accuracy", "loss"),
+    "multilabel": ("label_accuracy", "loss"),
+    "regression": ("loss", "absolute_error"),
+}
+CLASSIFICATION = Objective()
+
+
+def objective_of(federation: Federation) -> Objective:
+    """What a federation's models are trained for and judged by."""
+    found: Objective = getattr(federation, "objective", CLASSIFICATION)
+    return found
