@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-from raysim.engine.observer import Silent
+from tests.watch import Watch
 
 
 def processes(title: str) -> list[int]:
@@ -36,20 +36,17 @@ def _descends(process: int, parents: dict[int, int]) -> bool:
     return False
 
 
-class Killer(Silent):
+class Killer(Watch):
     """An observer that kills one process with a title, once, while that process is at work in a given round."""
 
     def __init__(self, title: str, round: int) -> None:
-        self.title, self.round = title, round
+        super().__init__()
+        self.title, self.deadly_round = title, round
         self.killed: list[int] = []
-        self.notes: list[str] = []
         self._thread: threading.Thread | None = None
 
-    def note(self, text: str) -> None:
-        self.notes.append(text)
-
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
-        if round == self.round and self._thread is None:
+        if round == self.deadly_round and self._thread is None:
             self._thread = threading.Thread(target=self._kill)
             self._thread.start()
 

@@ -65,9 +65,15 @@ def options(method: str) -> dict[str, Any]:
     return METHODS.get(method) or {"method__name": method, **OTHERS[method]}
 
 
+_UNDISTURBED: dict[str, dict[str, Any]] = {}
+
+
 def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
-    config = make_config(f"{method}-inline", engine__backend="inline", **options(method))
-    return fingerprint(run(config).folder)
+    """What the method's run gives in this process, computed once for all tests."""
+    if method not in _UNDISTURBED:
+        config = make_config(f"{method}-inline", engine__backend="inline", **options(method))
+        _UNDISTURBED[method] = fingerprint(run(config).folder)
+    return _UNDISTURBED[method]
 
 
 class Lender:

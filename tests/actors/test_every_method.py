@@ -1,6 +1,6 @@
 """The result of every method is a function of its config: in this process = on any number of actors = with one killed.
 
-All on actors that are lent; runs with a driver of their own are in test_equality.py.
+All but one on actors that are lent; test_repeatability.py has runs that are stopped and resumed.
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ KILLED = (*METHODS, "fedpac", "fedssp", "gcfl")
 
 @pytest.mark.parametrize("method", [method for method in OTHERS if method not in KILLED])
 def test_on_three_actors(lender: Lender, make_config: MakeConfig, method: str) -> None:
-    expected = undisturbed(make_config, method)
-    assert lender.run(make_config(f"{method}-three", **options(method)), Silent(), actors=3) == expected
+    short = options(method) | {"schedule__local_epochs": 1}  # nobody has to meet a visit at work here
+    expected = fingerprint(run(make_config("inline", engine__backend="inline", **short)).folder)
+    assert lender.run(make_config("three", **short), Silent(), actors=3) == expected
 
 
 @pytest.mark.parametrize("method", KILLED)
@@ -46,6 +47,18 @@ def test_on_three_actors_of_which_one_is_killed(lender: Lender, make_config: Mak
     assert lender.run(make_config(f"{method}-killed", **options(method)), killer, actors=3) == expected
     assert killer.killed
     assert any(" died during round" in note for note in killer.notes)
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_the_driver_killed_goes_on_from_its_checkpoint_by_itself(make_config: MakeConfig) -> None:
+    """Of a method without client states; test_faults.py has one with them, and what befalls client actors."""
+    expected = undisturbed(make_config, "fedrad")
+    killer = Killer("ray::DriverActor", round=3)
+    found = run(make_config("driver", engine__actors=2, **options("fedrad")), observer=killer)
+    assert killer.killed
+    assert any("the driver died" in note for note in killer.notes)
+    assert any("goes on after round" in note for note in killer.notes)
+    assert fingerprint(found.folder) == expected
 
 
 def test_every_method_is_among_these() -> None:

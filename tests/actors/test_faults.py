@@ -22,11 +22,11 @@ from ray.cluster_utils import Cluster
 
 from actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
-from raysim.engine.observer import Silent
 from raysim.simulation import run
 from tests.actors.processes import processes
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
+from tests.watch import Watch
 
 pytestmark = pytest.mark.slow
 AT_WORK = "ray::train[round"
@@ -93,14 +93,12 @@ def machines(cluster: Machines) -> Machines:
     return cluster
 
 
-class Going(Silent):
+class Going(Watch):
     """A run that goes on in a thread, while the test makes faults; an observer that can be waited for."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.folder = Path()
-        self.faults: list[str] = []
-        self.notes: list[str] = []
-        self.round = 0
         self.on_round: Callable[[], None] = lambda: None
         self._changed = threading.Condition()
 

@@ -20,12 +20,12 @@ from actors.pool import RayPool
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.backend import Job
 from raysim.engine.device import run_task
-from raysim.engine.observer import Silent
 from raysim.errors import GpuMemoryError, RaysimError
 from raysim.methods.local import Local
 from raysim.monitor.status_file import read
 from raysim.simulation import execute, prepare
 from tests.fingerprint import fingerprint
+from tests.watch import Watch
 
 # Actors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -72,13 +72,10 @@ class TooLarge:
         raise torch.OutOfMemoryError(TORCHS_WORDS)
 
 
-class Told(Silent):
+class Told(Watch):
     def __init__(self) -> None:
-        self.faults: list[str] = []
+        super().__init__()
         self.plans: list[str] = []
-
-    def fault(self, text: str) -> None:
-        self.faults.append(text)
 
     def placed(self, plan: str) -> None:
         self.plans.append(plan)

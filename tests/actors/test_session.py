@@ -13,10 +13,10 @@ import pytest
 from actors import cluster_probe, session, start_retry
 from raysim.config.run_config import default_config
 from raysim.config.sections import Engine
-from raysim.engine.observer import Silent
 from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
+from tests.watch import Watch
 
 SMALL = (
     "--method=fedavg",
@@ -94,18 +94,16 @@ def test_what_the_cluster_can_never_give(
 def test_a_job_that_does_not_use_its_cluster_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 
-    notes: list[str] = []
-    observer = Silent()
-    monkeypatch.setattr(observer, "note", notes.append, raising=False)
+    watch = Watch()
     monkeypatch.setattr(session, "start_ray", lambda *_, **__: (True, ""))
     monkeypatch.setattr(session, "follow", lambda *_: Outcome("finished"))
     monkeypatch.setattr(ray, "shutdown", lambda: None)
     monkeypatch.delenv("RAY_ADDRESS", raising=False)
-    session.run_on_ray(default_config("fedavg"), folder, observer)
-    assert notes == []
+    session.run_on_ray(default_config("fedavg"), folder, watch)
+    assert watch.notes == []
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")  # as Ray does in every job
-    session.run_on_ray(default_config("fedavg"), folder, observer)
-    assert len(notes) == 1 and "--engine.address auto" in notes[0]
+    session.run_on_ray(default_config("fedavg"), folder, watch)
+    assert len(watch.notes) == 1 and "--engine.address auto" in watch.notes[0]
 
 
 def test_a_folder_that_the_drivers_node_does_not_have(tmp_path: Path) -> None:
