@@ -20,16 +20,19 @@ os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.setdefault("RAY_worker_niceness", "0")
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Marks what uses the session's Ray as slow: here, as ``-m`` chooses before any other hook of the whole list."""
+    if "ray_session" in getattr(item, "fixturenames", ()):
+        item.add_marker(pytest.mark.slow)
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what uses the session's Ray as slow; files with slow tests come first.
+    """Files with slow tests come first.
 
     Whole files are handed out to workers in this order (pyproject.toml: ``--dist loadfile --no-loadscope-reorder``):
     were a long one the last, all other workers would wait for it.
     """
-    for item in items:
-        if "ray_session" in getattr(item, "fixturenames", ()):
-            item.add_marker(pytest.mark.slow)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
 

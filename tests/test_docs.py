@@ -57,11 +57,11 @@ def test_the_study_describes_its_rows(path: Path) -> None:
     """What a cell's file says of its settings, and the local epochs that are in every one of its rows."""
     assert cells(path)
     for cell in cells(path):
-        assert cell.config().seed == cell.seed
+        config = cell.config()
+        assert config.seed == cell.seed
         check_cell(cell)  # that it can be run, too
         if cell.path.exists():
-            rows = pd.read_csv(cell.path)
-            assert rows["local_epochs"].tolist() == planned_intervals(cell.config()), cell.path
+            assert pd.read_csv(cell.path)["local_epochs"].tolist() == planned_intervals(config), cell.path
 
 
 def test_every_row_belongs_to_a_study() -> None:

@@ -87,6 +87,7 @@ def test_what_the_server_gathers_is_the_mean_of_what_the_clients_keep() -> None:
     np.testing.assert_allclose(server.gradient, states.mean(axis=0), atol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_own_method_runs_by_its_name_and_by_its_file(tmp_path: Path) -> None:
     """Both have the same bits; on Ray a method of a script is tested in tests/actors/test_main_method.py."""
     assert main([*SMALL, "--method=examples.own_method:FedDyn", f"--output={tmp_path / 'by-name'}"]) == 0

@@ -14,32 +14,14 @@ import pytest
 Start = Callable[..., tuple[int, str]]
 
 
-# -- options --------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("argument", "message"),
-    [
-        ("--method=fedrat", "Unknown method 'fedrat'. Did you mean fedrad?"),
-        ("--workload=digit", "Unknown workload 'digit'. Did you mean digits?"),
-        ("--model=mobilnet", "Unknown model 'mobilnet'. Did you mean mobilenet?"),
-        ("--training.learning_rat=1", "Did you mean --training.learning_rate?"),
-        ("--lr=0.1", "Did you mean --training.learning_rate?"),
-        ("--sampling_rate=1.5", "schedule.sampling_rate: 1.5"),
-        ("--rounds=0", "schedule.rounds: 0"),
-        ("--rounds=many", "schedule.rounds: 'many'"),
-        ("--engine.gpus_per_client=0.4", "neither 0, 1/k"),
-    ],
-)
+@pytest.mark.parametrize("argument", ["--method=fedrat", "--lr=0.1", "--rounds=0", "--engine.gpus_per_client=0.4"])
 def test_an_unknown_name_or_value_is_refused_before_anything_is_written(
-    start: Start, tmp_path: Path, argument: str, message: str
+    start: Start, tmp_path: Path, argument: str
 ) -> None:
+    """tests/raysim/config has what is said to each."""
     code, error = start(argument)
-    assert code == 2 and message in error and error.startswith("raysim: ")
+    assert code == 2 and error.startswith("raysim: ") and error.count("\n") == 1
     assert not (tmp_path / "runs").exists()
-
-
-# -- data -----------------------------------------------------------------------------------------------------------
 
 
 def arrays(count: int = 60) -> dict[str, Any]:
@@ -52,33 +34,20 @@ def arrays(count: int = 60) -> dict[str, Any]:
     }
 
 
-def bad_file(path: Path, kind: str) -> None:
-    if kind == "empty":
-        path.write_bytes(b"")
-    elif kind == "folder":
-        path.mkdir()
-    elif kind == "truncated":
-        np.savez(path, **arrays())
-        path.write_bytes(path.read_bytes()[:3000])
-    elif kind == "shape":
-        np.savez(path, **arrays() | {"train_images": np.zeros((60, 64), np.uint8)})
-    elif kind == "labels":
-        np.savez(path, **arrays() | {"train_labels": np.zeros((59, 1), np.int64)})
-
-
 @pytest.mark.parametrize(
-    ("kind", "message"),
+    ("change", "message"),
     [
-        ("missing", "no .npz file data.npz"),
-        ("empty", "is empty (0 bytes)"),
-        ("folder", "data.npz is a folder, and workload npz reads one file"),
-        ("truncated", "may be truncated"),
-        ("shape", "train_images is uint8 (60, 64); expected"),
-        ("labels", "expected one whole number for each of the 60 images"),
+        (None, "may be truncated"),
+        ({"train_images": np.zeros((60, 64), np.uint8)}, "train_images is uint8 (60, 64); expected"),
+        ({"train_labels": np.zeros((59, 1), np.int64)}, "expected one whole number for each of the 60 images"),
     ],
+    ids=["truncated", "shape", "labels"],
 )
-def test_data_that_cannot_be_read(start: Start, tmp_path: Path, kind: str, message: str) -> None:
-    bad_file(tmp_path / "data.npz", kind)
+def test_data_that_cannot_be_read(start: Start, tmp_path: Path, change: dict[str, Any] | None, message: str) -> None:
+    path = tmp_path / "data.npz"
+    np.savez(path, **arrays() | (change or {}))
+    if change is None:
+        path.write_bytes(path.read_bytes()[:3000])
     code, error = start("--workload=npz", "--workload.path=data.npz", "--output=run")
     assert code == 2 and message in error and "Traceback" not in error
     assert not (tmp_path / "run").exists()  # nothing was computed: the name is free for the next try
@@ -89,16 +58,6 @@ def test_a_missing_data_folder(start: Start, monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr("socket.socket.connect", lambda *_: (_ for _ in ()).throw(OSError("no network in tests")))
     code, error = start("--workload=cifar10", "--output=run")
     assert code == 2 and "nowhere" in error and "Traceback" not in error
-
-
-def test_more_clients_than_samples(start: Start) -> None:
-    code, error = start("--workload.clients=300")
-    assert code == 2 and "300 clients are more than the 200 training samples" in error
-
-
-def test_a_model_that_the_images_are_too_small_for(start: Start) -> None:
-    code, error = start("--model=alexnet")
-    assert code == 2 and "needs images of at least 15x15" in error and "Traceback" not in error
 
 
 def single_sample_site(path: Path) -> None:

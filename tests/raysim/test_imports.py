@@ -26,6 +26,10 @@ CASES: dict[str, tuple[str, set[str]]] = {
         "from raysim.config import registry\nfor kind in registry.KINDS: registry.known(kind)",
         {"torch", "ray", "numpy", "raysim.methods.fedavg", "workloads.images.digits"},
     ),
+    "options of models": (
+        "from raysim.config.registry import known, resolve; [resolve('model', name)() for name in known('model')]",
+        {"torch"},
+    ),
     "options": (PARSE + "parse(['--rounds', '3']); parse(['--workload', 'cifar10'])", {"torch", "ray", *TABLES}),
     "what only reads options": (
         LAUNCH + "for word in ('--list', '--help', '--print-config'): assert main([word]) == 0",

@@ -348,6 +348,7 @@ def test_a_full_disk_leaves_the_last_good_checkpoint(
     pd.testing.assert_frame_equal(comparable(found.rounds), comparable(undisturbed.rounds))
 
 
+@pytest.mark.slow
 def test_a_limit_on_the_size_of_files_is_told_like_a_full_disk(tmp_path: Path) -> None:
     """The kernel's own refusal, in a process of its own."""
 

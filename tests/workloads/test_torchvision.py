@@ -5,6 +5,8 @@ from __future__ import annotations
 import subprocess
 import sys
 
+import pytest
+
 LOADED = "[name for name in ('torch._dynamo', 'sympy', 'triton') if name in sys.modules]"
 BUILT = f"""
 import sys
@@ -35,6 +37,7 @@ assert sys.modules[real.__name__] is real
 """
 
 
+@pytest.mark.slow
 def test_the_compiler_is_left_alone() -> None:
     """Not loaded by what is built; and there for whoever asks for it meanwhile, afterwards, or did so before."""
     code = BUILT + MEANWHILE + AFTERWARDS

@@ -141,6 +141,7 @@ def _own_signals(terminal: int) -> None:
         fcntl.ioctl(terminal, termios.TIOCSCTTY, 0)
 
 
+@pytest.mark.slow
 def test_before_the_first_round_nothing_is_left(folder: Path, started: Callable[..., subprocess.Popen[bytes]]) -> None:
     run = started()
     wait_for((folder / "run" / "config.yaml").exists)
@@ -151,6 +152,7 @@ def test_before_the_first_round_nothing_is_left(folder: Path, started: Callable[
     assert not (folder / "run").exists()
 
 
+@pytest.mark.slow
 def test_a_second_signal_does_not_wait(folder: Path, started: Callable[..., subprocess.Popen[bytes]]) -> None:
     # Not for the partition's picture either, however long the plotting library takes to load.
     (folder / "matplotlib").mkdir()
@@ -167,6 +169,7 @@ def test_a_second_signal_does_not_wait(folder: Path, started: Callable[..., subp
     assert said.read_text().splitlines()[-1].startswith("Go on with: ")
 
 
+@pytest.mark.slow
 def test_a_closed_terminal_is_no_error(
     folder: Path, capsys: pytest.CaptureFixture[str], started: Callable[..., subprocess.Popen[bytes]]
 ) -> None:

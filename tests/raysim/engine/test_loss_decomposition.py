@@ -153,7 +153,7 @@ def test_every_method_is_judged_by_its_clients_whole_trained_models(tmp_path: Pa
         "evaluation.decompose_every": 1,
     }
     if method == "fedbn":
-        options |= {"model.name": "mobilenet", "model.width": 0.1, "model.dropout": 0.0}
+        options["model.name"] = "tests.raysim.user_code:WithBatchNorm"
     wanted = small_run(tmp_path / method, options)
     rows = run(wanted).rounds
     with fixed_threads(wanted.engine.threads):

@@ -74,14 +74,14 @@ def test_any_cut_into_calls_gives_the_same(tmp_path: Path, monkeypatch: pytest.M
     base = {
         "method.name": "fedavg",
         "model.name": "mobilenet",
-        "model.width": 0.25,
+        "model.width": 0.1,
         "workload.clients": 7,
         "workload.limit": 140,
         "schedule.rounds": 1,
         "evaluation.client_limit": 1,
     }
     server = set()
-    for sizes in ([1] * 7, [3, 3, 1], [2, 5], [5, 2], [7]):
+    for sizes in ([1] * 7, [3, 3, 1], [2, 5], [7]):
         ends = np.cumsum(sizes)
         cuts = [list(range(end - size, end)) for size, end in zip(sizes, ends.tolist(), strict=True)]
         monkeypatch.setattr(cohort_chunks, "cut", lambda *_, cuts=cuts: cuts)

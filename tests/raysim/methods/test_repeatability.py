@@ -13,7 +13,7 @@ from raysim.storage.run_folder import load_result
 from tests.fingerprint import fingerprint
 from tests.watch import stopped
 
-BATCH_NORM = {"model__name": "mobilenet", "model__width": 0.1}
+BATCH_NORM = {"model__name": "tests.raysim.user_code:WithBatchNorm"}
 METHODS: dict[str, dict[str, Any]] = {
     "apple": BATCH_NORM,
     "fedavg": {},

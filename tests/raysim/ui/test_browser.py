@@ -10,6 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,10 @@ from raysim.storage.run_folder import RunFolder
 from raysim.ui.serving import Address, Page
 
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"),
+]
 PATIENT = 60_000.0
 """Milliseconds until what must come has come."""
 
@@ -52,6 +56,19 @@ def tab(browser: Any, page: Page, **options: Any) -> tuple[Any, list[str]]:
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.goto(page.url)
     return opened, complaints
+
+
+@contextmanager
+def shown(browser: Any, folder: Path, **options: Any) -> Iterator[Any]:
+    """The page of a run, opened; at the end nothing has been complained about."""
+    page = Page(folder, Address("127.0.0.1", 0))
+    try:
+        opened, complaints = tab(browser, page, **options)
+        yield opened
+        assert complaints == []
+        opened.close()
+    finally:
+        page.close()
 
 
 def until(opened: Any, expression: str, value: object) -> None:
@@ -119,26 +136,18 @@ def test_a_run_from_its_first_round_to_after_its_end(browser: Any, tmp_path: Pat
 def test_texts_of_a_run_are_texts(browser: Any, folder: Path) -> None:
     from playwright.sync_api import expect
 
-    page = Page(folder, Address("127.0.0.1", 0))
-    try:
-        opened, complaints = tab(browser, page)
+    with shown(browser, folder) as opened:
         for place in ("#plan", "#faults", "#clients"):
             expect(opened.locator(place)).to_contain_text("<img src=x onerror")
         opened.locator("summary").click()
         expect(opened.locator("#log")).to_contain_text("<img src=x onerror")
         assert opened.locator("img").count() == 0 and opened.title() == "fedavg on digits"
-        assert complaints == []
-        opened.close()
-    finally:
-        page.close()
 
 
 def test_a_chart_tells_values_is_logarithmic_on_request_and_keeps_a_zoom(browser: Any, folder: Path) -> None:
     from playwright.sync_api import expect
 
-    page = Page(folder, Address("127.0.0.1", 0))
-    try:
-        opened, complaints = tab(browser, page)
+    with shown(browser, folder) as opened:
         opened.locator("#loss").scroll_into_view_if_needed()
         expect(opened.locator("#loss path.js-line").first).to_be_visible(timeout=PATIENT)
         opened.locator("#loss .nsewdrag").hover()
@@ -152,24 +161,14 @@ def test_a_chart_tells_values_is_logarithmic_on_request_and_keeps_a_zoom(browser
         until(opened, "document.getElementById('loss').data[0].x.length", 3)
         assert opened.evaluate(kind) == "log"
         assert opened.evaluate("document.getElementById('loss')._fullLayout.xaxis.range") == [0, 2]
-        assert complaints == []
-        opened.close()
-    finally:
-        page.close()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_on_a_phone_nothing_is_wider_than_the_screen(browser: Any, folder: Path, scheme: str) -> None:
-    page = Page(folder, Address("127.0.0.1", 0))
-    try:
-        opened, complaints = tab(browser, page, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    with shown(browser, folder, viewport={"width": 360, "height": 740}, color_scheme=scheme) as opened:
         opened.wait_for_selector(".tile")
         assert opened.evaluate("document.documentElement.scrollWidth") == 360
         ground = opened.evaluate("getComputedStyle(document.body).backgroundColor")
         assert (ground == "rgb(18, 20, 23)") == (scheme == "dark")
         opened.get_by_role("button", name="unfair 0").click()
         assert "no client is unfair" in opened.locator("#clients").inner_text()
-        assert complaints == []
-        opened.close()
-    finally:
-        page.close()

@@ -1,14 +1,10 @@
 from __future__ import annotations
 
 import zipfile
-import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
-import numpy as np
 import pytest
-
-Stream = Callable[[str], np.random.Generator]
 
 # Set S: three graphs. Graph 1: path 1-2-3 with node 3 twice connected and a loop at 1; graph 2: a single node (4);
 # graph 3: nodes 5 and 6 joined, 7 isolated. Edges stand in both directions, in no order, 2-3 even three times.
@@ -19,11 +15,6 @@ SMALL: Mapping[str, str] = {
     "node_labels": "3\n5\n3\n8\n8\n3\n5\n",
     "node_attributes": "0.5, 1\n1.5, -1\n2, 0\n0, 0\n1, 1\n3e-1, 2\n9, 9\n",
 }
-
-
-@pytest.fixture
-def stream() -> Stream:
-    return lambda purpose: np.random.default_rng([7, zlib.crc32(purpose.encode())])
 
 
 @pytest.fixture

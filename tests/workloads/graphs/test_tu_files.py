@@ -47,22 +47,6 @@ def test_the_first_folder_that_has_a_set_counts(tmp_path: Path, zipped: Zipped, 
         assert files.read("graph_labels") is None
 
 
-def test_nothing_is_ever_unpacked(tmp_path: Path, small: dict[str, str]) -> None:
-    """Members with paths outside the folder, and other sets' files, are not touched."""
-    folder = tmp_path / "inner"
-    folder.mkdir()
-    with zipfile.ZipFile(folder / "S.zip", "w") as archive:
-        archive.writestr("../escaped.txt", "x")
-        archive.writestr("/S_graph_labels.txt", "x")
-        archive.writestr("../S/S_graph_labels.txt", "x")
-        for part, text in small.items():
-            archive.writestr(f"S_{part}.txt", text)
-    files = find("S", [folder])
-    assert files is not None
-    assert files.read("graph_labels") == b"5\n-1\n5\n"
-    assert sorted(path.name for path in tmp_path.rglob("*")) == ["S.zip", "inner"]
-
-
 @pytest.mark.parametrize("damage", ["empty", "text", "cut", "flipped"])
 def test_a_damaged_archive_is_named(tmp_path: Path, zipped: Zipped, small: dict[str, str], damage: str) -> None:
     path = zipped(tmp_path, "S", {**small, "A": "1, 2\n" * 4000})

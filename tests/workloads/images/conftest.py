@@ -1,19 +1,11 @@
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-
-Stream = Callable[[str], np.random.Generator]
-
-
-@pytest.fixture
-def stream() -> Stream:
-    return lambda purpose: np.random.default_rng([7, zlib.crc32(purpose.encode())])
 
 
 @pytest.fixture

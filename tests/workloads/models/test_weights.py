@@ -122,19 +122,6 @@ def test_damaged_files(tmp_path: Path, suffix: str, length: int) -> None:
         ResNet18(weights_file=str(file)).build(SMALL)
 
 
-class Harmful:
-    def __reduce__(self) -> tuple[Any, ...]:
-        return (Path.touch, (Path("harm.done"),))
-
-
-def test_pickled_code_is_not_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    torch.save({"conv1.weight": Harmful()}, "weights.pth")
-    with pytest.raises(WorkloadError, match="cannot be read"):
-        ResNet18(weights_file="weights.pth").build(SMALL)
-    assert not Path("harm.done").exists()
-
-
 def test_missing_file(tmp_path: Path) -> None:
     with pytest.raises(WorkloadError, match=r"There is no weights file .*absent\.pth"):
         ResNet18(weights_file=str(tmp_path / "absent.pth")).build(SMALL)
