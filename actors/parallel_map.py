@@ -11,7 +11,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from raysim.errors import PlacementError, RaysimError, code_error
-from workloads.parallel_map import Progress, silent, where
+from workloads.parallel_map import OnProgress, silent, where
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -35,7 +35,7 @@ class RayParallel:
             `RETRIES` + 1 times.
     """
 
-    progress: Progress = silent
+    progress: OnProgress = silent
     make_room: Callable[[], None] | None = None
     """Called before the first item is sent, to free cores that are held without being used."""
 

@@ -11,12 +11,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.gram import Matrix, one_blas_thread
+from aggregators.gram import Doubles, one_blas_thread
 
 SMALLEST_WEIGHT = 1e-3
 
 
-def combination_weights(variances: Matrix, class_means: NDArray[np.floating]) -> Matrix:
+def combination_weights(variances: Doubles, class_means: NDArray[np.floating]) -> Doubles:
     """α, float64 [n, n]: row i holds client i's weights over the n clients' heads; each row sums to one.
 
     Args:
@@ -40,7 +40,7 @@ def combination_weights(variances: Matrix, class_means: NDArray[np.floating]) ->
     return result
 
 
-def simplex_minimum(matrix: Matrix) -> Matrix:
+def simplex_minimum(matrix: Doubles) -> Doubles:
     """argmin of αᵀ P α over α ≥ 0, Σ α = 1, float64 [n], for a symmetric positive semidefinite P [n, n].
 
     Solved exactly, by SciPy's active-set method for non-negative least squares: with P = LᵀL, minimise ‖L x‖² +

@@ -11,23 +11,23 @@ from __future__ import annotations
 
 import numpy as np
 
-from aggregators.gram import Matrix
+from aggregators.gram import Doubles
 
 SMALLEST_PRODUCT = 1e-12
 """Least ‖Δ_i‖ ‖Δ_j‖ that a cosine is divided by (the authors' code): an update of zero has cosine 0 with all others."""
 
 
-def mean_norm(gram: Matrix) -> float:
+def mean_norm(gram: Doubles) -> float:
     """‖(1/n) Σ_i Δ_i‖ of the Gram matrix [n, n] of n updates: uniform, whatever the clients' samples."""
     return float(np.sqrt(max(float(gram.sum()), 0.0)) / len(gram))
 
 
-def largest_norm(gram: Matrix) -> float:
+def largest_norm(gram: Doubles) -> float:
     """max_i ‖Δ_i‖."""
     return float(np.sqrt(max(float(np.diag(gram).max()), 0.0)))
 
 
-def similarities(gram: Matrix) -> Matrix:
+def similarities(gram: Doubles) -> Doubles:
     """cos(Δ_i, Δ_j) + 1, [n, n], from 0 (opposite) to 2 (same direction)."""
     norms = np.sqrt(np.maximum(np.diag(gram), 0.0))
     cosines = gram / np.maximum(np.outer(norms, norms), SMALLEST_PRODUCT)
@@ -35,7 +35,7 @@ def similarities(gram: Matrix) -> Matrix:
     return np.asarray(np.clip(cosines, -1.0, 1.0) + 1.0)
 
 
-def minimum_cut(weights: Matrix) -> tuple[list[int], list[int]]:
+def minimum_cut(weights: Doubles) -> tuple[list[int], list[int]]:
     """The two sides, each ascending and the one with number 0 first, of a minimum cut between n ≥ 2 vertices.
 
     Args:
@@ -58,7 +58,7 @@ def minimum_cut(weights: Matrix) -> tuple[list[int], list[int]]:
     return (first, second) if first[0] == 0 else (second, first)
 
 
-def split(gram: Matrix, small_mean: float, large_update: float) -> tuple[list[int], list[int]] | None:
+def split(gram: Doubles, small_mean: float, large_update: float) -> tuple[list[int], list[int]] | None:
     """The two halves of a cluster as positions in the Gram matrix, that of position 0 first; None: it stays whole.
 
     Args:

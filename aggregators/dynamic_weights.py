@@ -20,9 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from aggregators.descent import plain_steps
+from aggregators.gram import Doubles
 from aggregators.means import BLOCK, check_vectors, sample_weights, weighted_sum
-
-Vector = NDArray[np.float64]
 
 LOSS_BOUND = 1e6
 """Losses enter NeuNet clipped to ± this; a diverged client (NaN) counts as this bad."""
@@ -31,7 +30,7 @@ PARAMETER_BOUND = 1e100
 """NeuNet refuses a step beyond this, far below where its products would overflow."""
 
 
-def accuracy_weights(accuracies: ArrayLike) -> Vector:
+def accuracy_weights(accuracies: ArrayLike) -> Doubles:
     """Eq. 2: W_k = acc_k² / Σ_j acc_j², float64 [n]; all zeros if every accuracy is zero (see ``coefficients``).
 
     Args:
@@ -48,7 +47,7 @@ def accuracy_weights(accuracies: ArrayLike) -> Vector:
     return np.asarray(squares / total) if total > 0 else np.zeros_like(squares)
 
 
-def coefficients(weights: Vector, samples: Sequence[int] | NDArray[np.int64]) -> Vector:
+def coefficients(weights: Doubles, samples: Sequence[int] | NDArray[np.int64]) -> Doubles:
     """Eq. 1, normalised: c_k = W_k m_k / Σ_j W_j m_j, float64 [n]; c = p if no client has both weight and samples.
 
     Departure: the printed W_k m_k / m do not sum to one (with equal sizes to 1/n), which would shrink the model.
@@ -67,11 +66,11 @@ class NeuNet:
     clients would cancel it. All float64.
     """
 
-    first_weight: Vector
+    first_weight: Doubles
     """A, [3, hidden]."""
-    first_bias: Vector
+    first_bias: Doubles
     """b, [hidden]."""
-    last_weight: Vector
+    last_weight: Doubles
     """v, [hidden]; zero at the start, so that the untrained network changes nothing."""
 
     @classmethod
@@ -85,7 +84,7 @@ class NeuNet:
         )
 
 
-def updated_weights(net: NeuNet, weights: Vector, shares: Vector, losses: Vector) -> Vector:
+def updated_weights(net: NeuNet, weights: Doubles, shares: Doubles, losses: Doubles) -> Doubles:
     """W' = softmax(log W + logit), float64 [n].
 
     W_k = 0 stays 0, an all-zero W is returned unchanged, and an untrained network returns W. Losses of any size are
@@ -108,11 +107,11 @@ def updated_weights(net: NeuNet, weights: Vector, shares: Vector, losses: Vector
 
 def learn(
     net: NeuNet,
-    weights: Vector,
-    shares: Vector,
-    losses: Vector,
+    weights: Doubles,
+    shares: Doubles,
+    losses: Doubles,
     samples: Sequence[int] | NDArray[np.int64],
-    coefficient_gradients: Vector,
+    coefficient_gradients: Doubles,
     rate: float,
 ) -> NeuNet:
     """Eq. 3 as one step of gradient descent on NeuNet's parameters: net - rate · ∂SysLoss/∂net.
@@ -143,7 +142,7 @@ def learn(
     return stepped if all(np.all(np.abs(layer) < PARAMETER_BOUND) for layer in layers) else net
 
 
-def coefficient_gradient(system_gradient: NDArray[np.float32], deltas: Sequence[NDArray[np.float32]]) -> Vector:
+def coefficient_gradient(system_gradient: NDArray[np.float32], deltas: Sequence[NDArray[np.float32]]) -> Doubles:
     """∂SysLoss/∂c_k up to a constant common to all k: ⟨∇SysLoss(θ), Δ_k⟩, float64 [n].
 
     By the chain rule through θ = Σ_k c_k θ_k it is ⟨∇SysLoss(θ), θ_k⟩. With θ_k = θ_prev + Δ_k all of these share
@@ -196,10 +195,10 @@ def estimated_gradient(
     return weighted_sum(deltas, list(-sample_weights(samples) / (learning_rate * plain_steps(steps, momentum))))
 
 
-def _inputs(weights: Vector, shares: Vector, losses: Vector) -> Vector:
+def _inputs(weights: Doubles, shares: Doubles, losses: Doubles) -> Doubles:
     bounded = np.nan_to_num(losses, nan=LOSS_BOUND, posinf=LOSS_BOUND, neginf=-LOSS_BOUND)
     return np.stack([weights, shares, np.clip(bounded, -LOSS_BOUND, LOSS_BOUND)], axis=1)
 
 
-def _hidden(net: NeuNet, inputs: Vector) -> Vector:
+def _hidden(net: NeuNet, inputs: Doubles) -> Doubles:
     return np.asarray(np.tanh(inputs @ net.first_weight + net.first_bias))

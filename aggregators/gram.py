@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from aggregators.means import check_vectors, weighted_sum
 
 Vectors = Sequence[NDArray[np.float32]]
-Matrix = NDArray[np.float64]
+Doubles = NDArray[np.float64]
+"""Of any shape: Gram matrices [n, n], coefficients and weights [n]."""
 
 # n × CHUNK float32 are copied side by side at a time: 1.6 MB for 50 clients. A constant, since it orders the sums.
 CHUNK = 8192
@@ -37,7 +38,7 @@ def one_blas_thread() -> AbstractContextManager[Any]:
     return limited
 
 
-def gram_matrix(vectors: Vectors, start: int = 0, stop: int | None = None) -> Matrix:
+def gram_matrix(vectors: Vectors, start: int = 0, stop: int | None = None) -> Doubles:
     """⟨v_i, v_j⟩ over the entries start to stop (exclusive; the end by default), float64 [n, n], exactly symmetric.
 
     Args:
@@ -59,7 +60,7 @@ def gram_matrix(vectors: Vectors, start: int = 0, stop: int | None = None) -> Ma
         return gram if np.isfinite(gram).all() else _gram(vectors, start, end, np.dtype(np.float64))
 
 
-def _gram(vectors: Vectors, start: int, end: int, precision: np.dtype[Any]) -> Matrix:
+def _gram(vectors: Vectors, start: int, end: int, precision: np.dtype[Any]) -> Doubles:
     count = len(vectors)
     gram = np.zeros((count, count), np.float64)
     buffer = np.empty((count, min(CHUNK, max(end - start, 0))), precision)
@@ -72,12 +73,12 @@ def _gram(vectors: Vectors, start: int, end: int, precision: np.dtype[Any]) -> M
     return gram
 
 
-def piece_grams(vectors: Vectors, boundaries: Sequence[int]) -> list[Matrix]:
+def piece_grams(vectors: Vectors, boundaries: Sequence[int]) -> list[Doubles]:
     """:func:`gram_matrix` of each piece of the vectors, as :func:`combine` cuts them."""
     return [gram_matrix(vectors, *piece) for piece in pairwise(boundaries)]
 
 
-def mean_cosine(gram: Matrix) -> float:
+def mean_cosine(gram: Doubles) -> float:
     """Mean over all pairs of ⟨v_i, v_j⟩ / (‖v_i‖ ‖v_j‖); a zero vector has cosine 0, one vector alone nan."""
     count = len(gram)
     if count < 2:
@@ -88,14 +89,14 @@ def mean_cosine(gram: Matrix) -> float:
     return float(np.triu(cosines, 1).sum() / (count * (count - 1) / 2))
 
 
-def eigenvalue_shares(gram: Matrix) -> Matrix:
+def eigenvalue_shares(gram: Doubles) -> Doubles:
     """λ_k / Σλ of the Gram matrix, descending [n]; nan where all vectors are zero."""
     with one_blas_thread():
         values = np.linalg.eigvalsh(gram)[::-1]
     return np.asarray(values / values.sum() if values.sum() > 0 else np.full(len(gram), np.nan))
 
 
-def step_shares(grams: Sequence[Matrix], coefficients: Sequence[Matrix]) -> Matrix:
+def step_shares(grams: Sequence[Doubles], coefficients: Sequence[Doubles]) -> Doubles:
     """⟨s_i, s⟩ / ‖s‖² [n], s = Σ_i s_i the step and s_i what vector i adds to it (:func:`combine`): they sum to one.
 
     Args:

@@ -14,10 +14,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from aggregators.gram import Matrix, one_blas_thread
+from aggregators.gram import Doubles, one_blas_thread
 
 
-def harmonised_coefficients(gram: Matrix, weights: Matrix) -> Matrix:
+def harmonised_coefficients(gram: Doubles, weights: Doubles) -> Doubles:
     """c, float64 [n], with Σ_i weights_i g_i = Σ_j c_j g̃_j, from the Gram matrix [n, n] of gradients or of updates.
 
     Every g_i is a row of coefficients over the originals, so a projection costs n instead of d operations.

@@ -19,7 +19,7 @@ from typing import Literal
 
 import numpy as np
 
-from aggregators.gram import Matrix, Vectors, one_blas_thread, piece_grams
+from aggregators.gram import Doubles, Vectors, one_blas_thread, piece_grams
 
 Conflict = Literal["keep", "drop"]
 
@@ -35,8 +35,8 @@ def axes_kept(clients: int, share: float) -> int:
 
 
 def principal_coefficients(
-    gram: Matrix, share: float = 0.8, conflict: Conflict = "keep", weights: Matrix | None = None
-) -> Matrix:
+    gram: Doubles, share: float = 0.8, conflict: Conflict = "keep", weights: Doubles | None = None
+) -> Doubles:
     """c, float64 [n], with Σ_i p_i g_i' = Σ_j c_j g_j, from the Gram matrix [n, n] of gradients or of updates.
 
     Args:
@@ -71,8 +71,8 @@ def principal_coefficients(
 
 
 def authors_coefficients(
-    gram: Matrix, share: float = 0.8, conflict: Conflict = "keep", weights: Matrix | None = None
-) -> Matrix:
+    gram: Doubles, share: float = 0.8, conflict: Conflict = "keep", weights: Doubles | None = None
+) -> Doubles:
     """c, float64 [n], with Σ_i p_i g_i' = Σ_j c_j g_j, by the rule of the authors' code (github.com/Zeng-Shuang/FedLD).
 
     Every axis' component is brought to the length (λ_k / Σλ) ‖g_i‖ by itself, whatever it was before,
@@ -101,7 +101,7 @@ def authors_coefficients(
         return np.asarray((((weights * lengths) @ signs) * np.sqrt(values / count)) @ axes.T)
 
 
-def _leading_axes(gram: Matrix, scale: float, share: float) -> tuple[Matrix, Matrix]:
+def _leading_axes(gram: Doubles, scale: float, share: float) -> tuple[Doubles, Doubles]:
     """λ_k / Σλ of the K leading axes, descending [K], and their e_ki in row i, column k [n, K], rounding set to 0."""
     count = len(gram)
     ascending, columns = np.linalg.eigh(gram / (scale * count))
@@ -117,6 +117,6 @@ def principal_weights(
     boundaries: Sequence[int],
     share: float = 0.8,
     conflict: Conflict = "keep",
-) -> list[Matrix]:
+) -> list[Doubles]:
     """:func:`principal_coefficients` [n] of each piece of the vectors (see :func:`aggregators.gram.combine`)."""
     return [principal_coefficients(gram, share, conflict) for gram in piece_grams(vectors, boundaries)]

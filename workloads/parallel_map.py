@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-Progress = Callable[[str, int, int], None]
+OnProgress = Callable[[str, int, int], None]
 """Called with (label, items done, items in all): once before the first item and after each."""
 
 
@@ -34,7 +34,7 @@ def silent(label: str, done: int, total: int) -> None:
 class Sequential:
     """One item after the other, in this process. What an item raises is raised as it is, with a note which it was."""
 
-    progress: Progress = silent
+    progress: OnProgress = silent
 
     def __call__(self, function: Callable[[Item], Result], items: Sequence[Item], label: str) -> list[Result]:
         """Apply the function to one item after another."""

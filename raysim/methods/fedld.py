@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.gram import Matrix, combine, eigenvalue_shares, mean_cosine, piece_grams, step_shares
+from aggregators.gram import Doubles, combine, eigenvalue_shares, mean_cosine, piece_grams, step_shares
 from aggregators.means import sample_weights
 from aggregators.principal_gradients import authors_coefficients, axes_kept, principal_coefficients
 from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
@@ -156,8 +156,8 @@ class FedLD(WholeModel[Server, None]):
 
     def _report(
         self,
-        grams: list[Matrix],
-        coefficients: list[Matrix],
+        grams: list[Doubles],
+        coefficients: list[Doubles],
         boundaries: list[int],
         updates: Updates,
         context: Context,

@@ -8,11 +8,11 @@ from numpy.typing import NDArray
 
 from aggregators.classifier_combination import SMALLEST_WEIGHT, combination_weights, simplex_minimum
 
-Matrix = NDArray[np.float64]
+Doubles = NDArray[np.float64]
 GRID = 200
 
 
-def objective_matrix(i: int, variances: Matrix, means: Matrix) -> Matrix:
+def objective_matrix(i: int, variances: Doubles, means: Doubles) -> Doubles:
     """diag(V) + B_i as METHODS prints it: [j, l] = Σ_c ⟨a_i,c - a_j,c , a_i,c - a_l,c⟩."""
     count = len(variances)
     bias = [[sum((means[i] - means[j])[c] @ (means[i] - means[k])[c] for c in range(means.shape[1]))
@@ -20,7 +20,7 @@ def objective_matrix(i: int, variances: Matrix, means: Matrix) -> Matrix:
     return np.asarray(np.diag(variances) + np.array(bias))
 
 
-def grid_of_three() -> Matrix:
+def grid_of_three() -> Doubles:
     return np.array([[a, b, GRID - a - b] for a in range(GRID + 1) for b in range(GRID + 1 - a)]) / GRID
 
 

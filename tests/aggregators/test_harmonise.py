@@ -8,10 +8,10 @@ from numpy.typing import NDArray
 
 from aggregators.harmonise import harmonised_coefficients
 
-Matrix = NDArray[np.float64]
+Doubles = NDArray[np.float64]
 
 
-def pairwise(gradients: Matrix) -> Matrix:
+def pairwise(gradients: Doubles) -> Doubles:
     """The definition, on vectors of length d."""
     originals, result = gradients, gradients.copy()
     for i in range(len(gradients)):

@@ -17,13 +17,13 @@ from aggregators.principal_gradients import (
     principal_weights,
 )
 
-Matrix = NDArray[np.float64]
+Doubles = NDArray[np.float64]
 CONFLICTS: list[Conflict] = ["keep", "drop"]
 # Three clients in four dimensions; the third stands against the other two.
 HAND = np.array([[3.0, 1.0, 0.0, 1.0], [2.0, -1.0, 1.0, 0.0], [-1.0, 0.5, 2.0, 1.0]])
 
 
-def directly(gradients: Matrix, share: float, conflict: Conflict, flip: float = 1.0) -> Matrix:
+def directly(gradients: Doubles, share: float, conflict: Conflict, flip: float = 1.0) -> Doubles:
     """All g_i' [n, d] by an SVD of the d-dimensional gradients, step by step as the paper has it."""
     count = len(gradients)
     _, singular, axes = np.linalg.svd(gradients, full_matrices=False)
@@ -47,7 +47,7 @@ def directly(gradients: Matrix, share: float, conflict: Conflict, flip: float = 
     return revised
 
 
-def in_gram_space(gradients: Matrix, share: float, conflict: Conflict) -> Matrix:
+def in_gram_space(gradients: Doubles, share: float, conflict: Conflict) -> Doubles:
     return principal_coefficients(gradients @ gradients.T, share, conflict) @ gradients
 
 
@@ -97,7 +97,7 @@ def test_the_authors_rule_by_hand() -> None:
     gradients, uniform = np.array([[2.0, 1.0], [2.0, -1.0]]), np.array([0.5, 0.5])
     gram = gradients @ gradients.T
 
-    def found(share: float, conflict: Conflict, weights: Matrix) -> Matrix:
+    def found(share: float, conflict: Conflict, weights: Doubles) -> Doubles:
         return np.asarray(authors_coefficients(gram, share, conflict, weights) @ gradients)
 
     unequal = np.array([0.25, 0.75])
@@ -197,7 +197,7 @@ def test_a_client_off_the_leading_axes_contributes_nothing_not_blown_up_noise() 
 
 @pytest.mark.parametrize("conflict", CONFLICTS)
 @pytest.mark.parametrize("gram", [np.eye(5), np.eye(6) * 1e-30, np.kron(np.eye(2), np.ones((2, 2)))])
-def test_equal_eigenvalues_give_the_same_finite_numbers_every_time(gram: Matrix, conflict: Conflict) -> None:
+def test_equal_eigenvalues_give_the_same_finite_numbers_every_time(gram: Doubles, conflict: Conflict) -> None:
     found = principal_coefficients(gram, 0.8, conflict)
     assert np.isfinite(found).all() and found.any()
     assert np.array_equal(found, principal_coefficients(gram.copy(), 0.8, conflict))
