@@ -28,7 +28,6 @@ class Patience:
         self._since: float | None = None
         self._next = START
         self._said = False
-        self._was_up = False
 
     def look(self, note: Callable[[str], None]) -> None:
         """Report the wait if it is time to; called about once a second while there are jobs."""
@@ -36,7 +35,7 @@ class Patience:
         if up:
             if self._said:
                 note(f"goes on: {up} client actors are up")
-            self._since, self._next, self._said, self._was_up = None, FIRST, False, True
+            self._since, self._next, self._said = None, FIRST, False
             return
         if self._since is None:
             self._since = self._clock()

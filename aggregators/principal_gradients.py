@@ -14,12 +14,11 @@ No axis of length d is ever formed, nothing is divided by λ_k, and the result i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal
 
 import numpy as np
 
-from aggregators.gram import Doubles, Vectors, one_blas_thread, piece_grams
+from aggregators.gram import Doubles, one_blas_thread
 
 Conflict = Literal["keep", "drop"]
 
@@ -110,13 +109,3 @@ def _leading_axes(gram: Doubles, scale: float, share: float) -> tuple[Doubles, D
     values[values <= count * np.finfo(np.float64).eps * values[0]] = 0.0
     axes = columns[:, ::-1][:, :kept]
     return values, np.where(np.abs(axes) > NOISE, axes, 0.0)
-
-
-def principal_weights(
-    vectors: Vectors,
-    boundaries: Sequence[int],
-    share: float = 0.8,
-    conflict: Conflict = "keep",
-) -> list[Doubles]:
-    """:func:`principal_coefficients` [n] of each piece of the vectors (see :func:`aggregators.gram.combine`)."""
-    return [principal_coefficients(gram, share, conflict) for gram in piece_grams(vectors, boundaries)]

@@ -26,10 +26,10 @@ import threadpoolctl
 from numpy.typing import NDArray
 from scipy.linalg.blas import saxpy, sdot
 
-from aggregators.gram import Vectors, combine, gram_matrix
+from aggregators.gram import Vectors, combine, gram_matrix, piece_grams
 from aggregators.harmonise import harmonised_coefficients
 from aggregators.means import sample_weights, weighted_sum
-from aggregators.principal_gradients import axes_kept, principal_weights
+from aggregators.principal_gradients import axes_kept, principal_coefficients
 
 Vector = NDArray[np.float32]
 SHARE = 0.8
@@ -52,7 +52,7 @@ def main() -> None:
         return weighted_sum(updates, shares)
 
     def principal(boundaries: list[int]) -> Vector:
-        weights = principal_weights(updates, boundaries, SHARE)
+        weights = [principal_coefficients(gram, SHARE, "keep") for gram in piece_grams(updates, boundaries)]
         return combine(updates, boundaries, [w.tolist() for w in weights])
 
     def harmonised() -> Vector:

@@ -8,19 +8,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from aggregators.gram import combine, gram_matrix
+from aggregators.gram import combine, gram_matrix, piece_grams
 from aggregators.principal_gradients import (
     Conflict,
     authors_coefficients,
     axes_kept,
     principal_coefficients,
-    principal_weights,
 )
 
 Doubles = NDArray[np.float64]
 CONFLICTS: list[Conflict] = ["keep", "drop"]
 # Three clients in four dimensions; the third stands against the other two.
 HAND = np.array([[3.0, 1.0, 0.0, 1.0], [2.0, -1.0, 1.0, 0.0], [-1.0, 0.5, 2.0, 1.0]])
+
+
+def principal_weights(
+    vectors: Any, boundaries: list[int], share: float = 0.8, conflict: Conflict = "keep"
+) -> list[Doubles]:
+    return [principal_coefficients(gram, share, conflict) for gram in piece_grams(vectors, boundaries)]
 
 
 def directly(gradients: Doubles, share: float, conflict: Conflict, flip: float = 1.0) -> Doubles:

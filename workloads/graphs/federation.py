@@ -80,9 +80,6 @@ class GraphFederation:
     def total_samples(self, clients: int) -> int:
         return sum(len(part.train) for part in self.parts[:clients])
 
-    def validation_samples(self, client: int) -> int:
-        return len(self.parts[client].validation)
-
     def test_samples(self, client: int) -> int:
         return len(self.parts[client].test)
 

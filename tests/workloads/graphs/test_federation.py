@@ -105,7 +105,7 @@ def test_there_is_no_global_test_set(mixed: GraphFederation) -> None:
 def test_pooled_has_all_graphs_in_their_parts(equal: GraphFederation) -> None:
     pooled = locked(equal).pooled()
     assert (pooled.clients, pooled.client_name(0), pooled.task(0)) == (1, "all clients", equal.task(0))
-    assert (pooled.samples(0), pooled.validation_samples(0), pooled.test_samples(0)) == (6, 2, 4)
+    assert (pooled.samples(0), len(pooled.parts[0].validation), pooled.test_samples(0)) == (6, 2, 4)
     client = pooled.client(0, "cpu")
     for which in ("train", "validation", "test"):
         apart = [numbers(getattr(equal.client(number, "cpu"), which)) for number in range(2)]

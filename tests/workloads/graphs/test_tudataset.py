@@ -50,8 +50,8 @@ def test_one_client_a_set(folder: Path, stream: Stream) -> None:
         Task((3,), 2, "graph", "ONE"),
         Task((3,), 4, "graph", "TWO"),
     ]
-    assert (federation.samples(0), federation.validation_samples(0), federation.test_samples(0)) == (72, 9, 9)
-    assert (federation.samples(1), federation.validation_samples(1), federation.test_samples(1)) == (32, 4, 4)
+    assert (federation.samples(0), len(federation.parts[0].validation), federation.test_samples(0)) == (72, 9, 9)
+    assert (federation.samples(1), len(federation.parts[1].validation), federation.test_samples(1)) == (32, 4, 4)
     assert np.bincount(federation.parts[0].graphs.labels[federation.parts[0].test]).tolist() == [6, 3]
     assert federation.laplacian == "combinatorial"
     assert not federation.synthetic
