@@ -28,7 +28,7 @@ class EventLog(Forwarding):
     def __init__(self) -> None:
         self._events: list[tuple[str, tuple[Any, ...]]] = []
         self._first = 0  # position of the first that is kept
-        self._fetched = 0  # so many were handed out; they may not change any more
+        self._fetched = 0  # number of events that were handed out; they may not change any more
         self._new = threading.Condition()
 
     def tell(self, name: str, *arguments: Any) -> None:

@@ -45,7 +45,7 @@ class RayPool:
     Args:
         useful: how many could be busy at once, if nodes join; by default no more than there are.
         starter: has started them and starts those that replace them.
-        started: actors that are there already, at most so many; the others are started here.
+        started: actors that are there already, no more than there are slots; the others are started here.
     """
 
     def __init__(

@@ -40,7 +40,7 @@ QUICK_START = {
     "RAY_raylet_client_num_connect_attempts": "200",
     # ray.init would wait for a worker process on every core, of which not all are used; actors start theirs anyway.
     "RAY_prestart_worker_first_driver": "0",
-    # Of so many tasks it keeps the history, about 2 KB each; by default of 100,000.
+    # Number of tasks whose history it keeps, about 2 KB each; by default 100,000.
     "RAY_task_events_max_num_task_in_gcs": "10000",
 }
 """Environment variables that make Ray start faster (measured by benchmarks/startup.py)."""

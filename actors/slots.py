@@ -54,7 +54,7 @@ class Slots:
     """All slots of the pool.
 
     Args:
-        started: actors that are there already, at most so many; the others are started here.
+        started: actors that are there already, no more than there are slots; the others are started here.
     """
 
     def __init__(

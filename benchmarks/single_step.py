@@ -4,7 +4,7 @@
     python -m benchmarks.single_step --models mlp --samples 50 --processes 2
 
 FedAvg on synthetic 3x32x32 images, SGD, one batch of all samples of a client, one thread. Every call has all clients,
-from the same model; sizes take turns, each is run once before. With ``--processes`` so many do the same at once.
+from the same model; sizes take turns, each is run once before. With ``--processes`` that many do the same at once.
 """
 
 from __future__ import annotations

@@ -45,7 +45,7 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         "best_round": int(best["round"]),
         "bytes_down": int(rounds["bytes_down"].sum()),
         "bytes_up": int(rounds["bytes_up"].sum()),
-        "seconds": float(rounds["seconds_round"].sum()),  # over all sittings
+        "seconds": float(rounds["seconds_round"].sum()),  # before and after every resume
     }
     if "validation_accuracy" in judged and judged["validation_accuracy"].notna().any():
         chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]

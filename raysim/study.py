@@ -2,7 +2,7 @@
 
 ``python -m raysim.study docs/studies/NAME.yaml`` runs the missing cells, one after another, and writes the table. A
 finished cell is one small CSV, ``RESULTS/COLUMN/ROW-seedN.csv`` (the rounds table without timings), so that a long
-table can grow over several sittings: a repeat skips what is there. A study file::
+table can grow over several days: a repeat skips what is there. A study file::
 
     title: FedRAD and its ablations on CIFAR-10
     results: ../results/fedrad-cifar10      # relative to the study file

@@ -46,7 +46,7 @@ class Arrays:
     test_images: NDArray[np.float32]
     test_labels: NDArray[np.int64]
     samples: int
-    """Of each client: client c has the c-th run of so many."""
+    """Of each client: client c has the c-th run of as many samples."""
 
     def client(self, index: int) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
         own = slice(index * self.samples, (index + 1) * self.samples)

@@ -40,7 +40,7 @@ class RunError(Exception):
 
 
 def run(system: System, interpreter: str, workload: str, data: Path, rounds: int, *, watch_memory: bool) -> Run:
-    """Train so many rounds; RunError with the end of the system's output if that fails."""
+    """Train this number of rounds; RunError with the end of the system's output if that fails."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         task = Task(workload, str(data), rounds, str(place / "result.json"), list(system.options))

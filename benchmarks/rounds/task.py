@@ -33,7 +33,7 @@ class Workload:
     timed: int
     """Rounds that are."""
     checked: int
-    """Rounds of the start that is not timed: so many that the accuracy after them tells who trains."""
+    """Rounds of the start that is not timed: enough for the accuracy after them to tell who trains."""
     noise: float
     """Of the images: how hard the classes are to tell."""
     about: str

@@ -108,7 +108,8 @@ class Evaluation:
     ] = 0
     batch_size: Annotated[PositiveInt, Help("test samples in one forward pass")] = 500
     client_limit: Annotated[
-        PositiveInt, Help("at most so many clients, spread evenly, are judged on their own test sets at one evaluation")
+        PositiveInt,
+        Help("clients, spread evenly, that are judged on their own test sets at one evaluation, at most"),
     ] = 1000
 
 

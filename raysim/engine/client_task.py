@@ -44,7 +44,7 @@ class Returned:
     """Every client's whole trained model, as an output (None of a client that failed)."""
 
     def outputs(self, clients: int) -> int:
-        """How many outputs a chunk of so many clients has: states, then models, then the sum."""
+        """How many outputs a chunk of this many clients has: states, then models, then the sum."""
         return clients * (self.states + self.models) + self.sums_stay
 
 
@@ -257,7 +257,7 @@ def _on_gpu() -> bool:
 
 
 def _too_few_samples(module: torch.nn.Module, samples: int, frozen: bool) -> str:
-    """Why a client with so many training samples cannot train, and what to do; empty if it can.
+    """Why a client with this number of training samples cannot train, and what to do; empty if it can.
 
     ``frozen``: BatchNorm takes no statistics of a batch (``training.freeze_batchnorm``).
     """

@@ -60,7 +60,7 @@ class Chunker:
         return Chunks(_placed(groups), merged, Returned(sums, sums_stay, self._facts.keep, plan.decomposes))
 
     def cost(self, samples: int) -> int:
-        """How long a local epoch of a client with so many samples is, relative to others'."""
+        """How long a local epoch of a client with this number of samples is, relative to others'."""
         return 1 if self._config.training.steps_per_epoch else max(1, samples)
 
     def _sized(self, plan: RoundPlan, slots: int, merged: int, bytes_each: int) -> list[list[int]]:

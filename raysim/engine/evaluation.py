@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from workloads.federated_data import Federation
 
 SLICES = 8
-"""The global test set is evaluated in at most so many slices, a constant, so that sums never depend on placement."""
+"""Largest number of slices of the global test set, a constant, so that sums never depend on placement."""
 
 
 @dataclass(frozen=True)

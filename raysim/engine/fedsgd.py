@@ -49,7 +49,7 @@ if TYPE_CHECKING:
 MERGED_SAMPLES = 512
 """A batch of merged clients has no more."""
 LEAST_GROUPS = 16
-"""Clients are merged while a round has so many groups of them."""
+"""Least number of groups of a round for clients to be merged."""
 MOST_OPERATIONS = 5e7
 """In the forward pass of a client's batch: a task of a few milliseconds. What takes longer gains nothing, and its
 clients are better shared among actors than done by one."""
@@ -139,7 +139,7 @@ def worth_it(training: Training, samples: Sequence[int], size: int) -> bool:
 
 
 def take_one_step(training: Training, samples: Sequence[int]) -> bool:
-    """Whether a local epoch is one step for clients with so many samples each."""
+    """Whether a local epoch is one step for clients with these numbers of samples."""
     if training.steps_per_epoch:
         return training.steps_per_epoch == 1 and min(samples) > 0
     return all(len(batch_bounds(count, training.batch_size, training=True)) == 1 for count in samples)

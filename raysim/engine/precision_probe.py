@@ -34,7 +34,7 @@ GAIN = 0.95
 """bfloat16 is chosen if a step takes less than this share of float32's time."""
 REPEATS = 5
 SECONDS = 10.0
-"""Timing stops after so long, once there is a time of each."""
+"""Timing stops after this time, once there is a time of each."""
 
 
 def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], None]) -> RunConfig:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from raysim.storage.run_folder import RunFolder
 
 RETURNS = 5
-"""A run that so many times in a row went back without getting further than ever before is given up."""
+"""A run is given up once it went back more often than this in a row without getting further than ever before."""
 
 
 def run_through(rounds: Rounds, folder: RunFolder, observer: Observer) -> None:

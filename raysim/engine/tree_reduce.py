@@ -36,7 +36,7 @@ class AddUp:
 
 
 def stays_on_workers(sums: int, size: int) -> bool:
-    """Whether so many sums of ``size`` float32 values are more than the driver takes."""
+    """Whether this number of sums of ``size`` float32 values is more than the driver takes."""
     return sums > FAN_IN and 4 * sums * size > DRIVER_BYTES
 
 

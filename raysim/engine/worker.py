@@ -178,7 +178,7 @@ def new_module(config: RunConfig, task: Task) -> torch.nn.Module:
 
 @contextmanager
 def fixed_threads(threads: int) -> Iterator[None]:
-    """Run with so many threads in torch and BLAS: a parallel sum's bits depend on their number."""
+    """Run with this number of threads in torch and BLAS: a parallel sum's bits depend on their number."""
     before = torch.get_num_threads()
     torch.set_num_threads(threads)
     try:

@@ -164,7 +164,7 @@ class Apple(Method[Server, ClientState]):
         combination.enter()
 
     def start_weights(self, samples: NDArray[np.int64]) -> Weights:
-        """p0 over cores whose clients have so many samples [k]."""
+        """p0 over cores whose clients have these numbers of samples [k]."""
         return sample_weights(samples if self.start == "samples" else np.ones_like(samples))
 
     def combination(self, model: FlatModel, message: Message, state: ClientState) -> Combination:

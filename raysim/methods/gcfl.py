@@ -66,7 +66,9 @@ class GCFL(WholeModel[Server, None]):
             "Xie et al. 2021",
         ),
     ] = 0.1
-    quiet_rounds: Annotated[NonNegativeInt, Help("no split in so many first rounds", "Xie et al. 2021 (code)")] = 20
+    quiet_rounds: Annotated[
+        NonNegativeInt, Help("first rounds in which no cluster is split", "Xie et al. 2021 (code)")
+    ] = 20
 
     traits: ClassVar[Traits] = Traits(personal=True)
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}

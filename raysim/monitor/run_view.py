@@ -39,7 +39,7 @@ class Watched:
         found = status_file.load(self.folder)
         held = process_lock.is_held(self.folder / process_lock.LAUNCHER)
         if held and found.get("started", 0.0) < process_lock.holder(self.folder).get("started", 0.0):
-            # What the status says is of an earlier sitting; the driver of this one is still on its way.
+            # The status is that of an earlier process; the driver of this one is still on its way.
             return found | {"state": "preparing", "message": "", "current": None, "preparing": None}
         if not found:
             driven = held or process_lock.is_held(self.folder / process_lock.DRIVER)

@@ -49,7 +49,7 @@ class Recorder(Silent):
     """An observer that keeps ``status.json``; a context manager in the process that drives the run.
 
     Args:
-        folder: the run's. What an earlier sitting wrote about faults is carried on.
+        folder: the run's. What an earlier process wrote about faults is carried on.
         intervals: local epochs of every round that is to be in the end.
 
     A file that cannot be written is left as it is: it is no reason to lose a run.
@@ -192,7 +192,7 @@ class Recorder(Silent):
 
 
 def _carried_on(before: dict[str, Any]) -> tuple[dict[str, int], list[dict[str, Any]], Counter[int]]:
-    """Counts, faults and lost client tasks of an earlier sitting; none if its file is damaged."""
+    """Counts, faults and lost client tasks of an earlier process; none if its file is damaged."""
     try:
         counts = {name: int(before["counts"][name]) for name in COUNTS}
         faults = [

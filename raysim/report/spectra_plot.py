@@ -23,7 +23,7 @@ POINTS = 400
 BANDWIDTH = 0.012
 """Standard deviation of its kernel, of the whole range."""
 NUMBERS = 24
-"""Up to so many clients the distances are written into the cells."""
+"""Largest number of clients for which the distances are written into the cells."""
 TICKS = (0, 1, 3, 10, 30, 100, 300, 1000, 3000)
 """Eigenvalues that are marked where they have no bound."""
 

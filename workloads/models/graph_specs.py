@@ -100,9 +100,11 @@ class StructuralGin(GraphNetwork):
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.structure.")
 
     walk_steps: Annotated[
-        PositiveInt, Help("return probabilities of 1 … so many random-walk steps", "Tan et al. 2023")
+        PositiveInt, Help("return probabilities of random walks of 1 to this many steps", "Tan et al. 2023")
     ] = 16
-    degrees: Annotated[PositiveInt, Help("one-hot degree of a node, cut to so many", "Tan et al. 2023")] = 16
+    degrees: Annotated[
+        PositiveInt, Help("largest one-hot degree of a node; larger ones count as it", "Tan et al. 2023")
+    ] = 16
 
     def body(self, width: int) -> nn.Module:
         from workloads.models.gnn import StructuralBody
