@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
     import pandas
 
     from workloads.array_samples import ArraySamples
+    from workloads.federated_data import Federation
 
 
 def no_names() -> NDArray[np.str_]:
@@ -26,48 +28,21 @@ def no_names() -> NDArray[np.str_]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class ArrayFederation:
-    """Inputs [N, ...] and labels [N] or [N, ...] once, and per client the indices of its parts.
-
-    Tables, token sequences and signals are this as they are; images add normalisation and augmentation
-    (workloads/images/federation.py). Of any numeric type: models get numbers with a fraction as float32, and all others
-    as int64. The arrays may be read-only (shared memory): nothing here writes to them, and what a client needs is
-    copied.
-
-    Example::
-
-        train, local_test = partition.cut(partition.iid(len(x), 10, 5, stream("partition")), 0.2, stream("local_test"))
-        ArrayFederation(
-            name="mine", inputs=x, labels=y, test_inputs=test_x, test_labels=test_y, class_names=("no", "yes"),
-            train=train, local_test=local_test,
-        )
-    """
+class SplitFederation(ABC):
+    """What federations of arrays and of files have in common: a client is the indices of its samples."""
 
     name: str
-    inputs: NDArray[Any]
-    labels: NDArray[Any]
-    test_inputs: NDArray[Any]
-    """The global test set, [0, ...] for none."""
-    test_labels: NDArray[Any]
     train: Partition | Views
-    """Indices into the training inputs."""
+    """Indices into the training samples."""
     local_test: Partition | Views | Common
-    """Indices into the test inputs if `local_test_is_global`, else into the training inputs."""
+    """Indices into the test samples if `local_test_is_global`, else into the training samples."""
     local_test_is_global: bool = False
     validation: Partition | Views | None = None
-    """Indices into the training inputs."""
+    """Indices into the training samples."""
     class_names: tuple[str, ...] = ()
     """What people call the classes 0, 1, …"""
     client_names: NDArray[np.str_] = field(default_factory=no_names)
     synthetic: bool = False
-    vocabulary: int = 0
-    """Of token ids: how many there are (:attr:`workloads.federated_data.Task.vocabulary`)."""
-    categories: tuple[int, ...] = ()
-    """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.Task.categories`)."""
-    objective: Objective = CLASSIFICATION
-    """What models are trained for and judged by."""
-    outputs: int = 0
-    """Of a model, where there are no classes."""
     notes: tuple[str, ...] = ()
     """What was found in the data, shown when a run begins."""
 
@@ -75,18 +50,6 @@ class ArrayFederation:
     def clients(self) -> int:
         """Number of clients."""
         return self.train.clients
-
-    @property
-    def global_test_size(self) -> int:
-        """Number of samples of the global test set."""
-        return len(self.test_labels)
-
-    def task(self, client: int) -> Task:
-        """What every client's model must fit."""
-        shape = self.inputs.shape[1:]
-        return Task(
-            shape, len(self.class_names) or self.outputs, vocabulary=self.vocabulary, categories=self.categories
-        )
 
     def samples(self, client: int) -> int:
         """Number of a client's training samples."""
@@ -106,36 +69,28 @@ class ArrayFederation:
 
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         """The client's samples, copied to the device."""
+        validation: Samples = NO_SAMPLES
+        if self.validation is not None:
+            validation = self._held_out(self.validation.of(client), False, device, channels_last)
         return ClientData(
             client=client,
             name=self.client_name(client),
-            train=self._samples(*self._training(client), device, channels_last=channels_last, training=True),
-            test=self._local_test(client, device, channels_last),
-            validation=self._validation(client, device, channels_last),
+            train=self._training_samples(client, device, channels_last),
+            test=self._held_out(self.local_test.of(client), self.local_test_is_global, device, channels_last),
+            validation=validation,
         )
 
-    def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Copies of the client's training inputs and labels."""
-        own = self.train.of(client)
-        return self.inputs[own], self.labels[own]
+    @abstractmethod
+    def _training_samples(self, client: int, device: str, channels_last: bool) -> Samples:
+        """What the client trains on."""
 
-    def _local_test(self, client: int, device: str, channels_last: bool) -> Samples:
-        tested = self.local_test.of(client)
-        if not self.local_test_is_global:
-            return self._samples(self.inputs[tested], self.labels[tested], device, channels_last=channels_last)
-        # Where they are: a copy for every client could be many times the test set.
-        labels = self.test_labels[tested]
-        return self._samples(self.test_inputs, labels, device, channels_last=channels_last, rows=tested)
+    @abstractmethod
+    def _held_out(self, rows: Integers, of_tests: bool, device: str, channels_last: bool) -> Samples:
+        """Some of the test or of the training samples, as they are."""
 
-    def _validation(self, client: int, device: str, channels_last: bool) -> Samples:
-        if self.validation is None:
-            return NO_SAMPLES
-        own = self.validation.of(client)
-        return self._samples(self.inputs[own], self.labels[own], device, channels_last=channels_last)
-
-    def global_test(self, start: int, stop: int, device: str) -> Samples:
-        """Samples start to stop (exclusive) of the global test set."""
-        return self._samples(self.test_inputs[start:stop].copy(), self.test_labels[start:stop].copy(), device)
+    @abstractmethod
+    def _training_labels(self) -> NDArray[Any]:
+        """Of all training samples."""
 
     def pooled(self) -> Self:
         """One client that holds everything."""
@@ -154,10 +109,10 @@ class ArrayFederation:
         copied = [self._copied(client) for client in clients]
         sizes, copies = (np.array([len(part) for part in parts], dtype=np.int64) for parts in (own, copied))
         table = client_table(
-            self,
+            cast("Federation", self),  # which a class that has the samples is
             [self.client_name(client) for client in clients],
             np.concatenate([np.repeat(clients, sizes), np.repeat(clients, copies)]),
-            self.labels[np.concatenate([*own, *copied])],
+            self._training_labels()[np.concatenate([*own, *copied])],
             copies,
         )
         if self.validation:
@@ -167,6 +122,73 @@ class ArrayFederation:
     def _copied(self, client: int) -> Integers:
         """Indices of the inputs of which copies fill the client up."""
         return np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ArrayFederation(SplitFederation):
+    """Inputs [N, ...] and labels [N] or [N, ...] once, and per client the indices of its parts.
+
+    Tables, token sequences and signals are this as they are; images add normalisation and augmentation
+    (workloads/images/federation.py). Of any numeric type: models get numbers with a fraction as float32, and all others
+    as int64. The arrays may be read-only (shared memory): nothing here writes to them, and what a client needs is
+    copied.
+
+    Example::
+
+        train, local_test = partition.cut(partition.iid(len(x), 10, 5, stream("partition")), 0.2, stream("local_test"))
+        ArrayFederation(
+            name="mine", inputs=x, labels=y, test_inputs=test_x, test_labels=test_y, class_names=("no", "yes"),
+            train=train, local_test=local_test,
+        )
+    """
+
+    inputs: NDArray[Any]
+    labels: NDArray[Any]
+    test_inputs: NDArray[Any]
+    """The global test set, [0, ...] for none."""
+    test_labels: NDArray[Any]
+    vocabulary: int = 0
+    """Of token ids: how many there are (:attr:`workloads.federated_data.Task.vocabulary`)."""
+    categories: tuple[int, ...] = ()
+    """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.Task.categories`)."""
+    objective: Objective = CLASSIFICATION
+    """What models are trained for and judged by."""
+    outputs: int = 0
+    """Of a model, where there are no classes."""
+
+    @property
+    def global_test_size(self) -> int:
+        """Number of samples of the global test set."""
+        return len(self.test_labels)
+
+    def task(self, client: int) -> Task:
+        """What every client's model must fit."""
+        shape = self.inputs.shape[1:]
+        return Task(
+            shape, len(self.class_names) or self.outputs, vocabulary=self.vocabulary, categories=self.categories
+        )
+
+    def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        """Copies of the client's training inputs and labels."""
+        own = self.train.of(client)
+        return self.inputs[own], self.labels[own]
+
+    def _training_labels(self) -> NDArray[Any]:
+        return self.labels
+
+    def _training_samples(self, client: int, device: str, channels_last: bool) -> Samples:
+        return self._samples(*self._training(client), device, channels_last=channels_last, training=True)
+
+    def _held_out(self, rows: Integers, of_tests: bool, device: str, channels_last: bool) -> Samples:
+        if not of_tests:
+            return self._samples(self.inputs[rows], self.labels[rows], device, channels_last=channels_last)
+        # Where they are: a copy for every client could be many times the test set.
+        labels = self.test_labels[rows]
+        return self._samples(self.test_inputs, labels, device, channels_last=channels_last, rows=rows)
+
+    def global_test(self, start: int, stop: int, device: str) -> Samples:
+        """Samples start to stop (exclusive) of the global test set."""
+        return self._samples(self.test_inputs[start:stop].copy(), self.test_labels[start:stop].copy(), device)
 
     def _samples(
         self,

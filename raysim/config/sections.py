@@ -108,8 +108,7 @@ class Evaluation:
     ] = 0
     batch_size: Annotated[PositiveInt, Help("test samples in one forward pass")] = 500
     client_limit: Annotated[
-        PositiveInt,
-        Help("clients, spread evenly, that are judged on their own test sets at one evaluation, at most"),
+        PositiveInt, Help("largest number of clients, spread evenly, that an evaluation judges on their own test sets")
     ] = 1000
 
 

@@ -227,7 +227,7 @@ def test_dirichlet_over_all_training_files(retina: Retina, stream: Stream) -> No
     listed = [name_of("train", number) for number in range(14)]
     (Path(retina.path) / "train.csv").write_text("\n".join(listed))
     federation = replace(options, local_test="global").load(stream)
-    rows = federation.train.indices
+    rows = np.concatenate([federation.train.of(client) for client in range(federation.clients)])
     assert sorted(federation.train_files.cache.names[rows].tolist()) == sorted(listed)
     with pytest.raises(WorkloadError, match=r"retina: 14 training samples cannot give each of 7 clients"):
         replace(options, min_samples=5).load(stream)
