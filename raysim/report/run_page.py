@@ -164,10 +164,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for path in compare(folders, target):
                 print(path)
     except RaysimError as error:
-        print(f"raysim.report.run_page: {error}", file=sys.stderr)
+        print(f"raysim.report: {error}", file=sys.stderr)
         return REFUSED
     return FINISHED
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -16,7 +16,7 @@ from raysim.report.plots import LIGHT
 from raysim.storage.atomic_files import write_atomically
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]
-"""(row, column, measure) -> the values of its finished seeds."""
+"""(row, column, measure) → its values in the finished cells, in the order of seeds."""
 KEYS = ("path", "columns", "rows", "measures", "label")
 
 
@@ -60,6 +60,11 @@ def read(data: object, study: Path, rows: Sequence[str], columns: Sequence[str],
     return Picture((study.parent / str(data["path"])).resolve(), chosen, tuple(lines), panels, str(data["label"]))
 
 
+def scale_of(measure: Measure, found: Found) -> units.Scale:
+    """The scale on which all values of a measure are written."""
+    return units.scale(measure.unit, [value for key, own in found.items() if key[2] == measure.name for value in own])
+
+
 def draw(picture: Picture, found: Found, title: str) -> None:
     """Write the picture: means over seeds, bars of one standard deviation; a column without a value has no point."""
     import matplotlib
@@ -72,9 +77,7 @@ def _png(picture: Picture, found: Found, title: str) -> bytes:
     figure = new_figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
     for panel, (measure, heading) in zip(panels, picture.measures.items(), strict=True):
-        scale = units.scale(
-            measure.unit, [v for (_, _, name), own in found.items() if name == measure.name for v in own]
-        )
+        scale = scale_of(measure, found)
         for rank, row in enumerate(picture.rows):
             values = [
                 scale.factor * np.array(found.get((row, column, measure.name), []), dtype=float)

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from raysim import units
 from raysim.errors import ConfigError
 from raysim.report import study_plot
 from raysim.report.measures import Measure
 from raysim.report.study_file import Study
+from raysim.report.study_plot import Found, scale_of
 
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
-Found = dict[tuple[str, str, str], list[float]]
-"""(row, column, measure) → its values in the finished cells, in the order of seeds."""
 
 
 def finished(study: Study, measures: Iterable[Measure]) -> Found:
     """What is there so far."""
     import pandas as pd
 
-    wanted, found = list(measures), Found()
+    wanted, found = list(measures), dict[tuple[str, str, str], list[float]]()
     for cell in study.cells():
         if cell.path.exists():
             frame = pd.read_csv(cell.path)
@@ -32,12 +30,7 @@ def finished(study: Study, measures: Iterable[Measure]) -> Found:
 
 def table(study: Study, found: Found) -> str:
     """The Markdown table. The unit stands in the corner if all measures share it, else in each heading."""
-    scales = {
-        measure: units.scale(
-            measure.unit, [v for (_, _, name), own in found.items() if name == measure.name for v in own]
-        )
-        for measure in study.measures
-    }
+    scales = {measure: scale_of(measure, found) for measure in study.measures}
     symbols = {scale.symbol for scale in scales.values()}
     corner = symbols.pop() if len(symbols) == 1 else ""
     heads = [
