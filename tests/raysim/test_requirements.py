@@ -145,16 +145,18 @@ def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
     from workloads.federated_data import Task
     from workloads.models.classifier import has_batch_norm
 
-    tasks = {"array": Task((3, 64, 64), 2), "graph": Task((5,), 2, "graph")}
+    tasks = {"array": Task((3, 64, 64), 2), "graph": Task((5,), 2, "graph"), "cnn1d": Task((3, 64), 2)}
+    tasks |= dict.fromkeys(("lstm", "transformer"), Task((8,), 5, vocabulary=5))
     for name in registry.known("model"):
         if name == "resnet50":
             continue
         model = registry.resolve("model", name)()
-        model.check(tasks[model.inputs])
-        names = [parameter for parameter, _ in model.build(tasks[model.inputs]).named_parameters()]
+        task = tasks.get(name, tasks[model.inputs])
+        model.check(task)
+        names = [parameter for parameter, _ in model.build(task).named_parameters()]
         for part in ("body.", "head.", "body.structure.", "body.eigenvalue_encoder.", "body.filter_encoder."):
             assert (part in model.parts) == any(parameter.startswith(part) for parameter in names), (name, part)
-        assert model.batch_norm == has_batch_norm(model.build(tasks[model.inputs])), name
+        assert model.batch_norm == has_batch_norm(model.build(task)), name
 
 
 def test_checking_takes_a_small_part_of_a_start() -> None:
