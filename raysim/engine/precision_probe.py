@@ -53,17 +53,14 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
         )
         seconds: dict[str, float]
         (seconds,) = results_of(pool, [job], note)
+        milliseconds = {name: round(1000 * value, 3) for name, value in seconds.items()}
         fast = seconds["bf16"] < GAIN * seconds["float32"]
-        found = {"precision": "bf16" if fast else "float32", "milliseconds_a_step": _milliseconds(seconds)}
+        found = {"precision": "bf16" if fast else "float32", "milliseconds_a_step": milliseconds}
         write_atomically(record, json.dumps(found, indent=2).encode())
     found = json.loads(record.read_text(encoding="utf-8"))
     times = ", ".join(f"{name} {value}" for name, value in found["milliseconds_a_step"].items())
     note(f"trains in {found['precision']} (milliseconds a step: {times})")
     return with_sections(config, training=dataclasses.replace(config.training, precision=found["precision"]))
-
-
-def _milliseconds(seconds: dict[str, float]) -> dict[str, float]:
-    return {name: round(1000 * value, 3) for name, value in seconds.items()}
 
 
 @dataclasses.dataclass(frozen=True)

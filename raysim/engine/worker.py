@@ -146,14 +146,14 @@ class Worker:
             data = self.federation.client(client, self.device, channels_last=self.built(client).channels_last)
             cached = _Cached(data, 4 * data.samples * math.prod(self.federation.task(client).input_shape))
             self._cached_bytes += cached.size
-            while self._data and self._cached_bytes > self._room_beside(next(iter(self._data.values()))):
+            while self._data:
+                oldest = next(iter(self._data.values()))
+                if self._cached_bytes <= (MOST_CACHED_BYTES if oldest.round >= self._round - 1 else CACHED_BYTES):
+                    break
                 self._cached_bytes -= self._data.popitem(last=False)[1].size
         cached.round = self._round
         self._data[client] = cached
         return cached.data
-
-    def _room_beside(self, oldest: _Cached) -> int:
-        return MOST_CACHED_BYTES if oldest.round >= self._round - 1 else CACHED_BYTES
 
     def in_round(self, number: int) -> None:
         """What follows belongs to this round."""

@@ -52,7 +52,8 @@ class Trace:
         """
         if self._events >= self._limit:
             return
-        events = [*self._new_lanes(slots), *_driver_events([round, *spans]), *_slot_events(round, work, slots)]
+        driver = (_event(span.name, span.stage, DRIVER_LANE, span.start, span.stop) for span in (round, *spans))
+        events = [*self._new_lanes(slots), *driver, *_slot_events(round, work, slots)]
         lines = ",\n".join(json.dumps(event) for event in events)
         with writing(self._path):
             if not self._path.exists():
@@ -71,11 +72,6 @@ class Trace:
             yield _about("thread_name", lane, name=names[lane])
             yield _about("thread_sort_index", lane, sort_index=lane)
         self._lanes = max(self._lanes, len(names))
-
-
-def _driver_events(spans: Sequence[Span]) -> Iterator[dict[str, Any]]:
-    for span in spans:
-        yield _event(span.name, span.stage, DRIVER_LANE, span.start, span.stop)
 
 
 def _slot_events(round: Span, work: Sequence[SlotJob], slots: int) -> Iterator[dict[str, Any]]:

@@ -32,7 +32,7 @@ def compare(folders: Sequence[Path], target: Path) -> list[Path]:
     results = [load_result(folder) for folder in folders]
     settings = group(results)
     title = _title(results, len(settings))
-    runs = [(_named(setting), [run.rounds for run in setting.runs]) for setting in settings]
+    runs = [(setting.label + _mark(setting.runs[0]), [run.rounds for run in setting.runs]) for setting in settings]
     content: dict[str, object] = {
         "title": title,
         "notes": _notes(results, settings),
@@ -67,11 +67,6 @@ def _notes(results: Sequence[RunResult], settings: Sequence[Setting]) -> list[st
     if any(len(setting.runs) > 1 for setting in settings):
         notes.append("Lines and figures are means over seeds; bands and ± are one standard deviation.")
     return notes
-
-
-def _named(setting: Setting) -> str:
-    """Its label, with a mark if its data is made up."""
-    return setting.label + _mark(setting.runs[0])
 
 
 def _mark(run: RunResult) -> str:

@@ -38,7 +38,7 @@ def group(results: Sequence[RunResult]) -> list[Setting]:
     Placement (actors, output, pictures …) cannot change a result, so it separates nothing. Only the folders' own text
     is read: none of the classes that a config names is imported.
     """
-    ignored = _placement() | {SEED}
+    ignored = {SEED, *(path for path, option in options_of({}).items() if option.help.placement)}
     members: dict[str, list[RunResult]] = {}
     options: dict[str, dict[str, Any]] = {}
     for result in results:
@@ -74,11 +74,6 @@ def _one_a_seed(runs: Sequence[RunResult]) -> tuple[tuple[RunResult, ...], tuple
 def _options(result: RunResult) -> dict[str, Any]:
     """Path → value of a run's config."""
     return flatten(result.config)
-
-
-def _placement() -> set[str]:
-    """The options of the fixed sections that cannot change a result."""
-    return {path for path, option in options_of({}).items() if option.help.placement}
 
 
 def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -55,7 +55,8 @@ class ClientFiles:
         reused: list[int] = []
         written = set(changed)
         for number, file in self._files.items():
-            if 2 * (len(file.living) - outdated[number]) >= file.clients and self._exists(file):
+            there = all((self._folder / name).exists() for name in file.entries)
+            if there and 2 * (len(file.living) - outdated[number]) >= file.clients:
                 reused.append(number)
             else:
                 written |= file.living
@@ -85,9 +86,6 @@ class ClientFiles:
             self._home[client] = number
         self._files[number] = _File(len(clients), set(newest), entries)
         return newest
-
-    def _exists(self, file: _File) -> bool:
-        return all((self._folder / name).exists() for name in file.entries)
 
 
 def stem(number: int) -> str:
