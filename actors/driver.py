@@ -42,7 +42,7 @@ class EventLog(Forwarding):
                 self._new.notify_all()
 
     def tasks_started(self, clients: Sequence[int]) -> None:
-        """Not kept, as `chunk_returned`: metrics and the run folder's status have both, and nobody else asks."""
+        """Not kept, as ``chunk_returned``: metrics and the run folder's status have both, and nobody else asks."""
 
     def chunk_returned(self, chunk: ChunkReturned) -> None:
         """Not kept: a long run has a million of them."""

@@ -1,6 +1,6 @@
-"""Metrics of a run through ray.util.metrics: what `monitoring/` shows, and what any Prometheus can scrape from Ray.
+"""Metrics of a run through ray.util.metrics: what ``monitoring/`` shows, and what any Prometheus can scrape from Ray.
 
-Ray puts `ray_` before every name. The only label of raysim's own is `run` (the run folder's name), and `phase` on
+Ray puts ``ray_`` before every name. The only label of raysim's own is ``run`` (the run folder's name), and ``phase`` on
 seconds: a label value more is a time series more, so no client and no round is ever one.
 """
 
@@ -22,7 +22,7 @@ _VALUES = {
     "train_loss": "mean training loss of the last round",
     "slot_utilisation": "share of the last round's training time in which slots were busy, 0 to 1",
 }
-"""Column of the rounds table → meaning; the metric is `raysim_` and the column."""
+"""Column of the rounds table → meaning; the metric is ``raysim_`` and the column."""
 PHASES = ("train", "aggregate", "evaluate")
 
 

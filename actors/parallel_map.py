@@ -26,13 +26,13 @@ WINDOW = 2
 class RayParallel:
     """Every item is a remote task of one CPU, named after the label; results are fetched as they finish.
 
-    Items are sent in their order, `WINDOW` to a core: what is sent and what it returns stay few, and after a failure or
-    an interruption no more than those run to their end.
+    Items are sent in their order, ``WINDOW`` to a core: what is sent and what it returns stay few, and after a failure
+    or an interruption no more than those run to their end.
 
     Raises:
         PlacementError: no CPU in the cluster.
         RaysimError: an item failed; label and part are named and the first traceback is with it. Or its worker died
-            `RETRIES` + 1 times.
+            ``RETRIES`` + 1 times.
     """
 
     progress: OnProgress = silent

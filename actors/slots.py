@@ -30,7 +30,7 @@ class Slot:
     place: int
     actor: Any = None
     coming: Any = None
-    """Reference of its `prepare` until that has come back; from then on it is up."""
+    """Reference of its ``prepare`` until that has come back; from then on it is up."""
     jobs: list[int] = field(default_factory=list)
     begun: float = 0.0
     """When the first of its jobs began, as far as the driver can tell."""
@@ -67,7 +67,7 @@ class Slots:
         self._lives: Counter[int] = Counter()
         """How many actors each place has had: while Ray still holds a dead one's name, the next needs another."""
         self.coming: dict[Any, Slot] = {}
-        """Reference of `prepare` → where it is on its way."""
+        """Reference of ``prepare`` → where it is on its way."""
         for slot, actor in itertools.zip_longest(self._slots, started):
             self._fill(slot, actor)
 
@@ -84,7 +84,7 @@ class Slots:
                 self._fill(slot)
 
     def settle(self, reference: Any, note: Callable[[str], None]) -> None:
-        """An actor's `prepare` is over: it may get jobs, or it died before and another one is started, which is noted.
+        """An actor's ``prepare`` is over: it may get jobs, or it died before and another one starts, which is noted.
 
         Raises:
             PlacementError: it cannot start, or too many in a row died first.

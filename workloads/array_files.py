@@ -46,7 +46,7 @@ def read_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[An
 
 
 def blank_member(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> NDArray[Any]:
-    """Zeros of the type and shape of one array of an .npz file, which take no memory; errors as in `read_member`."""
+    """Zeros of the type and shape of one array of an .npz file, which take no memory; errors as in ``read_member``."""
     with archive.open(member) as file:
         shape, kind = check_header(file, member.file_size)
     return np.broadcast_to(np.zeros((), kind), shape)

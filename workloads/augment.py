@@ -48,11 +48,11 @@ def crop_and_rotate(images: Tensor, generator: torch.Generator, least_area: floa
 
 
 def crop_and_rotate_with(images: Tensor, boxes: Tensor, angles: Tensor, flips: Tensor) -> Tensor:
-    """The boxes, angles and flips that are asked for; `crop_and_rotate` says what is done, by one interpolation.
+    """The boxes, angles and flips that are asked for; ``crop_and_rotate`` says what is done, by one interpolation.
 
-    `boxes`, float64 [B, 4], are top, left, height and width in pixels; `angles`, float64 [B], are degrees, positive
-    counter-clockwise; `flips` is bool [B]. Interpolation is bilinear. What a rotation brings in from outside of the box
-    is the image's own, and black (0) outside of the image.
+    ``boxes``, float64 [B, 4], are top, left, height and width in pixels; ``angles``, float64 [B], are degrees, positive
+    counter-clockwise; ``flips`` is bool [B]. Interpolation is bilinear. What a rotation brings in from outside of the
+    box is the image's own, and black (0) outside of the image.
     """
     if images.numel() == 0:
         return images.clone()
@@ -79,7 +79,7 @@ def crop_and_flip(images: Tensor, generator: torch.Generator, padding: int = 4) 
 
     Source: He et al. 2016, section 4.2.
 
-    `images` is [B, C, H, W] of any dtype, the result a new tensor of the same shape, dtype, device and memory format
+    ``images`` is [B, C, H, W] of any dtype, the result a new tensor of the same shape, dtype, device and memory format
     (channels_last stays so). Each image has its own draw. The draws are made on the generator's device, so a CPU
     generator gives the same augmentation wherever the images are.
     """
@@ -92,10 +92,10 @@ def crop_and_flip(images: Tensor, generator: torch.Generator, padding: int = 4) 
 
 
 def crop_and_flip_with(images: Tensor, offsets_y: Tensor, offsets_x: Tensor, flips: Tensor, padding: int) -> Tensor:
-    """The crop and flip that are asked for; `crop_and_flip` gives shapes and properties.
+    """The crop and flip that are asked for; ``crop_and_flip`` gives shapes and properties.
 
-    `offsets_y` and `offsets_x`, int64 [B], are the corner of the crop in the padded image, each in [0, 2·padding]
-    (not checked: on a GPU that would wait for it); `padding` leaves an image where it is. `flips`, bool [B], says
+    ``offsets_y`` and ``offsets_x``, int64 [B], are the corner of the crop in the padded image, each in [0, 2·padding]
+    (not checked: on a GPU that would wait for it); ``padding`` leaves an image where it is. ``flips``, bool [B], says
     which images are flipped after the crop.
     """
     if images.numel() == 0:

@@ -17,8 +17,8 @@ CHUNK = 2048  # copies made at a time, which bounds the memory for their padded 
 class Fill:
     """Recipes of the augmented copies that fill clients up.
 
-    Client i's are `offsets[i]:offsets[i + 1]`. Copy j is image `sources[j]`, padded by `padding` zeros on each side,
-    cropped to its old size from row `tops[j]`, column `lefts[j]`, and mirrored where `flips[j]`.
+    Client i's are ``offsets[i]:offsets[i + 1]``. Copy j is image ``sources[j]``, padded by ``padding`` zeros on each
+    side, cropped to its old size from row ``tops[j]``, column ``lefts[j]``, and mirrored where ``flips[j]``.
     """
 
     sources: Integers
@@ -33,7 +33,7 @@ class Fill:
         return int(self.offsets[client + 1] - self.offsets[client])
 
     def total(self, clients: int) -> int:
-        """Number of copies that the first `clients` clients have."""
+        """Number of copies that the first ``clients`` clients have."""
         return int(self.offsets[clients])
 
     def sources_of(self, client: int) -> Integers:
@@ -45,7 +45,7 @@ class Fill:
         return Fill(self.sources, self.offsets[[0, -1]], self.tops, self.lefts, self.flips, self.padding)
 
     def copies(self, images: NDArray[np.uint8], client: int) -> NDArray[np.uint8]:
-        """The client's copies [copies, H, W, C], uint8, of `images` [N, H, W, C]."""
+        """The client's copies [copies, H, W, C], uint8, of ``images`` [N, H, W, C]."""
         _, height, width, channels = images.shape
         result = np.empty((self.size(client), height, width, channels), dtype=np.uint8)
         first, last = int(self.offsets[client]), int(self.offsets[client + 1])
@@ -62,7 +62,7 @@ class Fill:
 
 
 def draw_fill(train: Partition, samples_per_client: int, padding: int, generator: np.random.Generator) -> Fill:
-    """Copies that bring every client's training part to `samples_per_client` samples (FedRAD, section 4.2.2).
+    """Copies that bring every client's training part to ``samples_per_client`` samples (FedRAD, section 4.2.2).
 
     Originals are drawn, with replacement, from the *entire* training set as the paper says ("augment data of original
     entire dataset"), so from all clients' training parts; never from anybody's local test samples, which the paper

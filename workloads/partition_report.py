@@ -52,7 +52,7 @@ def draw_partition(manifest: pandas.DataFrame, target: Path | IO[bytes], title: 
     """Write a PNG of the training samples of each client, stacked by class.
 
     Args:
-        manifest: Federation.manifest(), from whose `attrs` come the class names and whether the data is synthetic,
+        manifest: Federation.manifest(), from whose ``attrs`` come the class names and whether the data is synthetic,
             which the title then says.
         target: a path that ends in .png, or an open file.
     """

@@ -24,9 +24,9 @@ PARTS = ("training", "test", "validation")
 class Views:
     """A split whose clients are drawn one by one when they are needed, so that any number of them may exist.
 
-    Client k owns `each` distinct samples, drawn from (key, k) alone: its class shares ~ Dirichlet(alpha), its samples
-    uniformly from their classes. Class c's samples are `pool[bounds[c]:bounds[c + 1]]`: int64 arrays of length samples
-    and classes + 1. Two views with one key but another `part` draw by the same shares.
+    Client k owns ``each`` distinct samples, drawn from (key, k) alone: its class shares ~ Dirichlet(alpha), its samples
+    uniformly from their classes. Class c's samples are ``pool[bounds[c]:bounds[c + 1]]``: int64 arrays of length
+    samples and classes + 1. Two views with one key but another ``part`` draw by the same shares.
     """
 
     pool: Integers
@@ -43,7 +43,7 @@ class Views:
         return self.each
 
     def total(self, clients: int) -> int:
-        """Number of samples of the first `clients` clients; a sample of several of them counts once for each."""
+        """Number of samples of the first ``clients`` clients; a sample of several of them counts once for each."""
         return self.each * clients
 
     def of(self, client: int) -> Integers:
@@ -72,12 +72,12 @@ class Views:
 def views(
     labels: Integers, clients: int, alpha: float, samples: int, test_share: float, generator: np.random.Generator
 ) -> tuple[Views, Views]:
-    """(train, local test) of clients with `samples` samples each, a `test_share` (rounded) of which is for its test.
+    """(train, local test) of clients with ``samples`` samples each, a ``test_share`` (rounded) of them for the test.
 
-    A `test_share` of every class, at random, is set aside for local tests, so that what one client is tested on no
+    A ``test_share`` of every class, at random, is set aside for local tests, so that what one client is tested on no
     other trains on. A client with two samples or more has at least one on both sides; a single one is for training.
 
-    Work and memory do not depend on `clients`.
+    Work and memory do not depend on ``clients``.
 
     Args:
         labels: int64 [N] of the data set.
@@ -101,9 +101,9 @@ def views(
 
 
 def set_aside(train: Views, share: float) -> tuple[Views, Views]:
-    """(training, validation) of views of training samples: a `share` (rounded) of each client's is for validation.
+    """(training, validation) of views of training samples: a ``share`` (rounded) of each client's is for validation.
 
-    A `share` of every class is set aside for it, so that nobody trains on what anybody is validated on. A client with
+    A ``share`` of every class is set aside for it, so that nobody trains on what anybody is validated on. A client with
     two samples or more has at least one on both sides; a single one is for training.
 
     Raises:

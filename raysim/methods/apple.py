@@ -193,7 +193,7 @@ class Combination:
 
         self.model, self.clients, self.own = model, clients, own
         self.cores = torch.from_numpy(np.stack(cores)).to(model.device)
-        """θ^c [k, d]; row `own` changes."""
+        """θ^c [k, d]; row ``own`` changes."""
         self.weights = torch.from_numpy(weights.copy()).to(model.device)
         """p in float64 [k]."""
         self.start = torch.from_numpy(start).to(model.device)

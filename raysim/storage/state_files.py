@@ -37,7 +37,7 @@ def packed(state: object, name: str) -> tuple[JSON, dict[str, Array]]:
 
 
 def shards(kept: Iterable[tuple[int, object]]) -> Iterator[tuple[list[Any], dict[str, Array]]]:
-    """Cut client states into shards of at most `SHARD_BYTES` (or one client): [client, structure] pairs and arrays."""
+    """Cut client states into shards of at most ``SHARD_BYTES`` or one client: [client, structure] pairs and arrays."""
     nodes: list[Any] = []
     arrays: dict[str, Array] = {}
     size = 0

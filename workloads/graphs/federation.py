@@ -48,7 +48,7 @@ class GraphFederation:
     synthetic: bool
     parts: tuple[GraphClient, ...]
     laplacian: Laplacian = "normalized"
-    """Which Laplacian `prepare` decomposes."""
+    """Which Laplacian ``prepare`` decomposes."""
 
     @property
     def clients(self) -> int:

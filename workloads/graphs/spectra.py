@@ -25,7 +25,7 @@ Laplacian = Literal["normalized", "combinatorial"]
 
 LABEL = "eigendecompositions"
 COST = 5e7
-"""Largest cost (`costs`) of a task's graphs, about a third of a second; a larger graph is a task of its own."""
+"""Largest cost (``costs``) of a task's graphs, about a third of a second; a larger graph is a task of its own."""
 TIE = 1e-6
 """Entries of an eigenvector whose sizes differ by less than this part are equally large for its sign."""
 
@@ -125,7 +125,7 @@ def costs(sizes: Integers) -> NDArray[np.float64]:
 
 
 def cut(graphs: Graphs, laplacian: Laplacian) -> tuple[Integers, list[Piece]]:
-    """(order of the graphs by size, pieces of that order) of one set: contiguous, each of at most `COST`."""
+    """(order of the graphs by size, pieces of that order) of one set: contiguous, each of at most ``COST``."""
     order = np.argsort(graphs.sizes, kind="stable")
     sizes, counts = graphs.sizes[order], graphs.edge_counts[order]
     edges = graphs.edges[:, spans(graphs.edge_offsets, order)]
@@ -163,7 +163,7 @@ def compute_spectra(
 ) -> list[Graphs]:
     """The graphs with their eigenvalues and eigenvectors.
 
-    The bits of a graph's spectrum depend on that graph and on `laplacian` only: not on the other graphs, on how the
+    The bits of a graph's spectrum depend on that graph and on ``laplacian`` only: not on the other graphs, on how the
     work is cut, on what computes it or on threads.
 
     Args:

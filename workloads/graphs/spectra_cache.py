@@ -24,7 +24,7 @@ def default_folder() -> Path:
 
 @dataclass(frozen=True, eq=False)
 class Spectra:
-    """Of several graphs, one behind the other: λ [Σ n] and U, row-major [Σ n²], as in `Graphs`."""
+    """Of several graphs, one behind the other: λ [Σ n] and U, row-major [Σ n²], as in ``Graphs``."""
 
     values: Floats
     vectors: Floats

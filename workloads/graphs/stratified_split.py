@@ -16,14 +16,15 @@ PUBLISHED_SEED = 123
 def stratified(
     labels: Integers, validation_share: float, test_share: float, generator: np.random.Generator
 ) -> tuple[Integers, Integers, Integers]:
-    """(training, validation, test): ascending indices into `labels`, each graph in one part, chosen at random.
+    """(training, validation, test): ascending indices into ``labels``, each graph in one part, chosen at random.
 
     A part has its share of all graphs, rounded (a half upwards), and of every class its share of that, rounded down or
     up. Small sets bend this, in this order: the training part is never empty; the test part, then the validation part
     has a graph where its share is not 0; a class keeps a graph to train on, and so has none elsewhere if it has one in
     all.
 
-    `labels` [graphs] needs no particular values; the shares are at least 0 and in sum below 1. No graphs: empty parts.
+    ``labels`` [graphs] needs no particular values; the shares are at least 0 and in sum below 1. No graphs: empty
+    parts.
     """
     classes, members_of = np.unique(labels, return_inverse=True)
     counts = np.bincount(members_of, minlength=len(classes))
@@ -47,7 +48,7 @@ def published(
     Two stratified splits by scikit-learn, both with seed 123: first what is to train on, then the rest in two.
 
     Raises:
-        WorkloadError: a part has fewer graphs than there are classes, or a class too few graphs; `name` says of what.
+        WorkloadError: a part has fewer graphs than there are classes, or a class too few graphs; ``name`` says of what.
     """
     from sklearn.model_selection import train_test_split  # a second to import
 
@@ -75,7 +76,7 @@ def published(
 def _quotas(counts: Integers, share: float, free: Integers, most: int) -> Integers:
     """Number of graphs of each class [classes] that one part gets.
 
-    Of `counts` there are, `free` are not taken yet, and the part may have at most `most` in all.
+    Of ``counts`` there are, ``free`` are not taken yet, and the part may have at most ``most`` in all.
     """
     if share <= 0 or most <= 0:
         return np.zeros(len(counts), np.int64)

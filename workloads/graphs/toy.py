@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """How a client's graphs are made: `make(class number, nodes, networkx seed)`, about `nodes` nodes large."""
+    """How a client's graphs are made: ``make(class number, nodes, networkx seed)``, about ``nodes`` nodes large."""
 
     name: str
     class_names: tuple[str, ...]
@@ -42,7 +42,7 @@ class ToyGraphs:
     not), grids (narrow or square), trees (long, random, bushy), stochastic blocks (1, 2 or 3 communities of equal
     density). What is in brackets is the class of a graph.
 
-    Node features are one-hot degrees. Not real data: every output of a run says so. `load` draws from the streams
+    Node features are one-hot degrees. Not real data: every output of a run says so. ``load`` draws from the streams
     "toy-graphs k" and "split NAME".
     """
 
@@ -64,7 +64,7 @@ class ToyGraphs:
         return GraphFederation(self.name, True, clients, self.laplacian)
 
     def sketch(self, stream: Stream) -> GraphFederation:
-        """What `load` gives, with graphs that have no nodes."""
+        """What ``load`` gives, with graphs that have no nodes."""
         clients = tuple(self._client(client, stream, empty=True) for client in range(self.clients))
         return GraphFederation(self.name, True, clients, self.laplacian)
 

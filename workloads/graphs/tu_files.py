@@ -62,7 +62,7 @@ def find(name: str, folders: list[Path]) -> TuFiles | None:
 
 
 def download(name: str, folder: Path) -> TuFiles:
-    """NAME.zip from where PyG's TUDataset takes it, into `folder`.
+    """NAME.zip from where PyG's TUDataset takes it, into ``folder``.
 
     The file gets its name when it is whole, so any number of processes may do this at once. PyG's own download unpacks
     whatever paths are in the archive, and into the place where others read; here nothing is unpacked at all.

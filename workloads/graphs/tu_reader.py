@@ -76,7 +76,7 @@ def one_hot(values: Integers, width: int, name: str) -> Floats:
 
 
 def _edges(files: TuFiles, indicator: Integers, order: Integers, node_offsets: Integers) -> tuple[Integers, Integers]:
-    """(edges [2, E] as `Graphs` has them, edges of each graph [G]) from the adjacency list A, nodes from 1."""
+    """(edges [2, E] as ``Graphs`` has them, edges of each graph [G]) from the adjacency list A, nodes from 1."""
     pairs = _table(files, "A", np.int64, 2) - 1
     nodes = len(indicator)
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= nodes):

@@ -61,10 +61,10 @@ LEAST = 3
 
 @dataclass(frozen=True)
 class TuDataset:
-    """One client a set, or one set cut over clients (sets=NAME, parts=n), from files in `data`.
+    """One client a set, or one set cut over clients (sets=NAME, parts=n), from files in ``data``.
 
     Node features are one-hot node labels; where a set has none, the node attributes of the Letter sets, and one-hot
-    degrees of all others. Nothing is fetched without the option download. `load` draws from the streams "split NAME"
+    degrees of all others. Nothing is fetched without the option download. ``load`` draws from the streams "split NAME"
     (unless the split is the published one) and "partition" (for parts).
     """
 
@@ -142,10 +142,10 @@ class TuDataset:
         return self._federation([(files.name, *read_graphs(files)) for files in self._files()], stream)
 
     def sketch(self, stream: Stream) -> GraphFederation | None:
-        """The clients that `load` gives, with graphs that have no nodes and no features.
+        """The clients that ``load`` gives, with graphs that have no nodes and no features.
 
         It reads the labels alone, so it is None where the split depends on more than these, or where a set is yet to be
-        downloaded. WorkloadError as in `load`.
+        downloaded. WorkloadError as in ``load``.
         """
         from workloads.graphs.tu_reader import read_classes
 

@@ -21,7 +21,7 @@ SUFFIXES = frozenset({".npy", ".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", "
 def resize(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """[N, H, W, C] to [N, size, size, C]: Pillow's bicubic filter, which averages over what it shrinks.
 
-    Sides of different length are brought to `size` each on its own, so the image is stretched, not cut.
+    Sides of different length are brought to ``size`` each on its own, so the image is stretched, not cut.
     """
     from PIL import Image
 
@@ -41,7 +41,7 @@ def decode(path: Path, size: int, *, truncated: bool) -> NDArray[np.uint8]:
 
     A .npy file holds (H, W) or (H, W, C), C ≥ 3 of which the first three count, as uint8 or as floats in 0..255 (in
     0..1 if none is larger). Everything else goes through Pillow: grey becomes three equal channels, transparency is
-    dropped, of 16 bits the upper 8 count. `truncated` accepts files that end early, with grey for what is missing.
+    dropped, of 16 bits the upper 8 count. ``truncated`` accepts files that end early, with grey for what is missing.
     WorkloadError, with the path, for a file that is missing or cannot be read as an image.
     """
     from PIL import Image, ImageFile

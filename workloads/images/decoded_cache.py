@@ -26,7 +26,7 @@ CHANNELS = 3
 
 @dataclass(eq=False)
 class ImageCache:
-    """The images `names` (paths relative to `folder`, / between parts) as rows of one array uint8 [N, size, size, 3].
+    """The images ``names``, paths relative to ``folder``, as rows of one array uint8 [N, size, size, 3].
 
     Beside the pixels lies a record for each row: size and modification time of the image file, and the pixels'
     checksum. A row that does not agree with its record, because it was never written, was damaged or was cut off, or
@@ -107,7 +107,7 @@ class ImageCache:
 
 
 def open_cache(folder: Path, names: NDArray[np.str_], size: int, *, truncated: bool, root: Path) -> ImageCache:
-    """The cache below `root` for these images decoded so; nothing is read or written yet."""
+    """The cache below ``root`` for these images decoded so; nothing is read or written yet."""
     import PIL
 
     # Decoders and filters of another Pillow may round differently, and a run must repeat to the last bit.

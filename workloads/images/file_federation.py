@@ -32,14 +32,14 @@ class ImageFiles:
 class FileFederation(SplitFederation):
     """Names, labels and, per client, indices; no pixels.
 
-    An image may belong to several clients. `mean` and `deviation` (float32 [C], of x / 255) normalise all images; they
-    are given, as computing them would decode everything.
+    An image may belong to several clients. ``mean`` and ``deviation`` (float32 [C], of x / 255) normalise all images;
+    they are given, as computing them would decode everything.
     """
 
     train_files: ImageFiles
     test_files: ImageFiles
     global_rows: Integers
-    """The global test set, of `test_files`."""
+    """The global test set, of ``test_files``."""
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
     augment: Augmentation

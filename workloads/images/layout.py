@@ -46,7 +46,7 @@ class Part:
 
 
 def missing_pieces(root: Path, split: str) -> list[str]:
-    """What the layout lacks below `root`: paths, empty if all is there. `split` is N_clients/SPLIT, or empty."""
+    """What the layout lacks below ``root``: paths, empty if all is there. ``split`` is N_clients/SPLIT, or empty."""
     if not root.is_dir():
         return [f"{root}/"]
     folders = ["train", "test", *([split] if split else [])]
@@ -100,7 +100,7 @@ def all_rows(root: Path, part: Part) -> Integers:
 
 
 def read_split(folder: Path, part: Part) -> tuple[Partition, NDArray[np.str_]]:
-    """(each client's rows of `part`, its name) from the .csv files of a split, client_2 before client_10.
+    """(each client's rows of ``part``, its name) from the .csv files of a split, client_2 before client_10.
 
     The name of the folder above, N_clients, says how many there must be. A name that a file repeats counts once, as
     in the published code.

@@ -18,12 +18,13 @@ from workloads.option_types import Help, NonNegativeInt
 class Npz(ImageOptions):
     """Images of any .npz file with MedMNIST's keys.
 
-    The keys are `train_images`, `train_labels`, `test_images` and `test_labels`; images are uint8 (N, H, W) or
+    The keys are ``train_images``, ``train_labels``, ``test_images`` and ``test_labels``; images are uint8 (N, H, W) or
     (N, H, W, C), labels (N,) or (N, 1).
 
-    `val_*` stays unused unless `use_val` adds it to the training images. With partition=sites, every site named in
-    `train_sites` is a client, in sorted order; if `test_sites` exists too, a client's local test set is the test images
-    of its own site (possibly none), nothing is cut off its training images, and the global test is the whole test set.
+    ``val_*`` stays unused unless ``use_val`` adds it to the training images. With partition=sites, every site named in
+    ``train_sites`` is a client, in sorted order; if ``test_sites`` exists too, a client's local test set is the test
+    images of its own site (possibly none), nothing is cut off its training images, and the global test is the whole
+    test set.
     """
 
     name: ClassVar[str] = "npz"
@@ -58,7 +59,7 @@ def images_folder() -> Path | None:
 
 
 def find_npz(path: str) -> Path:
-    """The file meant by `path`: as given, else below $RAYSIM_DATA/images; with or without its ending."""
+    """The file meant by ``path``: as given, else below $RAYSIM_DATA/images; with or without its ending."""
     if not path:
         raise WorkloadError("workload npz needs the option path: an .npz file with MedMNIST's keys")
     given = Path(path).expanduser()

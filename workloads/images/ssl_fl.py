@@ -32,11 +32,11 @@ REPOSITORY = "https://github.com/rui-yan/SSL-FL"
 
 @dataclass(frozen=True)
 class PublishedOptions(ABC):
-    """Images in the layout of `workloads.images.layout`, decoded when they are first used.
+    """Images in the layout of ``workloads.images.layout``, decoded when they are first used.
 
-    The global test set is ROOT/test. Images are stretched to `size` x `size` and normalised with the published
-    channel statistics. The authors augment by resized crops, rotation and flips: `augment` resized_crop_rotation.
-    `load` draws from the streams partition, local_test and validation.
+    The global test set is ROOT/test. Images are stretched to ``size`` x ``size`` and normalised with the published
+    channel statistics. The authors augment by resized crops, rotation and flips: ``augment`` resized_crop_rotation.
+    ``load`` draws from the streams partition, local_test and validation.
     """
 
     name: ClassVar[str]
@@ -124,7 +124,7 @@ class PublishedOptions(ABC):
         )
 
     def sketch(self, stream: Stream) -> None:
-        """Only looks whether the folder holds what `load` reads."""
+        """Only looks whether the folder holds what ``load`` reads."""
         self._root()
 
     def _root(self) -> Path:

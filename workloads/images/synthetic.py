@@ -100,6 +100,6 @@ class Synthetic(ImageOptions):
 
 
 def _enlarge(size: int) -> NDArray[np.float64]:
-    """[size, COARSE]: the weights of linear interpolation from the coarse grid to `size` points."""
+    """[size, COARSE]: the weights of linear interpolation from the coarse grid to ``size`` points."""
     points = np.linspace(0, COARSE - 1, size)
     return np.maximum(0.0, 1.0 - np.abs(points[:, None] - np.arange(COARSE)))

@@ -9,9 +9,9 @@ from torch.nn.modules.batchnorm import _BatchNorm
 class Classifier(nn.Module):
     """logits = head(body(x)): body maps [B, C, H, W] to features [B, h], head is a plain linear layer [h -> classes].
 
-    There are no other children, so that every parameter is named `body.*` or `head.*`, and a method that treats the
+    There are no other children, so that every parameter is named ``body.*`` or ``head.*``, and a method that treats the
     two apart needs no knowledge of the network. The body's input layer, or what it declares instead, and the head fit
-    one task (`task_specific`).
+    one task (``task_specific``).
     """
 
     def __init__(self, body: nn.Module, head: nn.Linear) -> None:
@@ -35,8 +35,9 @@ def has_batch_norm(module: nn.Module) -> bool:
 def task_specific(module: nn.Module) -> tuple[str, ...]:
     """Dotted names of the parts of a model that fit one task and are of no use to another: input layer and head.
 
-    A module that knows them says so by an attribute `task_specific`, names of modules, parameters or buffers in it. Of
-    any other they are taken to be its first and its last layer with parameters, in the order in which they were made.
+    A module that knows them says so by an attribute ``task_specific``, names of modules, parameters or buffers in it.
+    Of any other they are taken to be its first and its last layer with parameters, in the order in which they were
+    made.
     """
     declared: tuple[str, ...] | None = getattr(module, "task_specific", None)
     if declared is not None:

@@ -1,7 +1,8 @@
 """Graph networks: GIN, GraphSAGE, and FedStar's GIN with a structural channel.
 
-Each is the body of a `Classifier` and maps a `GraphBatch` of B graphs to features [B, hidden]. Layers are written out
-on the batch's edges: they are a few lines each, have no buffers, and equal PyTorch Geometric's (tested against them).
+Each is the body of a ``Classifier`` and maps a ``GraphBatch`` of B graphs to features [B, hidden]. Layers are written
+out on the batch's edges: they are a few lines each, have no buffers, and equal PyTorch Geometric's (tested against
+them).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from workloads.graphs.structural_encodings import structure_encodings
 
 
 def neighbour_sum(values: Tensor, directed: Tensor) -> Tensor:
-    """Σ_{j→i} values_j for every node i [N, h]; `directed` [2, E'] holds j above i."""
+    """Σ_{j→i} values_j for every node i [N, h]; ``directed`` [2, E'] holds j above i."""
     return torch.zeros_like(values).index_add(0, directed[1], values.index_select(0, directed[0]))
 
 
@@ -78,7 +79,7 @@ class GraphBody(nn.Module):
     """Linear layer on the node features, convolutions, sum over the nodes, linear layer with ReLU -> [B, hidden].
 
     ReLU and dropout follow every convolution; dropout follows the last ReLU too, so that the head is a plain linear
-    layer. Only `pre` depends on the width of the node features.
+    layer. Only ``pre`` depends on the width of the node features.
     """
 
     task_specific = ("pre", "post")
@@ -121,9 +122,9 @@ class StructureChannel(nn.Module):
 
 
 class StructuralBody(nn.Module):
-    """`GraphBody` over GIN whose layer l reads [x_l ‖ s_l]; `join` reads [x ‖ s] behind the last one.
+    """``GraphBody`` over GIN whose layer l reads [x_l ‖ s_l]; ``join`` reads [x ‖ s] behind the last one.
 
-    The structural channel is `structure`, and nothing else is named so: FedStar shares exactly `body.structure.*`.
+    The structural channel is ``structure``, and nothing else is named so: FedStar shares exactly ``body.structure.*``.
     """
 
     task_specific = ("pre", "join", "post")

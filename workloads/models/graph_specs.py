@@ -1,8 +1,8 @@
-"""Options of the graph models; light to import, the networks themselves are loaded in `build`.
+"""Options of the graph models; light to import, the networks themselves are loaded in ``build``.
 
-`build(task)` gives a `workloads.models.classifier.Classifier` from a `GraphBatch` of B graphs to [B, task.classes].
-Clients whose tasks differ share the graph convolutions only (with `StructuralGin` the structural channel too): input
-layer, head, and the layers between pooling and head stay with their client.
+``build(task)`` gives a ``workloads.models.classifier.Classifier`` from a ``GraphBatch`` of B graphs to [B,
+task.classes]. Clients whose tasks differ share the graph convolutions only (with ``StructuralGin`` the structural
+channel too): input layer, head, and the layers between pooling and head stay with their client.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class GraphNetwork(ModelOptions):
 
     @abstractmethod
     def body(self, width: int) -> nn.Module:
-        """From a `GraphBatch` of B graphs, whose nodes have `width` features, to features [B, hidden]."""
+        """From a ``GraphBatch`` of B graphs, whose nodes have ``width`` features, to features [B, hidden]."""
 
 
 @dataclass(frozen=True)
@@ -77,7 +77,7 @@ class Gin(GraphNetwork):
 
 @dataclass(frozen=True)
 class GraphSage(GraphNetwork):
-    """GraphSAGE (Hamilton et al. 2017) with the mean aggregator; else the same network as `Gin`."""
+    """GraphSAGE (Hamilton et al. 2017) with the mean aggregator; else the same network as ``Gin``."""
 
     name: ClassVar[str] = "graphsage"
 
@@ -89,11 +89,11 @@ class GraphSage(GraphNetwork):
 
 @dataclass(frozen=True)
 class StructuralGin(GraphNetwork):
-    """FedStar's network (Tan et al. 2023): `Gin` with a structural channel, `body.structure.*`, joined at every layer.
+    """FedStar's network (Tan et al. 2023): ``Gin`` with a structural channel, which is joined at every layer.
 
-    The channel embeds random-walk and degree encodings (workloads/graphs/structural_encodings.py) and passes them
-    through GCN layers with tanh; every GIN layer reads [x ‖ s], and a linear layer joins both before the sum over
-    nodes.
+    The channel, ``body.structure.*``, embeds random-walk and degree encodings
+    (workloads/graphs/structural_encodings.py) and passes them through GCN layers with tanh; every GIN layer reads
+    [x ‖ s], and a linear layer joins both before the sum over nodes.
     """
 
     name: ClassVar[str] = "gin-star"

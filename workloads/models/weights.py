@@ -14,10 +14,10 @@ from workloads.models.image_specs import no_weights
 
 
 def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:
-    """Copy the file's tensors into `body`, in place; both use the same names.
+    """Copy the file's tensors into ``body``, in place; both use the same names.
 
-    Names in `skip` keep their present values, and the file's names that start with `head` are passed over.
-    BatchNorm's `num_batches_tracked`, which older files lack, may be missing. Any other missing or unknown name and
+    Names in ``skip`` keep their present values, and the file's names that start with ``head`` are passed over.
+    BatchNorm's ``num_batches_tracked``, which older files lack, may be missing. Any other missing or unknown name and
     any differing shape raises WorkloadError before a value is changed.
     """
     loaded = {name: value for name, value in read_state(file).items() if not name.startswith(head)}
@@ -46,7 +46,7 @@ def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:
 
 
 def read_state(file: str) -> dict[str, Tensor]:
-    """The named tensors of a `.safetensors` file, or of a `torch.save`d state dict; WorkloadError if it has none."""
+    """The named tensors of a .safetensors file, or of a state dict by torch.save; WorkloadError if it has none."""
     path = Path(file).expanduser()
     if not path.is_file():
         raise WorkloadError(no_weights(path))
