@@ -107,7 +107,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     rounds = Rounds(
         config,
         Worker(config, federation),
-        inline_pool(config)(federation, 1),
+        inline_pool(config, federation),
         folder,
         Silent(),
         lambda: True,

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -184,7 +185,7 @@ def execute(
 
             outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping, keep=keep_ray)
         else:
-            outcome = guarded(lambda: drive(config, folder, inline_pool(config), observer, stopping))
+            outcome = guarded(lambda: drive(config, folder, partial(inline_pool, config), observer, stopping))
     finally:
         computed = (folder / "rounds.csv").exists()
         if outcome.status != "finished" and not (resumed or computed):
@@ -205,17 +206,13 @@ def blocked() -> bool:
     return (thread is not None and bool(thread.given_up)) or (calls_aside is not None and calls_aside.aside_at_work())
 
 
-def inline_pool(config: RunConfig) -> Callable[[Federation, int], Pool]:
-    """Makes the pool of an in-process run."""
+def inline_pool(config: RunConfig, federation: Federation, useful: int = 1) -> Pool:
+    """The pool of an in-process run."""
+    from raysim.engine.device import device_of
+    from raysim.engine.inline_backend import InlinePool
+    from raysim.engine.worker import Worker
 
-    def make(federation: Federation, useful: int) -> Pool:
-        from raysim.engine.device import device_of
-        from raysim.engine.inline_backend import InlinePool
-        from raysim.engine.worker import Worker
-
-        return InlinePool(Worker(config, federation, device_of(config.engine)))
-
-    return make
+    return InlinePool(Worker(config, federation, device_of(config.engine)))
 
 
 def drive(

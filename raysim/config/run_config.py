@@ -18,7 +18,11 @@ from raysim.config import registry, total_epochs
 from raysim.config.nearest import did_you_mean
 from raysim.config.options import Option, options_of_class, plain
 from raysim.config.registry import NO_CLASSES, Classes
-from raysim.config.sections import Engine, Evaluation, Schedule, Training, cross_check
+from raysim.config.sections import Engine as Engine
+from raysim.config.sections import Evaluation as Evaluation
+from raysim.config.sections import Schedule as Schedule
+from raysim.config.sections import Training as Training
+from raysim.config.sections import cross_check
 from raysim.errors import ConfigError
 from workloads.errors import WorkloadError
 from workloads.option_types import Help, NonNegativeInt
@@ -31,27 +35,6 @@ SECTIONS: Mapping[str, type[Any]] = {
 }
 OWN = ("seed", "output", "pictures")
 """Options that belong to no section."""
-__all__ = [
-    "Engine",
-    "Evaluation",
-    "RunConfig",
-    "Schedule",
-    "Training",
-    "build",
-    "choose_classes",
-    "classes_of",
-    "default_config",
-    "differences",
-    "flatten",
-    "from_dict",
-    "options_of",
-    "settings",
-    "to_dict",
-    "to_yaml",
-    "unknown_option",
-    "validate",
-    "with_sections",
-]
 RENAMED: Mapping[str, str] = {"engine.visit_deadline": "engine.task_deadline"}
 """Options of earlier versions, which configurations may still name, and what they are called now."""
 DEFAULT_NAMES: Mapping[str, str] = {"method.name": "fedrad", "workload.name": "digits", "model.name": "cnn"}
