@@ -10,7 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack, redirect_stdout
+from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 from typing import TextIO
 
@@ -117,23 +117,20 @@ def work(invocation: Invocation, folder: Path, interruption: Interruption, outpu
         from raysim.ui.serving import Address, Page, until_interrupted
 
         try:
-            page = Page(folder, Address.parse(invocation.ui))
+            page = stack.enter_context(closing(Page(folder, Address.parse(invocation.ui))))
         except ConfigError:
             if invocation.resume is None:  # a repeat with another address must find the name free
                 take_back(folder)
             raise
-        try:
-            print(f"live page: {page.url}", file=sys.stderr, flush=True)
-            code = _follow(invocation, folder, interruption, output)
-            # A job without a terminal must end with its run: there would be nobody to press Ctrl-C.
-            if not interruption.asked() and sys.stdin.isatty() and is_run(folder):
-                print(f"the page stays until Ctrl-C: {page.url}", file=sys.stderr)
-                until_interrupted()
-            elif is_run(folder):
-                print(f"the page again: python -m raysim.ui {short(folder)}", file=sys.stderr)
-            return code
-        finally:
-            page.close()
+        print(f"live page: {page.url}", file=sys.stderr, flush=True)
+        code = _follow(invocation, folder, interruption, output)
+        # A job without a terminal must end with its run: there would be nobody to press Ctrl-C.
+        if not interruption.asked() and sys.stdin.isatty() and is_run(folder):
+            print(f"the page stays until Ctrl-C: {page.url}", file=sys.stderr)
+            until_interrupted()
+        elif is_run(folder):
+            print(f"the page again: python -m raysim.ui {short(folder)}", file=sys.stderr)
+        return code
 
 
 def _follow(invocation: Invocation, folder: Path, interruption: Interruption, output: TextIO | None) -> int:
