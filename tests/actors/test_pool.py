@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
@@ -18,12 +18,9 @@ import ray
 from ray import cloudpickle
 
 from actors.capacity import Placement
-from actors.job_queue import Work
 from actors.pool import RayPool
-from actors.slots import Slot
 from raysim.config.run_config import Engine, RunConfig, build
 from raysim.engine.backend import Job
-from raysim.engine.profiler import OFF
 from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
 
@@ -108,28 +105,6 @@ def jobs(log: Path, count: int, **options: Any) -> list[Job]:
         )
         for index in range(count)
     ]
-
-
-def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> None:
-    """FedSSP's seven sets on two actors: NCI1 alone is half of the work, so all else goes to the other."""
-
-    class Actor:
-        run = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: object()))
-
-    def sent(costs: Sequence[float], slots: list[Slot]) -> list[list[int]]:
-        pool = RayPool.__new__(RayPool)
-        pool.recorder = OFF
-        pool._slots = slots  # type: ignore[assignment]
-        task: Any = None  # never called
-        pool._send(Work([Job(task, (), cost=cost) for cost in costs], {}))
-        return [slot.jobs for slot in slots]
-
-    sets = (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)
-    assert sent(sets, [Slot(0, Actor()), Slot(1, Actor())]) == [[0], [1, 2]]
-    # Jobs of one size are sent ahead to all.
-    assert sent([5.0] * 20, [Slot(0, Actor()), Slot(1, Actor())]) == [[0, 2], [1, 3]]
-    # An actor that is not up gets none, and what it would have got is not piled up on another.
-    assert sent(sets, [Slot(0, Actor(), coming=object()), Slot(1, Actor())]) == [[], [0]]
 
 
 def test_every_job_comes_back_once_with_its_own_state(pool: RayPool, tmp_path: Path) -> None:

@@ -84,26 +84,6 @@ def test_blocks_of_any_power_of_two_give_the_bits_of_the_whole(
     assert np.all(np.abs(whole - present.sum(0)) <= 7 * 2.0**-24 * np.abs(present).sum(0))
 
 
-@settings(deadline=None, max_examples=50)
-@given(count=st.integers(1, 70), slots=st.integers(1, 5), size=st.sampled_from([0, 1, 4, 16]), seed=st.integers(0, 99))
-def test_sums_of_blocks_that_shrink_have_the_bits_of_the_whole(count: int, slots: int, size: int, seed: int) -> None:
-    from raysim.engine.backend import cut
-
-    vectors = list(np.random.default_rng(seed).standard_normal((count, 3)).astype(np.float32))
-    blocks = cut(range(count), slots, size)
-    assert [client for block in blocks for client in block] == list(range(count))
-    running = PairwiseSum()
-    for block in blocks:
-        part = PairwiseSum(block[0])
-        for client in block:
-            part.add(vectors[client].copy())
-        assert len(part.nodes()) == node_count(block[0], len(block))
-        for node in part.nodes():
-            running.add(*node)
-    found, expected = running.total(), pairwise(vectors)
-    assert found is not None and expected is not None and found.tobytes() == expected.tobytes()
-
-
 def test_pairwise_sum_does_not_write_to_what_it_may_not() -> None:
     stored = np.ones(3, np.float32)
     stored.flags.writeable = False

@@ -19,18 +19,8 @@ from tests.attack.place import Attempt, Place
 
 NAMES = ("help", "list", "print-config", "version", "verbose", "ui", "config", "resume", "trust", "method", "workload")
 UNKNOWN = (
-    "rate",
-    "training.rounds",
-    "client",
-    "method.",
-    ".",
-    "training",
-    "engine.gpu",
-    "-",
-    "a.b.c",
-    "é",
-    "schedule.",
-)
+    "rate", "training.rounds", "client", "method.", ".", "training", "engine.gpu", "-", "a.b.c", "é", "schedule.",
+)  # fmt: skip
 TEXTS = (
     "", "x", "0", "-1", "1", "3", "0.5", "1e-3", "-0.0", "nan", "inf", "-inf", "1e400", "true", "no", "null", "~",
     "[]", "[1,2]", "[1,[2]]", "1,2", "{}", "{a: 1}", "[", "'", '"', "!!python/name:os.system", "*a", "\x00",
@@ -38,38 +28,13 @@ TEXTS = (
     "..", "127.0.0.1:0",
 )  # fmt: skip
 FILES: tuple[bytes, ...] = (
-    b"",
-    b"null",
-    b"[]",
-    b"3",
-    b"text",
-    b"a: [",
-    b"\xff\xfe\x00",
-    b"\x00",
-    b"a: &a [*a]",
-    b"training: 3",
-    b"training: [1]",
-    b"training: {learning_rate: [1]}",
-    b"training: {learning_rate: {a: 1}}",
-    b"training: {1: 2}",
-    b"1: 2",
-    b"null: 1",
-    b"method: 3",
-    b"method: {name: 3}",
-    b"method: {name: [fedavg]}",
-    b"method: {name: null}",
-    b"method: os:system",
-    b"model: {name: mlp, hidden: [3, x]}",
-    b"seed: 1e3",
-    b"seed: 2001-01-01",
-    b"output: [a]",
-    b"workload: {name: digits, clients: 2.0}",
-    b"schedule: {joins: 3}",
-    b"schedule: {joins: [a]}",
-    b"engine: null",
-    b"? [a]\n: 1",
-    b"--- 1\n--- 2",
-)
+    b"", b"null", b"[]", b"3", b"text", b"a: [", b"\xff\xfe\x00", b"\x00", b"a: &a [*a]", b"training: 3",
+    b"training: [1]", b"training: {learning_rate: [1]}", b"training: {learning_rate: {a: 1}}", b"training: {1: 2}",
+    b"1: 2", b"null: 1", b"method: 3", b"method: {name: 3}", b"method: {name: [fedavg]}", b"method: {name: null}",
+    b"method: os:system", b"model: {name: mlp, hidden: [3, x]}", b"seed: 1e3", b"seed: 2001-01-01", b"output: [a]",
+    b"workload: {name: digits, clients: 2.0}", b"schedule: {joins: 3}", b"schedule: {joins: [a]}", b"engine: null",
+    b"? [a]\n: 1", b"--- 1\n--- 2",
+)  # fmt: skip
 """What a --config file may hold."""
 
 

@@ -73,18 +73,7 @@ def rows_swapped(content: bytes, random: Random) -> bytes:
 
 CHANGES: Mapping[str, Change] = {
     change.__name__: change
-    for change in (
-        cut,
-        empty,
-        all_nul,
-        some_nul,
-        doubled,
-        one_byte,
-        one_digit,
-        row_deleted,
-        row_doubled,
-        rows_swapped,
-    )
+    for change in (cut, empty, all_nul, some_nul, doubled, one_byte, one_digit, row_deleted, row_doubled, rows_swapped)
 }
 
 

@@ -10,30 +10,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig
 from raysim.exit_codes import FAILED
 from raysim.launch import main
 from tests.fingerprint import fingerprint
+from tests.small_runs import small_run
 
-OPTIONS: dict[str, Any] = {
+BASE: dict[str, object] = {
     "method.name": "local",  # clients keep states
     "model.name": "logistic",
     "workload.clients": 3,
     "workload.limit": 120,
     "schedule.rounds": 6,
     "schedule.local_epochs": 1,
-    "engine.backend": "inline",
     "engine.checkpoint_every": 2,
-    "engine.keep_checkpoints": 2,
-    "pictures": False,
 }
 
 
-def small(output: Path, **options: Any) -> RunConfig:
-    """A run of a second; ``options`` have two underscores for each dot."""
-    return build(
-        [OPTIONS | {key.replace("__", "."): value for key, value in options.items()} | {"output": str(output)}]
-    )
+def small(output: Path, **options: object) -> RunConfig:
+    """A run of a second."""
+    return small_run(output, BASE, **options)
 
 
 @dataclass(frozen=True)

@@ -15,23 +15,14 @@ from raysim.config.run_config import build
 from raysim.evaluate import evaluate_again, main
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunResult
+from tests.raysim.test_trained import small
 
 Start = Callable[..., tuple[int, str]]
-SMALL = {
-    "model.name": "logistic",
-    "workload.clients": 4,
-    "workload.limit": 200,
-    "schedule.rounds": 2,
-    "schedule.local_epochs": 1,
-    "engine.backend": "inline",
-    "pictures": False,
-}
 JUDGED = ("accuracy", "loss", "balanced_accuracy", "client_accuracy_mean", "client_accuracy_std", "auc")
 
 
 def ran(folder: Path, **options: object) -> RunResult:
-    given = {key.replace("__", "."): value for key, value in options.items()}
-    return raysim.run(SMALL | given | {"output": str(folder)})
+    return raysim.run(small(folder, **options))
 
 
 def same(found: dict[str, float], result: RunResult) -> bool:

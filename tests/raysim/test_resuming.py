@@ -11,29 +11,14 @@ from typing import Any
 
 import pytest
 
-from raysim.config.run_config import RunConfig
 from raysim.config.stored_config import sealed
 from raysim.errors import ConfigError, RaysimError, ResultsError
 from raysim.launch import main
 from raysim.simulation import run
 from raysim.storage.run_folder import load_result
+from tests.attack.folders import small as config
 from tests.fingerprint import fingerprint
-from tests.small_runs import small_run
 from tests.watch import Watch
-
-BASE = {
-    "method.name": "local",
-    "model.name": "logistic",
-    "workload.clients": 3,
-    "workload.limit": 120,
-    "schedule.rounds": 6,
-    "schedule.local_epochs": 1,
-    "engine.checkpoint_every": 2,
-}
-
-
-def config(output: Path, **options: Any) -> RunConfig:
-    return small_run(output, BASE, **options)
 
 
 @pytest.fixture(scope="module")
@@ -59,16 +44,10 @@ def edit(path: Path, change: Callable[[list[bytes]], list[bytes]]) -> None:
 
 # -- tables ---------------------------------------------------------------------------------------------------------
 
+# What else is found: tests/raysim/storage/test_table_marks.py and tests/attack.
 TABLE_DAMAGE: list[tuple[str, Callable[[list[bytes]], list[bytes]], str]] = [
-    ("rounds.csv", lambda rows: rows[:-1], "it ends after round 5, with 5 of 6 rows"),
     ("rounds.csv", lambda rows: [*rows[:-1], rows[-1][:-9]], "it ends after round 5, with 5 of 6 rows"),
-    ("rounds.csv", lambda rows: [*rows[:5], rows[6], rows[5]], "line 6 (round 6) does not follow"),
-    ("rounds.csv", lambda rows: [*rows[:6], rows[5], rows[6]], "line 7 (round 5) does not follow"),
-    ("rounds.csv", lambda rows: [*rows[:5], rows[6]], "line 6 (round 6) does not follow"),
     ("rounds.csv", lambda rows: [*rows[:6], rows[6].replace(b".", b"1", 1)], "up to 6 has changed"),
-    ("rounds.csv", lambda rows: [*rows[:6], bytes(len(rows[6]) - 1) + b"\n"], "line 7 holds NUL bytes"),
-    ("rounds.csv", lambda rows: [*rows[:6], rows[6].replace(b",", b"", 1)], "line 7 is no whole row"),
-    ("clients.csv", lambda rows: [*rows[:-3], *rows[-2:]], "it ends after round 6, with 17 of 18 rows"),
     ("clients.csv", lambda rows: [*rows[:-2], rows[-1], rows[-2]], "line 19 (round 6) does not follow"),
 ]
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads import partition
+from workloads import partition, skewed_splits
 from workloads.errors import WorkloadError
 from workloads.partition import Partition
 
@@ -23,6 +23,14 @@ def split(kind: str, labels: np.ndarray, clients: int, alpha: float, least: int,
         return partition.lognormal(len(labels), clients, min(alpha, 5.0), least, generator(seed))
     if kind == "dirichlet":
         return partition.dirichlet(labels, clients, alpha, least, generator(seed))
+    if kind == "quantile":
+        return skewed_splits.quantiles(generator(seed).normal(size=len(labels)), clients, least, generator(seed))
+    if kind == "pathological":
+        shards = 1 + seed % min(3, len(labels) // clients)
+        return skewed_splits.sorted_shards(labels, clients, shards, least, generator(seed))
+    if kind == "pachinko":
+        superclasses = np.arange(int(labels.max(initial=0)) + 1) // 3
+        return skewed_splits.pachinko(labels, superclasses, clients, alpha, 1 / alpha, least, generator(seed))
     present = len(np.unique(labels))
     return partition.shards(labels, clients, max(1, -(-present // clients)), least, generator(seed))
 
@@ -34,9 +42,12 @@ def assert_complete(result: Partition, samples: int) -> None:
     assert result.indices.dtype == result.offsets.dtype == np.int64
 
 
-@settings(deadline=None, max_examples=50)
+KINDS = ["iid", "quantity", "lognormal", "dirichlet", "shards", "quantile", "pathological", "pachinko"]
+
+
+@settings(deadline=None, max_examples=100)
 @given(
-    kind=st.sampled_from(["iid", "quantity", "lognormal", "dirichlet", "shards"]),
+    kind=st.sampled_from(KINDS),
     clients=st.integers(1, 30),
     least=st.integers(1, 12),
     extra=st.integers(0, 300),

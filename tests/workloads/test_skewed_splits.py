@@ -2,49 +2,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from workloads import skewed_splits
 from workloads.errors import WorkloadError
-from workloads.partition import Partition
 
 
 def generator(seed: int = 0) -> np.random.Generator:
     return np.random.default_rng(seed)
-
-
-def split(kind: str, labels: np.ndarray, classes: int, clients: int, alpha: float, least: int, seed: int) -> Partition:
-    if kind == "pathological":
-        shards = 1 + seed % min(3, len(labels) // clients)
-        return skewed_splits.sorted_shards(labels, clients, shards, least, generator(seed))
-    if kind == "quantile":
-        return skewed_splits.quantiles(generator(seed).normal(size=len(labels)), clients, least, generator(seed))
-    above = np.arange(classes) // 3
-    return skewed_splits.pachinko(labels, above, clients, alpha, 1 / alpha, least, generator(seed))
-
-
-@settings(deadline=None, max_examples=60)
-@given(
-    kind=st.sampled_from(["pathological", "quantile", "pachinko"]),
-    clients=st.integers(1, 30),
-    least=st.integers(1, 12),
-    extra=st.integers(0, 300),
-    classes=st.integers(1, 12),
-    alpha=st.floats(1e-6, 1e6),
-    seed=st.integers(0, 2**32),
-)
-def test_splits_are_disjoint_complete_repeatable_and_keep_the_minimum(
-    kind: str, clients: int, least: int, extra: int, classes: int, alpha: float, seed: int
-) -> None:
-    labels = generator(seed).integers(classes, size=clients * least + extra)
-    result = split(kind, labels, classes, clients, alpha, least, seed)
-    assert result.clients == clients
-    assert np.array_equal(np.sort(result.indices), np.arange(len(labels)))
-    assert result.sizes.min() >= least
-    again = split(kind, labels, classes, clients, alpha, least, seed)
-    assert np.array_equal(result.indices, again.indices)
-    assert np.array_equal(result.offsets, again.offsets)
 
 
 def test_sorted_shards_by_hand() -> None:

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig
 from raysim.errors import RaysimError
 from raysim.launch import main
 from raysim.simulation import run
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import load_result
+from tests.attack.folders import BASE
 from tests.fingerprint import fingerprint
+from tests.small_runs import IN_PROCESS, small_run
 from tests.watch import Watch
-
-ROUNDS = 8
 
 
 @pytest.fixture
@@ -35,22 +35,12 @@ def disk(tmp_path: Path) -> Iterator[Path]:
     pytest.skip("mounting a file system is not allowed here")
 
 
-OPTIONS: dict[str, Any] = {
-    "method.name": "local",
-    "model.name": "logistic",
-    "workload.clients": 4,
-    "workload.limit": 200,
-    "schedule.rounds": ROUNDS,
-    "schedule.local_epochs": 1,
-    "engine.backend": "inline",
-    "pictures": False,
-    "engine.checkpoint_every": 2,
-}
-WORDS = [f"--{path}={value}" for path, value in OPTIONS.items()]
+SIZES: dict[str, Any] = {"workload.clients": 4, "workload.limit": 200, "schedule.rounds": 8}
+WORDS = [f"--{path}={value}" for path, value in (IN_PROCESS | BASE | SIZES).items()]
 
 
 def config(output: Path) -> RunConfig:
-    return build([OPTIONS | {"output": str(output)}])
+    return small_run(output, BASE | SIZES)
 
 
 class Filling(Watch):

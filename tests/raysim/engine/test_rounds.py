@@ -13,8 +13,6 @@ from raysim.config import registry
 from raysim.config.run_config import RunConfig
 from raysim.engine import schedule
 from raysim.errors import RaysimError
-from raysim.method import Update, Updates
-from raysim.methods.fedavg import FedAvg
 from raysim.simulation import run
 from tests.small_runs import small_run
 
@@ -74,14 +72,6 @@ def test_local_epochs_are_those_of_the_plan(tmp_path: Path, method: str, interva
     # A full pass over m samples in batches of 32, no batch of one: what a client did is what the plan said.
     row = result.clients.iloc[0]
     assert row["steps"] == row["local_epochs"] * -(-(row["samples"] - 1) // 32)
-
-
-def test_batch_norm_statistics_are_averaged_like_parameters() -> None:
-    # Shared vectors are [parameters | running means | running variances]; one weight, one mean, one variance here.
-    # Samples 1 and 3: the mean of means -4 and 4 is 2, of variances 1 and 5 is 4, whatever the parameters do.
-    each = (Update(np.array([8, -4, 1], np.float32)), Update(np.array([0, 4, 5], np.float32)))
-    updates = Updates((0, 1), np.array([1, 3]), each)
-    assert FedAvg().aggregate(np.zeros(3, np.float32), updates, None).tolist() == [2, 2, 4]  # type: ignore[arg-type]
 
 
 def test_batch_norm_statistics_travel(tmp_path: Path) -> None:

@@ -10,10 +10,12 @@ import torch
 
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, Message, Update, Updates
+from raysim.method import ClientTask, Context, GlobalModel, Message, Update, Updates
 from raysim.methods.centralized import Centralized
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedprox import FedProx
+from raysim.methods.fedsage import FedSage
+from raysim.methods.fgssl import FGSSL
 from raysim.methods.local import Local
 from workloads.federated_data import Batch, ClientData
 
@@ -83,8 +85,8 @@ def updates(deltas: list[list[float]], samples: list[int]) -> Updates:
     return Updates(tuple(range(len(deltas))), np.array(samples), each)
 
 
-@pytest.mark.parametrize("method", [FedAvg(), FedProx(), Centralized()])
-def test_the_server_takes_the_mean_by_samples(method: FedAvg | FedProx | Centralized) -> None:
+@pytest.mark.parametrize("method", [FedAvg(), FedProx(), Centralized(), FGSSL(), FedSage()])
+def test_the_server_takes_the_mean_by_samples(method: GlobalModel) -> None:
     # Samples 1, 2, 5: (1·4 + 2·(-8) + 5·2)/8 = -1/4 and (1·0 + 2·4 + 5·(-4))/8 = -3/2.
     context = Context(seed=0, round=1, rounds=1, learning_rate=0.5, shared_parameter_count=2)
     found = method.aggregate(np.array([1, 1], np.float32), updates([[4, 0], [-8, 4], [2, -4]], [1, 2, 5]), context)

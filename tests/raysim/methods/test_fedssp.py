@@ -139,26 +139,6 @@ def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(make_vis
     assert len(kept) == model.buffer.numel() - values
 
 
-def test_shares_of_the_ablation(make_visits: Callable[..., Any]) -> None:
-    names = {}
-    for share in ("nothing", "spectral", "rest", "everything"):
-        model = make_visits(**GRAPHS, method__share=share).worker.model(0)
-        names[share] = {entry.name for entry in model.entries if entry.shared}
-    assert names["nothing"] == set()
-    assert names["spectral"] | names["rest"] == names["everything"]
-    assert not names["spectral"] & names["rest"] and names["rest"]
-    # Clients differ in node features and classes: the layers of these widths agree on no two of them.
-    assert not any(name.startswith(("body.node_encoder.0.weight", "head.weight")) for name in names["everything"])
-    assert "preference" not in names["everything"]
-
-
-def test_statistics_are_shared_on_request(make_visits: Callable[..., Any]) -> None:
-    model = make_visits(**GRAPHS, method__share_statistics=True).worker.model(0)
-    shared = {entry.name for entry in model.entries if entry.shared}
-    assert "body.filter_encoder.1.running_mean" in shared
-    assert "body.convolutions.0.ffn.1.running_mean" not in shared
-
-
 def test_a_client_is_judged_with_its_preference(make_visits: Callable[..., Any]) -> None:
     visits = make_visits(**GRAPHS)
     model = visits.worker.model(0)

@@ -9,12 +9,9 @@ import pytest
 import torch
 from torch import nn
 
-from raysim.config.run_config import default_config
-from raysim.method import Context, Update, Updates
 from raysim.methods.fgssl import FGSSL, contrast_loss, structure_loss
 from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
-from workloads.models.graph_specs import Gin
 
 FEATURES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
 RECEIVED = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])
@@ -104,14 +101,3 @@ def test_without_its_terms_it_is_fedavg_bit_for_bit(make_visits: Callable[..., A
     for term in off:
         rest = {name: value for name, value in off.items() if name != term}
         assert not np.array_equal(delta(method__name="fgssl", **rest), plain)
-
-
-def test_the_server_averages_by_samples() -> None:
-    each = tuple(Update(np.array(delta, np.float32)) for delta in ([4.0], [-8.0]))
-    given = Updates((0, 1), np.array([3, 1]), each)
-    context = Context(seed=0, round=1, rounds=1, learning_rate=0.5, shared_parameter_count=1)
-    assert FGSSL().aggregate(np.zeros(1, np.float32), given, context).tolist() == [1.0]
-
-
-def test_its_model_is_gin() -> None:
-    assert default_config("fgssl").model == Gin()

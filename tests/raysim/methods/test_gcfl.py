@@ -7,14 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from raysim.config.run_config import RunConfig, default_config, from_dict
+from raysim.config.run_config import RunConfig
 from raysim.flat_model import FlatModel
 from raysim.method import Context, Update, Updates
 from raysim.methods.gcfl import GCFL, Server
 from raysim.simulation import run
 from raysim.storage import pytree, tree_template
 from tests.state_equality import equal
-from workloads.models.graph_specs import Gin, GraphSage
 
 RIGHT, LEFT = [1.0, 0.1, 7.0], [-1.0, -0.1, 3.0]
 """Two parameters and a buffer; without the buffer they cancel."""
@@ -108,14 +107,6 @@ def test_its_state_comes_back_from_a_checkpoint() -> None:
     server = Server(np.zeros(4, np.float32), {1: np.ones(4, np.float32)}, {3: 1})
     found = tree_template.unpack(*pytree.pack(server, "server"), template, "server")
     assert equal(found, server)
-
-
-def test_its_model_is_gin_unless_another_is_named() -> None:
-    assert default_config("gcfl").model == Gin() and default_config("gcfl", model="graphsage").model == GraphSage()
-    # Over the workload's own wish, under the user's.
-    assert default_config("gcfl", "toy-graphs").model == Gin()
-    chosen = from_dict({"method": "gcfl", "workload": "toy-graphs", "model": {"name": "gin", "hidden": 8}}).model
-    assert chosen == Gin(hidden=8)
 
 
 def test_a_run_that_splits(make_config: Callable[..., RunConfig]) -> None:

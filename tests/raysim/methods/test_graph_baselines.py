@@ -8,21 +8,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.config.run_config import default_config
-from raysim.engine.model_parts import check_parts
-from raysim.errors import ConfigError
-from raysim.methods.fedstar import FedStar
-from workloads.federated_data import Task
+from raysim.config.run_config import default_config, from_dict
 from workloads.models.graph_specs import Gin, GraphSage, StructuralGin
+from workloads.models.spectral_specs import Spectral
 
 GRAPHS: dict[str, Any] = {"workload__name": "toy-graphs", "workload__clients": 3, "model__hidden": 8}
 
 
-def test_their_models() -> None:
-    assert default_config("fedsage").model == GraphSage() and default_config("fedstar").model == StructuralGin()
-    # Over what the workload asks for, under what the user says.
-    assert default_config("fedsage", "toy-graphs").model == GraphSage()
-    assert default_config("fedsage", "toy-graphs", "gin").model == Gin()
+@pytest.mark.parametrize(
+    ("method", "model"),
+    [("gcfl", Gin()), ("fgssl", Gin()), ("fedsage", GraphSage()), ("fedstar", StructuralGin())],
+)
+def test_their_models_unless_another_is_named(method: str, model: object) -> None:
+    """Over what the workload asks for, under what the user says."""
+    assert default_config(method).model == default_config(method, "toy-graphs").model == model
+    chosen = from_dict({"method": method, "workload": "toy-graphs", "model": {"name": "spectral", "hidden": 8}})
+    assert chosen.model == Spectral(hidden=8)
 
 
 def test_fedsage_is_fedavg_on_graphsage(make_visits: Callable[..., Any]) -> None:
@@ -32,16 +33,6 @@ def test_fedsage_is_fedavg_on_graphsage(make_visits: Callable[..., Any]) -> None
         message = visits.method.message(visits.method.init_server(visits.worker.model(0)), 0)
         deltas.append(visits.train(0, message)[0].delta)
     assert np.array_equal(*deltas) and deltas[0].any()
-
-
-def test_fedstar_shares_the_structural_channel_and_nothing_else() -> None:
-    module = StructuralGin(layers=2, hidden=4).build(Task((3,), 2, "graph"))
-    shared = FedStar().shared_names(module)
-    layer = {f"body.structure.convolutions.{number}.{name}" for number in (0, 1) for name in ("linear.weight", "bias")}
-    assert shared == {"body.structure.embedding.weight", "body.structure.embedding.bias"} | layer
-    names = [name for name, _ in Gin().build(Task((3,), 2, "graph")).named_parameters()]
-    with pytest.raises(ConfigError, match=r"needs a model with parameters named body\.structure\.\*.* gin-star"):
-        check_parts(default_config("fedstar"), names)
 
 
 def test_fedstar_sends_only_the_channel_and_goes_on_from_its_own_model(make_visits: Callable[..., Any]) -> None:

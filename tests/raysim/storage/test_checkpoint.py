@@ -21,6 +21,7 @@ from raysim.storage import checkpoint, pytree, state_files
 from raysim.storage.atomic_files import write_durably
 from raysim.storage.client_shards import ClientFiles
 from raysim.storage.pytree import JSON
+from tests.raysim.storage.test_pytree import trees
 from tests.state_equality import equal
 
 
@@ -66,33 +67,6 @@ def test_round_trip(tmp_path: Path) -> None:
     assert {file.suffix for file in path.iterdir()} == {".json", ".safetensors"}
     assert_whole(path, 12)
     assert load(path).server.weights.flags.writeable
-
-
-leaves = st.one_of(
-    st.none(),
-    st.booleans(),
-    st.integers(),
-    st.floats(),
-    st.text(),
-    st.builds(
-        lambda dtype, shape, seed: np.random.default_rng(seed).integers(0, 99, shape).astype(dtype),
-        st.sampled_from(["float32", "float64", "int64", "uint8", "bool", "complex64", "float16"]),
-        st.lists(st.integers(0, 3), max_size=3),
-        st.integers(0, 9),
-    ),
-    st.just(np.arange(6.0).reshape(2, 3).T),  # not contiguous
-    st.just(np.float32(np.nan)),
-)
-trees = st.recursive(
-    leaves,
-    lambda inner: st.one_of(
-        st.lists(inner, max_size=3),
-        st.lists(inner, max_size=3).map(tuple),
-        st.dictionaries(st.one_of(st.text(), st.integers(), st.just("__metadata__")), inner, max_size=3),
-        st.builds(Server, inner, inner),
-    ),
-    max_leaves=8,
-)
 
 
 @given(trees, st.lists(trees, max_size=3))

@@ -55,7 +55,7 @@ scalars = st.one_of(
 )
 keys = st.one_of(st.text(), st.integers())
 trees = st.recursive(
-    st.one_of(scalars, arrays()),
+    st.one_of(scalars, arrays(), st.just(np.arange(6.0).reshape(2, 3).T)),  # the last is not contiguous
     lambda inner: st.one_of(
         st.lists(inner, max_size=3),
         st.lists(inner, max_size=3).map(tuple),

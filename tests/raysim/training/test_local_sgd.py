@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 
 import pytest
@@ -82,29 +82,6 @@ def test_only_the_chosen_parameters_move(visit: ClientTask) -> None:
     train_epochs(model, Points([(1, 3)]), visit, squared_error, trains=lambda name: name.startswith("1."))
     for name, value in module.named_parameters():
         assert torch.equal(value.detach(), before[name]) == name.startswith("0.")
-
-
-@pytest.mark.parametrize("optimizer", ["sgd", "adamw"])
-def test_the_same_as_a_plain_loop(visit: ClientTask, optimizer: str) -> None:
-    training = Training(
-        optimizer="adamw" if optimizer == "adamw" else "sgd",
-        momentum=0.0 if optimizer == "adamw" else 0.9,
-        weight_decay=0.1,
-    )
-    points = Points([(1, 3), (2, 1), (-1, 0.5)])
-    model = scalar_model(1.0)
-    train_epochs(model, points, replace(visit, training=training, local_epochs=2), squared_error)
-    plain = torch.nn.Linear(1, 1, bias=False)
-    plain.weight.data.fill_(1.0)
-    step: Callable[..., torch.optim.Optimizer] = torch.optim.AdamW if optimizer == "adamw" else torch.optim.SGD
-    options = {} if optimizer == "adamw" else {"momentum": 0.9}
-    reference = step(plain.parameters(), lr=0.1, weight_decay=0.1, **options)
-    for _ in range(2):
-        for batch in points.batches(1):
-            reference.zero_grad()
-            squared_error(plain, batch).backward()
-            reference.step()
-    assert float(model.buffer) == pytest.approx(plain.weight.item(), abs=1e-6)
 
 
 def test_no_epoch_leaves_the_model_and_has_no_loss(visit: ClientTask) -> None:

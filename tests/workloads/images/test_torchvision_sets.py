@@ -8,6 +8,7 @@ import pickle
 import struct
 import tarfile
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -78,44 +79,39 @@ def test_download_with_checksum_then_offline(
     assert len(server[2]) == asked  # nothing is fetched a second time
 
 
-def test_wrong_checksum_is_refused(
-    server: tuple[str, Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stream: Stream
-) -> None:
+@pytest.fixture
+def mnist(server: tuple[str, Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Mnist:
+    """The options of a first run, which downloads from the server."""
     serve_mnist(datasets.MNIST, server, monkeypatch)
+    return Mnist(clients=2, data_dir=str(tmp_path / "data"), download=True)
+
+
+def test_wrong_checksum_is_refused(server: tuple[str, Path, list[str]], mnist: Mnist, stream: Stream) -> None:
     (server[1] / "train-images-idx3-ubyte.gz").write_bytes(gzip.compress(idx(IMAGES[::-1].copy())))
     with pytest.raises(WorkloadError, match=r"mnist cannot be downloaded .*corrupted.*wrong checksum.*Three ways"):
-        Mnist(clients=2, data_dir=str(tmp_path / "data"), download=True).load(stream)
+        mnist.load(stream)
 
 
-def test_server_without_the_file(
-    server: tuple[str, Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stream: Stream
-) -> None:
-    serve_mnist(datasets.MNIST, server, monkeypatch)
+def test_server_without_the_file(server: tuple[str, Path, list[str]], mnist: Mnist, stream: Stream) -> None:
     (server[1] / "t10k-images-idx3-ubyte.gz").unlink()
     with pytest.raises(WorkloadError, match=r"Error downloading t10k-images.*404"):
-        Mnist(clients=2, data_dir=str(tmp_path / "data"), download=True).load(stream)
+        mnist.load(stream)
 
 
-def test_nothing_is_fetched_unless_asked(
-    server: tuple[str, Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stream: Stream
-) -> None:
-    serve_mnist(datasets.MNIST, server, monkeypatch)
+def test_nothing_is_fetched_unless_asked(server: tuple[str, Path, list[str]], mnist: Mnist, stream: Stream) -> None:
     message = r"mnist\.npz into \$RAYSIM_DATA/images .*is not set.*set data_dir to a folder.*set download=true"
     with pytest.raises(WorkloadError, match=message):
-        Mnist(data_dir=str(tmp_path / "data")).load(stream)
+        replace(mnist, download=False).load(stream)
     assert server[2] == []
 
 
-def test_truncated_files_on_disk(
-    server: tuple[str, Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stream: Stream
-) -> None:
-    serve_mnist(datasets.MNIST, server, monkeypatch)
-    Mnist(clients=2, data_dir=str(tmp_path / "data"), download=True).load(stream)
+def test_truncated_files_on_disk(mnist: Mnist, tmp_path: Path, stream: Stream) -> None:
+    mnist.load(stream)
     raw = tmp_path / "data" / "MNIST" / "raw" / "train-images-idx3-ubyte"
     for length in (1000, 2, 0):
         raw.write_bytes(raw.read_bytes()[:length])
         with pytest.raises(WorkloadError, match="mnist is not to be had from"):
-            Mnist(clients=2, data_dir=str(tmp_path / "data")).load(stream)
+            replace(mnist, download=False).load(stream)
 
 
 def test_cifar10_archive(
