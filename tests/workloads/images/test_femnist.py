@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,11 @@ import pytest
 
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.images.leaf import write_leaf
 from workloads.errors import WorkloadError
 from workloads.images.femnist import Femnist, leaf_images
 
 Stream = Callable[[str], np.random.Generator]
-
-
-def leaf(folder: Path, part: str, users: dict[str, tuple[list[Any], list[Any]]]) -> None:
-    (folder / part).mkdir(parents=True, exist_ok=True)
-    data = {user: {"x": x, "y": y} for user, (x, y) in users.items()}
-    content = {"users": [*users], "num_samples": [len(y) for _, y in users.values()], "user_data": data}
-    (folder / part / "all_data_0.json").write_text(json.dumps(content), encoding="utf-8")
 
 
 @pytest.fixture
@@ -32,8 +25,8 @@ def writers(tmp_path: Path) -> Path:
         return [[0.2 if label == 0 else 1.0] * 784 for label in labels], labels
 
     folder = tmp_path / "femnist"
-    leaf(folder, "train", {"f0001_41": samples(20), "f0000_14": samples(12)})
-    leaf(folder, "test", {"f0001_41": samples(4), "f0000_14": samples(2)})
+    write_leaf(folder, "train", {"f0001_41": samples(20), "f0000_14": samples(12)})
+    write_leaf(folder, "test", {"f0001_41": samples(4), "f0000_14": samples(2)})
     return folder
 
 
@@ -73,8 +66,8 @@ def test_one_command_trains_leafs_network(writers: Path, tmp_path: Path) -> None
     ],
 )
 def test_files_with_something_else(x: Any, y: Any, words: str, tmp_path: Path, stream: Stream) -> None:
-    leaf(tmp_path, "train", {"w": (x, y)})
-    leaf(tmp_path, "test", {"w": ([[0.5] * 784], [1])})
+    write_leaf(tmp_path, "train", {"w": (x, y)})
+    write_leaf(tmp_path, "test", {"w": ([[0.5] * 784], [1])})
     with pytest.raises(WorkloadError, match=words):
         Femnist(path=str(tmp_path)).load(stream)
 

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 from typing import Any
@@ -10,6 +9,7 @@ import pytest
 
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.images.leaf import write_leaf
 from workloads.errors import WorkloadError
 from workloads.text.text import Shakespeare, Text, TinyShakespeare
 from workloads.text.windows import LEAF_CHARACTERS, cut_windows, encode, speeches
@@ -70,16 +70,9 @@ def test_lines_or_the_whole_text(tmp_path: Path) -> None:
     assert whole.clients == 4 and whole.client_name(0) == "client 0"
 
 
-def leaf(folder: Path, users: dict[str, Any], part: str = "train") -> None:
-    (folder / part).mkdir(parents=True, exist_ok=True)
-    content = {"users": [*users], "num_samples": [len(x) for x, _ in users.values()]}
-    content["user_data"] = {user: {"x": x, "y": y} for user, (x, y) in users.items()}
-    (folder / part / "all_data.json").write_text(json.dumps(content), encoding="utf-8")
-
-
 def test_users_of_leaf_are_clients_with_tests_of_their_own(tmp_path: Path) -> None:
-    leaf(tmp_path / "plays", {"ROMEO": (["ab", "bc"], ["c", "d"]), "JULIET": (["xy"], ["z"])})
-    leaf(tmp_path / "plays", {"ROMEO": (["cd"], ["e"]), "JULIET": (["zz"], ["z"])}, "test")
+    write_leaf(tmp_path / "plays", "train", {"ROMEO": (["ab", "bc"], ["c", "d"]), "JULIET": (["xy"], ["z"])})
+    write_leaf(tmp_path / "plays", "test", {"ROMEO": (["cd"], ["e"]), "JULIET": (["zz"], ["z"])})
     federation = Text(path=str(tmp_path / "plays")).load(stream)
     table = federation.manifest()
     assert table["name"].tolist() == ["JULIET", "ROMEO"]
@@ -163,8 +156,8 @@ def test_files_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ],
 )
 def test_files_that_are_not_leafs(content: str, words: str, tmp_path: Path) -> None:
-    leaf(tmp_path, {"a": (["ab"], ["c"])}, "test")
-    leaf(tmp_path, {}, "train")
+    write_leaf(tmp_path, "test", {"a": (["ab"], ["c"])})
+    write_leaf(tmp_path, "train", {})
     (tmp_path / "train" / "all_data.json").write_text(content, encoding="utf-8")
     with pytest.raises(WorkloadError, match=words):
         Text(path=str(tmp_path)).load(stream)

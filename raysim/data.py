@@ -1,0 +1,128 @@
+"""Published data sets: what there is, and how it gets to where workloads read it.
+
+``python -m raysim.data list`` shows all with size, license and source; ``fetch NAME`` downloads one, checks its
+checksums and converts it; ``convert NAME FOLDER`` does that with files that are here already; ``verify NAME`` checks
+what is there and reads it. The data folder is $RAYSIM_DATA, or ``--to FOLDER``. Nothing else uses the network.
+"""
+
+from __future__ import annotations
+
+import argparse
+import dataclasses
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from raysim import seeds
+from raysim.config import registry
+from raysim.config.nearest import did_you_mean
+from raysim.errors import ConfigError, RaysimError
+from raysim.exit_codes import FAILED, FINISHED, REFUSED
+from workloads.data_sets.catalog import BY_NAME, DATA_SETS, DataSet
+from workloads.data_sets.converters import convert
+from workloads.data_sets.fetching import check_digest, fetch, published_files
+from workloads.errors import WorkloadError
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; 0, 1 if a download or a check failed, 2 for what cannot be done as asked."""
+    parser = argparse.ArgumentParser(prog="python -m raysim.data", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("action", choices=("list", "fetch", "convert", "verify"))
+    parser.add_argument("name", nargs="?", help="the data set; list shows all")
+    parser.add_argument("source", nargs="?", type=Path, help="folder or file of the published files, for convert")
+    parser.add_argument("--to", type=Path, help="the data folder; without it $RAYSIM_DATA")
+    asked = parser.parse_args(argv)
+    try:
+        if asked.action == "list":
+            print(listing(_folder(asked.to)))
+            return FINISHED
+        data, folder = _data_set(asked.name), _folder(asked.to)
+        if folder is None:
+            raise ConfigError("RAYSIM_DATA is not set, so it is not known where data lies; set it, or give --to FOLDER")
+        if asked.action == "convert" and asked.source is None:
+            raise ConfigError(f"convert {data.name} needs the folder of its published files ({data.source})")
+    except RaysimError as error:
+        print(f"raysim: {error}", file=sys.stderr)
+        return REFUSED
+    try:
+        if asked.action == "verify":
+            print(verified(data, folder))
+            return FINISHED
+        place = fetch(data, folder) if asked.action == "fetch" else convert(data, asked.source.expanduser(), folder)
+        print(f"{data.name}: {place}\n{_use(data)}")
+    except (RaysimError, WorkloadError, OSError) as error:
+        print(f"raysim: {error}", file=sys.stderr)
+        return FAILED
+    except KeyboardInterrupt:
+        print("raysim: interrupted; nothing was written", file=sys.stderr)
+        return 130
+    return FINISHED
+
+
+def listing(folder: Path | None) -> str:
+    """Every data set: whether it is there, what it is, its terms and its size, and how to get it."""
+    lines = []
+    for data in DATA_SETS:
+        there = "there" if folder is not None and (folder / data.place).exists() else "not there"
+        size = f", {data.megabytes:g} MB to download" if data.files else ""
+        how = f"python -m raysim.data fetch {data.name}" if data.files else data.how
+        lines += [f"{data.name} ({there}): {data.title}", f"  {data.source}, {data.license}{size}", f"  {how}"]
+    where = "RAYSIM_DATA is not set" if folder is None else f"in {folder}"
+    return "\n".join([*lines, f"{len(DATA_SETS)} data sets, {where}"])
+
+
+def verified(data: DataSet, folder: Path) -> str:
+    """What verification found: checksums of published files, and what the workload reads.
+
+    Raises:
+        WorkloadError: it is not there, has another checksum, or cannot be read.
+    """
+    place = folder / data.place
+    if not place.exists():
+        raise WorkloadError(f"{data.name}: there is no {place}; python -m raysim.data list says how to get it")
+    files = published_files(data, folder)
+    for file, path in files:
+        check_digest(file, path)
+    sums = (
+        f"{len(files)} published files with their checksums" if files else "made of published files, without a checksum"
+    )
+    return f"{data.name}: {place}, {sums}; {_read(data, folder)}"
+
+
+def _read(data: DataSet, folder: Path) -> str:
+    """The data, read by its workload."""
+    known = data.name in registry.known("workload")
+    kind = registry.resolve("workload", data.name if known else "npz")
+    options = {"clients": 1, "min_samples": 1} | ({} if known else {"path": str(folder / data.place)})
+    allowed = {field.name for field in dataclasses.fields(kind)}
+    os.environ["RAYSIM_DATA"] = str(folder)  # where workloads look, also if another folder was named
+    workload = kind(**{name: value for name, value in options.items() if name in allowed})
+    federation = workload.load(lambda purpose: seeds.numpy_generator(0, purpose)).pooled()
+    return (
+        f"{federation.samples(0)} samples to train, {federation.test_samples(0)} in local tests, "
+        f"{federation.global_test_size} in the global test, {len(federation.class_names)} classes"
+    )
+
+
+def _use(data: DataSet) -> str:
+    if data.name in registry.known("workload"):
+        return f"python -m raysim.launch --method fedavg --workload {data.name}"
+    return f"python -m raysim.launch --method fedavg --workload npz --path {data.name}"
+
+
+def _data_set(name: str | None) -> DataSet:
+    if name not in BY_NAME:
+        guess = "" if name is None else did_you_mean(name, BY_NAME)
+        shown = "no data set is named." if name is None else f"there is no data set {name!r}.{guess}"
+        raise ConfigError(f"{shown} Allowed: {', '.join(BY_NAME)}.")
+    return BY_NAME[name]
+
+
+def _folder(to: Path | None) -> Path | None:
+    base = to or (Path(os.environ["RAYSIM_DATA"]) if os.environ.get("RAYSIM_DATA") else None)
+    return None if base is None else base.expanduser()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
