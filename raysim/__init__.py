@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from raysim.client_split import split
     from raysim.cohort import Cohort
     from raysim.config.run_config import RunConfig, default_config
+    from raysim.engine.observer import Observer
     from raysim.errors import RaysimError
     from raysim.method import ClientTask, Context, GlobalModel, Message, Method, Traits, Update, Updates, WholeModel
     from raysim.simulation import run
@@ -31,6 +32,7 @@ __all__ = [
     "GlobalModel",
     "Message",
     "Method",
+    "Observer",
     "RaysimError",
     "RunConfig",
     "Traits",
@@ -52,6 +54,7 @@ _MODULES = {
     "GlobalModel": "raysim.method",
     "Message": "raysim.method",
     "Method": "raysim.method",
+    "Observer": "raysim.engine.observer",
     "RaysimError": "raysim.errors",
     "RunConfig": "raysim.config.run_config",
     "Traits": "raysim.method",

@@ -6,6 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import RunConfig, to_dict
+from raysim.engine.schedule import planned_intervals
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_title import run_title
 from workloads.objective import objective_of
@@ -21,7 +22,7 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     Args:
         folder: its folder, with the tables of all rounds.
     """
-    plain = to_dict(config)
+    plain, planned = to_dict(config), len(planned_intervals(config))
     rounds = folder.rounds()
     measure = "accuracy" if "accuracy" in rounds else "loss"
     judged = rounds[rounds[measure].notna()]
@@ -38,6 +39,7 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         "clients": federation.clients,
         "model_values": values,
         "rounds": len(rounds),
+        **({"planned_rounds": planned} if len(rounds) < planned else {}),
         "local_epochs": int(rounds["local_epochs"].sum()),
         **({"accuracy": float(last["accuracy"])} if measure == "accuracy" else {}),
         "loss": float(last["loss"]),

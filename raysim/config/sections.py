@@ -110,6 +110,19 @@ class Evaluation:
     client_limit: Annotated[
         PositiveInt, Help("largest number of clients, spread evenly, that an evaluation judges on their own test sets")
     ] = 1000
+    patience: Annotated[
+        NonNegativeInt, Help("end the run after this many evaluations in a row without a better measure; 0: never")
+    ] = 0
+    stop_at: Annotated[
+        float | None, Help("end the run once the measure is as good as this (0.9: 90 % accuracy); null: never")
+    ] = None
+    measure: Annotated[
+        str,
+        Help(
+            "column of the table of rounds for patience and stop_at; less is better of a loss and of a column after a "
+            "minus sign, -absolute_error say; empty: accuracy, or loss where there is none"
+        ),
+    ] = ""
 
 
 @dataclass(frozen=True)

@@ -67,6 +67,10 @@ class Observer(Protocol):
         """How many of them are back in all."""
         return
 
+    def clients_finished(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        """The rows of the clients table of a whole round, in client order, before its ``round_finished``."""
+        return
+
     def round_finished(self, row: Mapping[str, Any]) -> None:
         """The round's row of the rounds table."""
         return

@@ -19,6 +19,7 @@ from raysim.cohort import cohort_of
 from raysim.engine import fedsgd, schedule
 from raysim.engine.checkpointing import Saves, State
 from raysim.engine.cohort_run import Collected, Collector
+from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
@@ -62,6 +63,7 @@ class Rounds:
         # Pooled data has one client, which is there from the start.
         self.joins = () if self.method.traits.pooled else options.joins
         self.intervals = schedule.planned_intervals(config)
+        self._stopping = EarlyStopping(config.evaluation, worker.objective)
         model = worker.model(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
@@ -90,17 +92,19 @@ class Rounds:
     def run(self) -> None:
         """All rounds that are left; on the way out of any failure the last whole round is saved."""
         try:
-            while self.state.round < len(self.intervals):
+            while self.state.round < len(self.intervals) and not self._stopping.reason:
                 if self.pool.adapt():
                     self.folder.log(self.pool.plan)
                     self.observer.placed(self.pool.plan)
                 with self.recorder.round(self.state.round + 1, self.pool.slots):
                     self._round(self.state.round + 1)
-                    last = self.state.round == len(self.intervals)
+                    last = self.state.round == len(self.intervals) or bool(self._stopping.reason)
                     if last or self.state.round % self.config.engine.checkpoint_every == 0 or self._saves.overdue:
                         with self.recorder.phase("checkpoint"):
                             (self._saves.save if last else self._saves.try_to_save)(self.state)
             self._saves.save(self.state)
+            if self._stopping.reason:
+                self._note(f"ends after round {self.state.round}: {self._stopping.reason}")
         except DiskFullError:
             raise  # it would be full a second time
         except BaseException:
@@ -225,7 +229,9 @@ class Rounds:
         with self.recorder.phase("write"):
             self.folder.append_round(row)
             self.folder.append_clients(rows)
+        self.observer.clients_finished(rows)
         self.observer.round_finished(row)
+        self._stopping.see(row)
 
     def _note(self, text: str) -> None:
         self.folder.log(text)
@@ -249,6 +255,8 @@ class Rounds:
         state = self._saves.latest(self.worker, self.federation) or self._saves.none()
         state.epochs = sum(self.intervals[: state.round])
         self.state = state
+        if self._stopping.asked_for:
+            self._stopping.restart(self.folder.rounds().to_dict("records") if state.round else ())
 
 
 @contextmanager

@@ -172,3 +172,21 @@ def test_progress_is_shown_when_asked_for(tmp_path: Path, capsys: pytest.Capture
     run(tmp_path / "shown", progress=True)
     shown = capsys.readouterr().err
     assert "fedavg on own data with Net, seed 0" in shown and "round 3/3" in shown
+
+
+class Log(raysim.Observer):
+    def __init__(self) -> None:
+        self.told: list[tuple[str, Any]] = []
+
+    def clients_finished(self, rows: Any) -> None:
+        self.told.append(("clients", [row["client"] for row in rows]))
+
+    def round_finished(self, row: Any) -> None:
+        self.told.append(("round", row["round"]))
+
+
+def test_an_observer_of_ones_own_is_told_of_clients_and_rounds(tmp_path: Path) -> None:
+    log = Log()
+    found = run(tmp_path / "run", observer=log, rounds=2, progress=True)
+    assert log.told == [("clients", [0, 1, 2]), ("round", 1), ("clients", [0, 1, 2]), ("round", 2)]
+    assert len(found.rounds) == 2
