@@ -18,6 +18,7 @@ from workloads.objective import Figure, Kind, Objective
 from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from workloads.own_arrays import OwnArrays
 from workloads.partition import Partition
+from workloads.split_options import ValidationShare
 
 if TYPE_CHECKING:
     import torch
@@ -61,13 +62,7 @@ class GivenData:
         ShareBelowOne,
         Help("share of a client's samples that is its local test set, which it does not train on; 0: none"),
     ] = 0.0
-    validation_share: Annotated[
-        ShareBelowOne,
-        Help(
-            "share of a client's training samples that is its validation set, which it does not train on; the "
-            "rounds table then has validation_accuracy, the mean over clients. 0: none"
-        ),
-    ] = 0.0
+    validation_share: ValidationShare = 0.0
     arrays: OwnArrays | None = field(default=None, init=False, repr=False, compare=False)
     """The data itself, which is no option."""
     functions: tuple[Figure | None, Mapping[str, Figure]] = field(

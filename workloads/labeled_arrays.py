@@ -46,12 +46,8 @@ def federation_of(
         labels=train.labels,
         test_inputs=test.inputs,
         test_labels=test.labels,
-        train=split.train,
-        local_test=split.local_test,
-        local_test_is_global=split.local_test_is_global,
-        validation=split.validation,
+        **vars(split),
         class_names=class_names,
-        client_names=split.client_names,
         vocabulary=vocabulary,
         notes=notes,
     )

@@ -37,6 +37,13 @@ PARTITION_HELP = (
     "real clients of the data); views (label skew, samples drawn for each client by itself, so that any number of "
     "clients may exist; clients overlap)"
 )
+ValidationShare = Annotated[
+    ShareBelowOne,
+    Help(
+        "share of a client's training samples that is its validation set, which it does not train on; the rounds table "
+        "then has validation_accuracy, the mean over clients. 0: none"
+    ),
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,13 +135,7 @@ class SplitOptions:
     test_share: Annotated[
         OpenShare, Help("share of a client's samples that is its local test set, for local_test=cut")
     ] = 0.2
-    validation_share: Annotated[
-        ShareBelowOne,
-        Help(
-            "share of a client's training samples that is its validation set, which it does not train on; the "
-            "rounds table then has validation_accuracy, the mean over clients. 0: none"
-        ),
-    ] = 0.0
+    validation_share: ValidationShare = 0.0
 
     def split(self, data: Labeled, stream: Stream) -> Split:
         """Split the training samples over clients. WorkloadError if they cannot be split as asked."""

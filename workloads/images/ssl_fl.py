@@ -20,8 +20,9 @@ from workloads.federated_data import Stream
 from workloads.images import layout
 from workloads.images.decoded_cache import open_cache
 from workloads.images.file_federation import FileFederation, ImageFiles
-from workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt, ShareBelowOne
+from workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt
 from workloads.partition import Common, Partition
+from workloads.split_options import ValidationShare
 
 PAPER = (
     "Yan et al. 2023 (Label-Efficient Self-Supervised Federated Learning for Tackling Data Heterogeneity in Medical "
@@ -72,13 +73,7 @@ class PublishedOptions(ABC):
     test_share: Annotated[
         OpenShare, Help("share of a client's samples that is its local test set, for local_test=cut")
     ] = 0.1
-    validation_share: Annotated[
-        ShareBelowOne,
-        Help(
-            "share of a client's training samples that is its validation set, which it does not train on; the "
-            "rounds table then has validation_accuracy, the mean over clients. 0: none"
-        ),
-    ] = 0.0
+    validation_share: ValidationShare = 0.0
     size: Annotated[int, Ge(4), Le(2048), Help("height and width of an image in pixels")] = 224
     augment: Annotated[Augment, AUGMENT] = "crop_flip"
     truncated: Annotated[

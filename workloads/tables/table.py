@@ -99,12 +99,8 @@ class TableOptions(SplitOptions, ABC):
             labels=labels[trained],
             test_inputs=encoded[test_rows],
             test_labels=labels[test_rows],
-            train=split.train,
-            local_test=split.local_test,
-            local_test_is_global=split.local_test_is_global,
-            validation=split.validation,
+            **vars(split),
             class_names=class_names,
-            client_names=split.client_names,
             categories=encoding.sizes,
             notes=(_found(rows, class_names, encoding, inputs),),
         )
