@@ -93,7 +93,7 @@ def main() -> None:
                     "too large": refusal(gpus_per_client=3.0),
                     "cores": refusal(gpus_per_client=0.5, actors=3),
                 }
-            ),
+            )
         )
         pool.close()
         print(json.dumps(without_torchs_consent()), flush=True)

@@ -91,6 +91,18 @@ def test_what_the_cluster_can_never_give(
     assert not (folder / "run").exists()
 
 
+@pytest.mark.usefixtures("ray_session")
+def test_a_mistake_in_a_users_method_is_told_with_one_traceback(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    method = "--method=tests.raysim.user_code:Broken"
+    code, error, _ = start(capsys, method, "--rounds=3", "--workload.limit=300", "--engine.checkpoint_every=1")
+    assert code == 1 and "client 2, round 2, stage train: ZeroDivisionError: a mistake of mine" in error
+    assert error.count("Traceback (most recent call last)") == 1 and 'user_code.py", line' in error
+    advice = f"Go on with: python -m raysim.launch --resume run {method.replace('=', ' ')}"
+    assert error.splitlines()[-1] == advice
+
+
 def test_a_job_that_does_not_use_its_cluster_is_told(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import ray
 

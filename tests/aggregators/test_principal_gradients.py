@@ -9,12 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from aggregators.gram import combine, gram_matrix, piece_grams
-from aggregators.principal_gradients import (
-    Conflict,
-    authors_coefficients,
-    axes_kept,
-    principal_coefficients,
-)
+from aggregators.principal_gradients import Conflict, authors_coefficients, axes_kept, principal_coefficients
 
 Doubles = NDArray[np.float64]
 CONFLICTS: list[Conflict] = ["keep", "drop"]

@@ -26,9 +26,10 @@ CASES: dict[str, tuple[str, set[str]]] = {
         "from raysim.config import registry\nfor kind in registry.KINDS: registry.known(kind)",
         {"torch", "ray", "numpy", "raysim.methods.fedavg", "workloads.images.digits"},
     ),
-    "options of models": (
-        "from raysim.config.registry import known, resolve; [resolve('model', name)() for name in known('model')]",
-        {"torch"},
+    "options of models and workloads": (
+        "from raysim.config.registry import known, resolve\n"
+        "for kind in ('model', 'workload'): [resolve(kind, name)() for name in known(kind)]",
+        {"torch", "torchvision", "torch_geometric", "networkx", *TABLES},
     ),
     "options": (PARSE + "parse(['--rounds', '3']); parse(['--workload', 'cifar10'])", {"torch", "ray", *TABLES}),
     "what only reads options": (

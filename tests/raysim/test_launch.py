@@ -162,17 +162,6 @@ def test_interrupted_twice_does_not_wait_for_the_visit(folder: Path) -> None:
     assert launched.left() == []
 
 
-@pytest.mark.slow
-def test_a_mistake_in_a_users_method_on_ray(folder: Path) -> None:
-    launched = Launched(folder, "--method=mine:Broken", "--model=logistic", "--rounds=3")
-    code, _, errors = launched.end()
-    assert code == 1
-    assert "client 2, round 2, stage train: ZeroDivisionError: a mistake of mine" in errors
-    assert errors.count("Traceback (most recent call last)") == 1 and 'mine.py", line' in errors
-    assert errors.splitlines()[-1] == "Go on with: python -m raysim.launch --resume run --method mine:Broken"
-    assert launched.left() == []
-
-
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     code = "import sys, time; from raysim.launch import main; time.sleep(0.5); sys.exit(main(['--list']))"
     reader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

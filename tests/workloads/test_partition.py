@@ -70,9 +70,7 @@ def test_splits_are_disjoint_complete_repeatable_and_keep_the_minimum(
 
 @settings(deadline=None, max_examples=50)
 @given(
-    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=20),
-    share=st.floats(0.01, 0.99),
-    seed=st.integers(0, 2**32),
+    sizes=st.lists(st.integers(1, 40), min_size=1, max_size=20), share=st.floats(0.01, 0.99), seed=st.integers(0, 2**32)
 )
 def test_cut_divides_each_client(sizes: list[int], share: float, seed: int) -> None:
     owners = generator(seed).permutation(np.repeat(np.arange(len(sizes)), sizes))

@@ -40,13 +40,7 @@ def test_names_full_paths_bare_fields_and_hyphens() -> None:
     assert (config.training.learning_rate, config.schedule.sampling_rate) == (1e-3, 0.5)
     assert (config.engine.dashboard, config.schedule.joins, config.output) == (False, (3, 2), "2024")
     assert invocation.verbose
-    assert invocation.overrides[:5] == (
-        "method.name",
-        "workload.name",
-        "model.name",
-        "workload.clients",
-        "method.mu",
-    )
+    assert invocation.overrides[:5] == ("method.name", "workload.name", "model.name", "workload.clients", "method.mu")
     assert {"training.learning_rate", "seed", "output"} <= set(invocation.overrides)
 
 

@@ -14,15 +14,7 @@ from hypothesis import strategies as st
 
 from raysim.config import registry
 from raysim.config import run_config as configs
-from raysim.config.run_config import (
-    Engine,
-    RunConfig,
-    Schedule,
-    Training,
-    default_config,
-    differences,
-    from_dict,
-)
+from raysim.config.run_config import Engine, RunConfig, Schedule, Training, default_config, differences, from_dict
 from raysim.errors import ConfigError
 from workloads import option_types
 from workloads.errors import WorkloadError

@@ -19,12 +19,7 @@ from workloads.parallel_map import sequential
 @pytest.fixture
 def base() -> dict[str, object]:
     """Three short rounds."""
-    return {
-        "workload.clients": 5,
-        "model.name": "mlp",
-        "schedule.rounds": 3,
-        "training.steps_per_epoch": 3,
-    }
+    return {"workload.clients": 5, "model.name": "mlp", "schedule.rounds": 3, "training.steps_per_epoch": 3}
 
 
 class Visits:

@@ -16,8 +16,7 @@ GRAPHS: dict[str, Any] = {"workload__name": "toy-graphs", "workload__clients": 3
 
 
 @pytest.mark.parametrize(
-    ("method", "model"),
-    [("gcfl", Gin()), ("fgssl", Gin()), ("fedsage", GraphSage()), ("fedstar", StructuralGin())],
+    ("method", "model"), [("gcfl", Gin()), ("fgssl", Gin()), ("fedsage", GraphSage()), ("fedstar", StructuralGin())]
 )
 def test_their_models_unless_another_is_named(method: str, model: object) -> None:
     """Over what the workload asks for, under what the user says."""

@@ -1,8 +1,7 @@
 from __future__ import annotations
 
 import pickle
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -60,13 +59,6 @@ def frozen(federation: ImageFederation) -> ImageFederation:
     return locked
 
 
-@pytest.fixture
-def strict() -> Iterator[None]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
-
-
 def test_it_is_a_federation(stream: Stream) -> None:
     federation: Federation = Numbered(clients=4).load(stream)
     assert federation.clients == 4
@@ -76,7 +68,7 @@ def test_it_is_a_federation(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("kind", ["iid", "dirichlet", "shards", "quantity", "lognormal"])
-def test_every_training_image_is_somewhere_once(stream: Stream, kind: Any, strict: None) -> None:
+def test_every_training_image_is_somewhere_once(stream: Stream, kind: Any) -> None:
     federation = frozen(Numbered(clients=5, partition=kind, min_samples=3).load(stream))
     seen = []
     for number in range(5):
@@ -91,7 +83,7 @@ def test_every_training_image_is_somewhere_once(stream: Stream, kind: Any, stric
     assert sorted(seen) == list(range(100))
 
 
-def test_views_of_a_population_larger_than_the_data(stream: Stream, strict: None) -> None:
+def test_views_of_a_population_larger_than_the_data(stream: Stream) -> None:
     federation = frozen(Numbered(clients=10**6, partition="views", view_samples=10, alpha=1e6).load(stream))
     assert federation.clients == 10**6
     assert len(pickle.dumps(federation)) < 20_000
@@ -106,13 +98,13 @@ def test_views_of_a_population_larger_than_the_data(stream: Stream, strict: None
         Numbered(partition="views", samples_per_client=20).load(stream)
 
 
-def test_global_test_is_a_slice(stream: Stream, strict: None) -> None:
+def test_global_test_is_a_slice(stream: Stream) -> None:
     federation = frozen(Numbered().load(stream))
     assert numbers(federation.global_test(5, 9, "cpu"), federation) == [205, 206, 207, 208]
     assert len(federation.global_test(0, 20, "cpu")) == 20
 
 
-def test_pooled_is_one_client_with_everything(stream: Stream, strict: None) -> None:
+def test_pooled_is_one_client_with_everything(stream: Stream) -> None:
     federation = frozen(Numbered(clients=5, samples_per_client=40, partition="iid").load(stream))
     pooled = federation.pooled()
     assert pooled.clients == 1
@@ -222,7 +214,7 @@ def test_clients_with_one_sample_train_and_have_no_test(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("kind", ["iid", "dirichlet", "views"])
-def test_a_validation_set_is_cut_off_the_training_part(stream: Stream, strict: None, kind: Any) -> None:
+def test_a_validation_set_is_cut_off_the_training_part(stream: Stream, kind: Any) -> None:
     options = Numbered(clients=5, partition=kind, min_samples=10, view_samples=20, augment="crop_flip")
     plain, federation = (frozen(replace(options, validation_share=share).load(stream)) for share in (0.0, 0.25))
     assert plain.validation is None
@@ -260,7 +252,7 @@ def test_copies_that_fill_up_are_never_of_validation_samples(stream: Stream) -> 
 
 
 @pytest.mark.parametrize("kind", ["dirichlet", "views"])
-def test_a_common_local_test_set_takes_nothing_from_training(stream: Stream, strict: None, kind: Any) -> None:
+def test_a_common_local_test_set_takes_nothing_from_training(stream: Stream, kind: Any) -> None:
     options = Numbered(clients=4, partition=kind, view_samples=12, alpha=1e6, local_test="global")
     federation = frozen(options.load(stream))
     for number in range(4):
