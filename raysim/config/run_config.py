@@ -1,6 +1,6 @@
 """The settings of one run: frozen, validated, and enough to repeat it.
 
-Three sections are dataclasses that a name picks (``method``, ``workload``, ``model``), four are fixed (below). A method
+Three sections are dataclasses that a name picks (``method``, ``workload``, ``model``), six are fixed (below). A method
 or workload class may bring defaults for other sections as ``defaults: ClassVar[Mapping[str, object]]``, full path →
 value, ``{"training.learning_rate": 0.1, "model.name": "cnn"}``. Order, later wins: the sections' own defaults, the
 workload's, the method's, YAML files, command line. Nothing here imports torch or ray.
@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
 
 from raysim.config import registry, total_epochs
+from raysim.config.conditions import check_method, check_together
 from raysim.config.nearest import did_you_mean
 from raysim.config.options import Option, options_of_class, plain
 from raysim.config.registry import NO_CLASSES, Classes
@@ -22,7 +23,8 @@ from raysim.config.sections import Engine as Engine
 from raysim.config.sections import Evaluation as Evaluation
 from raysim.config.sections import Schedule as Schedule
 from raysim.config.sections import Training as Training
-from raysim.config.sections import cross_check
+from raysim.config.timing import Devices as Devices
+from raysim.config.timing import Timing as Timing
 from raysim.errors import ConfigError
 from workloads.errors import WorkloadError
 from workloads.option_types import Help, NonNegativeInt
@@ -31,6 +33,8 @@ SECTIONS: Mapping[str, type[Any]] = {
     "training": Training,
     "schedule": Schedule,
     "evaluation": Evaluation,
+    "devices": Devices,
+    "timing": Timing,
     "engine": Engine,
 }
 OWN = ("seed", "output", "pictures")
@@ -50,6 +54,8 @@ class RunConfig:
     training: Training = field(default_factory=Training)
     schedule: Schedule = field(default_factory=Schedule)
     evaluation: Evaluation = field(default_factory=Evaluation)
+    devices: Devices = field(default_factory=Devices)
+    timing: Timing = field(default_factory=Timing)
     engine: Engine = field(default_factory=Engine)
     seed: Annotated[NonNegativeInt, Help("root of every random stream of the run")] = 0
     output: Annotated[str, Help("run folder to write; empty: a new one under ./runs", placement=True)] = ""
@@ -91,7 +97,7 @@ def with_sections(config: RunConfig, **sections: Any) -> RunConfig:
     changed = copy.copy(config)
     for name, section in sections.items():
         object.__setattr__(changed, name, section)
-    cross_check(changed.training, changed.schedule, changed.engine)
+    check_together(changed)
     return changed
 
 
@@ -112,20 +118,8 @@ def validate(config: RunConfig) -> None:
         option.check(getattr(getattr(config, section) if section else config, name))
     placement = frozenset(path for path, option in options.items() if option.help.placement)
     object.__setattr__(config, "placement", placement)
-    cross_check(config.training, config.schedule, config.engine)
-    _check_optimizer(config)
-
-
-def _check_optimizer(config: RunConfig) -> None:
-    traits = getattr(config.method, "traits", None)  # a class without is refused where its functions are checked
-    reason = traits.needs_sgd if traits is not None else ""
-    for name, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
-        value = getattr(config.training, name)
-        if reason and value != allowed:
-            raise ConfigError(
-                f"training.{name}: {value} is not possible with method "
-                f"{registry.public_name('method', config.method)}, {reason}. Allowed: {allowed}."
-            )
+    check_together(config)
+    check_method(config)
 
 
 def build(layers: Sequence[Mapping[str, object]], given: Classes = NO_CLASSES) -> RunConfig:

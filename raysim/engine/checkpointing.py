@@ -37,6 +37,8 @@ class State:
     epochs: int = 0
     clients: MutableMapping[int, Any] = field(default_factory=dict)
     """Handle of each client's state, by client."""
+    earlier: Mapping[int, Any] = field(default_factory=dict)
+    """The server's state after each earlier round that a client task under way started from."""
 
 
 class Saves:
@@ -89,6 +91,7 @@ class Saves:
             facts,
             self._config.engine.keep_checkpoints,
             self._files,
+            state.earlier,
         )
         if self._failed:
             self._note(f"the checkpoint of round {state.round} could be written again")
@@ -135,7 +138,7 @@ class Saves:
             self._round, self._files = found.round, found.files
             self._changed.clear()
             self._folder.go_back(found.round, facts["tables"])
-            return State(found.server, found.round, 0, found.kept)
+            return State(found.server, found.round, 0, found.kept, found.earlier)
         if reasons:
             raise DamagedError(
                 f"{'; '.join(reasons)}. No checkpoint is left to go on from: {start_again(self._folder.path)}"

@@ -49,7 +49,8 @@ class Chunker:
     def chunks(self, plan: RoundPlan, messages: Mapping[int, Message], slots: int) -> Chunks:
         """The chunks of a round whose participants are sent these messages."""
         size = next(iter(messages.values())).parameters.size
-        sums = self._config.method.traits.weighted_mean
+        # Stale updates are weighted one by one when they arrive.
+        sums = self._config.method.traits.weighted_mean and not self._config.timing.stale
         merged = self._merged(plan, messages)
         groups = self._sized(plan, slots, merged, self._facts.state_bytes + 4 * size * ((not sums) + plan.decomposes))
         nodes = sum(node_count(chunk.first, len(chunk.clients)) for chunk in _placed(groups))

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from raysim import seeds
+from raysim.cohort import cohort_of
+from raysim.engine import schedule
+
 if TYPE_CHECKING:
     from raysim.cohort import Cohort
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.virtual_clock import VirtualClock
+    from workloads.federated_data import Federation
 
 
 @dataclass(frozen=True)
@@ -40,3 +47,48 @@ class ClientFacts:
     """About how large one is."""
     merge: bool
     """Whether those that take a single step may be merged (raysim/engine/fedsgd.py)."""
+
+
+class Planner:
+    """Makes the plan of any round.
+
+    Args:
+        config: the run's settings.
+        federation: its clients.
+        intervals: local epochs of every round.
+        clock: the run's virtual time, which then says who takes part; None: it has none.
+    """
+
+    def __init__(
+        self, config: RunConfig, federation: Federation, intervals: Sequence[int], clock: VirtualClock | None
+    ) -> None:
+        self._config, self._federation, self._intervals, self._clock = config, federation, intervals, clock
+        # Pooled data has one client, which is there from the start.
+        self._joins = () if config.method.traits.pooled else config.schedule.joins
+
+    def plan(self, number: int, after: int = 0) -> RoundPlan:
+        """The plan of a round, counted from 1.
+
+        Args:
+            number: the round's.
+            after: of a round in virtual time, only tasks whose updates a later step than this takes.
+        """
+        config, existing, options = self._config, self._federation, self._config.schedule
+        epochs = sum(self._intervals[: number - 1])
+        present = schedule.joined(epochs, existing.clients, self._joins, options.join_every)
+        if self._clock is None:
+            generator = seeds.numpy_generator(config.seed, "participants", number)
+            cohort = clients = schedule.participants(present, options.sampling_rate, generator).tolist()
+        else:
+            step = self._clock.step(number)
+            cohort, clients = self._clock.cohort(step), list(self._clock.tasks(step, after))
+        every = config.evaluation.decompose_every
+        return RoundPlan(
+            number,
+            self._intervals[number - 1],
+            config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
+            {client: existing.samples(client) for client in clients},
+            cohort_of(existing, cohort, present),
+            evaluates=number % config.evaluation.every == 0 or number == len(self._intervals),
+            decomposes=every > 0 and number % every == 0,
+        )

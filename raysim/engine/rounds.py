@@ -9,21 +9,22 @@ import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from aggregators.means import sample_weights
-from raysim import seeds
-from raysim.cohort import cohort_of
 from raysim.engine import fedsgd, schedule
 from raysim.engine.checkpointing import Saves, State
 from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
+from raysim.engine.in_flight import InFlight
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
-from raysim.engine.round_plan import ClientFacts, RoundPlan
+from raysim.engine.round_plan import ClientFacts, Planner, RoundPlan
+from raysim.engine.virtual_clock import VirtualClock
 from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
 from raysim.storage import pytree
@@ -59,16 +60,13 @@ class Rounds:
         self.config, self.federation, self.worker, self.pool = config, pool.federation, worker, pool
         self.folder, self.observer, self.recorder = folder, observer, pool.recorder
         self.method = config.method
-        options = config.schedule
-        # Pooled data has one client, which is there from the start.
-        self.joins = () if self.method.traits.pooled else options.joins
         self.intervals = schedule.planned_intervals(config)
         self._stopping = EarlyStopping(config.evaluation, worker.objective)
         model = worker.model(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
         keep, size = worker.first_state(0) is not None, worker.state_bytes(0)
-        merges = min(self.intervals) == 1 and fedsgd.possible(worker)
+        merges = min(self.intervals) == 1 and not config.timing.stale and fedsgd.possible(worker)
         contradiction = fedsgd.contradiction(worker) if merges else ""
         if contradiction:
             self._note(contradiction)
@@ -85,6 +83,10 @@ class Rounds:
             if issubclass(warning.category, UserWarning):
                 self._note(str(warning.message))
         self._first_server = self.state.server
+        first = self.method.message(self.state.server, 0)
+        self.clock = VirtualClock(config, self.federation, self.intervals, first) if config.devices.on else None
+        self.planner = Planner(config, self.federation, self.intervals, self.clock)
+        self.in_flight = InFlight(config.timing, self.method.traits.weighted_mean) if config.timing.stale else None
         self._saves = Saves(folder, config, pool, self.state.server, self._mended)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
@@ -92,6 +94,7 @@ class Rounds:
     def run(self) -> None:
         """All rounds that are left; on the way out of any failure the last whole round is saved."""
         try:
+            self._compute_again()
             while self.state.round < len(self.intervals) and not self._stopping.reason:
                 if self.pool.adapt():
                     self.folder.log(self.pool.plan)
@@ -111,31 +114,47 @@ class Rounds:
             self._save_on_the_way_out()
             raise
 
-    def _plan(self, number: int) -> RoundPlan:
-        config = self.config
-        options, existing = config.schedule, self.federation
-        present = schedule.joined(self.state.epochs, existing.clients, self.joins, options.join_every)
-        generator = seeds.numpy_generator(config.seed, "participants", number)
-        clients = schedule.participants(present, options.sampling_rate, generator).tolist()
-        every = config.evaluation.decompose_every
-        return RoundPlan(
-            number,
-            self.intervals[number - 1],
-            config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
-            {client: existing.samples(client) for client in clients},
-            cohort_of(existing, clients, present),
-            evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
-            decomposes=every > 0 and number % every == 0,
+    def _collect(self, plan: RoundPlan, messages: Mapping[int, Message]) -> Collected:
+        """The updates of the round's server step, which in virtual time may be those of earlier rounds' tasks."""
+        if self.in_flight is None or self.clock is None:
+            return self.collector.collect(plan, messages, self.state.clients)
+        busy, slots = 0.0, self.pool.slots
+        if messages:
+            begun = self.collector.collect(plan, messages, self.state.clients)
+            self.in_flight.put(messages, begun)
+            busy, slots = begun.busy, begun.slots
+        server = self.state.server
+        arrived = self.in_flight.take(
+            self.clock.step(plan.number), lambda client: self.method.message(server, client).parameters
         )
+        return replace(arrived, busy=busy, slots=slots)
+
+    def _compute_again(self) -> None:
+        """After a return to a checkpoint: the client tasks that were under way, from the server's earlier states."""
+        if self.in_flight is None or self._stopping.reason:
+            return
+        self.in_flight.clear()
+        for version, server in sorted(self.state.earlier.items()):
+            plan = self.planner.plan(version + 1, after=self.state.round)
+            self.observer.round_started(plan.number, plan.local_epochs, len(plan.clients))
+            messages = {client: self.method.message(server, client) for client in plan.clients}
+            self.in_flight.put(messages, self.collector.collect(plan, messages, self.state.clients))
+
+    def _earlier(self, number: int) -> dict[int, Any]:
+        """The server's states that tasks under way after this round started from, by round."""
+        if self.in_flight is None or self.clock is None:
+            return {}
+        known = {**self.state.earlier, number - 1: self.state.server}
+        return {version: server for version, server in known.items() if self.clock.needed(version, number)}
 
     def _round(self, number: int) -> None:
         started = time.perf_counter()
-        plan = self._plan(number)
+        plan = self.planner.plan(number)
         self.observer.round_started(number, plan.local_epochs, len(plan.clients))
         with self.recorder.phase("train"):
             with self.recorder.phase("message"), _stage(number, "message"):
                 messages = {client: self.method.message(self.state.server, client) for client in plan.clients}
-            collected = self.collector.collect(plan, messages, self.state.clients)
+            collected = self._collect(plan, messages)
         trained = time.perf_counter()
         context = Context(
             self.config.seed,
@@ -160,7 +179,7 @@ class Rounds:
         before = self.state
         # Not a copy: that would cost all clients that were ever sampled.
         states = ChainMap(collected.states, before.clients)
-        self.state = State(server, number, before.epochs + plan.local_epochs, states)
+        self.state = State(server, number, before.epochs + plan.local_epochs, states, self._earlier(number))
         try:
             self._record(plan, messages, collected, context, (started, trained, aggregated))
         except BaseException:
@@ -218,6 +237,10 @@ class Rounds:
                 row |= decompose_round(self.config, self.pool, collected.models, updates, self.state, self._mended)
         finished = time.perf_counter()
         row |= context.report.round_columns
+        if self.clock is not None:
+            row["bytes_down"] += self.clock.unused_bytes(plan.number, len(messages))
+            row |= self.clock.columns(plan.number)
+            self.clock.mark(plan.number, rows)
         row |= {
             "seconds_train": trained - started,
             "seconds_aggregate": aggregated - trained,

@@ -78,17 +78,26 @@ def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: i
 
 
 def participants(present: int, sampling_rate: float, generator: np.random.Generator) -> NDArray[np.int64]:
-    """The clients of one round: ascending ids, int64 [max(1, round(sampling_rate · present))].
-
-    Of the clients that are present, a uniform sample without replacement takes part (a half is rounded to the even
-    number). Time and memory grow with the number that takes part, not with the number that is present.
+    """The clients of one round: a uniform sample of those that have joined, ascending.
 
     Args:
         present: number of clients that have joined (:func:`joined`).
-        sampling_rate: fraction of these, in (0, 1]; 1 takes all and draws nothing.
+        sampling_rate: fraction of these, in (0, 1].
         generator: this round's own stream.
     """
-    count = max(1, round(sampling_rate * present))
+    return sample(cohort_size(present, sampling_rate), present, generator)
+
+
+def cohort_size(present: int, sampling_rate: float) -> int:
+    """How many of the present clients a round samples, at least 1; a half is rounded to the even number."""
+    return max(1, round(sampling_rate * present))
+
+
+def sample(count: int, present: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """A uniform sample without replacement of ``count`` of the clients 0 … present − 1: ascending ids, int64 [count].
+
+    All are taken without a draw. Time and memory grow with the number that is taken, not with the number present.
+    """
     if count >= present:
         return np.arange(present, dtype=np.int64)
     # Without shuffling numpy uses Floyd's method, which is linear in `count`; for more than a twentieth of a large

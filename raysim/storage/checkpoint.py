@@ -17,6 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from raysim.errors import CheckpointError, DiskFullError
@@ -32,6 +33,7 @@ _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
 _PARTIAL = ".partial"
 _MANIFEST = "manifest.json"
 _PASSED_OVER = ".unusable"
+_EARLIER = "server-after-"
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,8 @@ class Checkpoint:
     facts: Mapping[str, JSON]
     files: ClientFiles
     """Files that hold the clients' states, for the next ``save``."""
+    earlier: Mapping[int, Any]
+    """The server's state after earlier rounds that were saved with it, by round."""
 
 
 def save(
@@ -55,6 +59,7 @@ def save(
     facts: Mapping[str, JSON],
     keep: int,
     files: ClientFiles,
+    earlier: Mapping[int, object] = MappingProxyType({}),
 ) -> Path:
     """Writes the checkpoint of ``round`` into ``folder`` and removes those beyond the newest ``keep``.
 
@@ -66,6 +71,7 @@ def save(
         keep: how many checkpoints stay, at least 1.
         files: where the states are that have not changed (nowhere: a new ``ClientFiles``); describes the new
             checkpoint afterwards, and is as it was after an error.
+        earlier: the server's state after earlier rounds that is still needed, by round.
 
     Raises:
         DiskFullError: there is no room. What was begun is removed, earlier checkpoints are untouched; so too after:
@@ -85,8 +91,9 @@ def save(
                 write_durably(partial / name, data)
             entries[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
 
-        structure, arrays = packed(server, "server")
-        write_pair(write, "server", structure, arrays)
+        write_pair(write, "server", *packed(server, "server"))
+        for number, state in earlier.items():
+            write_pair(write, f"{_EARLIER}{number}", *packed(state, "server"))
         reused, clients = files.plan(changed)
         with _disk(folder, round):
             entries |= files.take_over(reused, partial)
@@ -185,9 +192,14 @@ def load(
     files = ClientFiles()
     files.moved(path, ())
     numbers = [number_of(name) for name in manifest["files"] if re.fullmatch(r"clients-\d+\.json", name)]
+    states = [Path(name).stem for name in manifest["files"] if re.fullmatch(rf"{_EARLIER}\d+\.json", name)]
     try:
         node, arrays = read_pair(path, "server")
         server = unpack(node, arrays, server_template, "server")
+        earlier = {
+            int(name.removeprefix(_EARLIER)): unpack(*read_pair(path, name), server_template, "server")
+            for name in states
+        }
         for number in sorted(numbers, reverse=True):  # the newest state of a client is the one that counts
             nodes, arrays = read_pair(path, stem(number))
             found = dict(nodes)
@@ -205,7 +217,8 @@ def load(
         ) from error
     except OSError as error:
         raise damaged(path, str(error)) from error
-    return Checkpoint(manifest["round"], server, dict(sorted(kept.items())), manifest["facts"], files)
+    kept = dict(sorted(kept.items()))
+    return Checkpoint(manifest["round"], server, kept, manifest["facts"], files, dict(sorted(earlier.items())))
 
 
 def _verify(path: Path, name: str, checksum: str, size: int) -> None:

@@ -1,0 +1,38 @@
+"""Conditions between options of several sections of a run's config."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raysim.config import registry, timing
+from raysim.config.sections import cross_check
+from raysim.errors import ConfigError
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+
+
+def check_together(config: RunConfig) -> None:
+    """ConfigError for options of the fixed sections that contradict one another, or have no effect."""
+    cross_check(config.training, config.schedule, config.engine)
+    timing.check(config.timing, config.devices, config.training, config.evaluation)
+
+
+def check_method(config: RunConfig) -> None:
+    """ConfigError for options that the run's method cannot do with, by its traits."""
+    traits = getattr(config.method, "traits", None)
+    if traits is None:  # a class without is refused where its functions are checked
+        return
+    name = registry.public_name("method", config.method)
+    for option, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
+        value = getattr(config.training, option)
+        if traits.needs_sgd and value != allowed:
+            raise ConfigError(
+                f"training.{option}: {value} is not possible with method {name}, {traits.needs_sgd}. Allowed: "
+                f"{allowed}."
+            )
+    if traits.pooled and config.devices.on:
+        raise ConfigError(
+            f"devices.preset: {config.devices.preset} is not possible with method {name}, which trains on all data in "
+            "one place. Allowed: none."
+        )

@@ -1,0 +1,144 @@
+"""The two sections of virtual time: what the clients' devices are like, and when the server takes a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
+
+from raysim.errors import ConfigError
+from workloads.option_types import Gt, Help, NonNegative, NonNegativeInt, Positive, PositiveInt, PositiveShare, Share
+
+if TYPE_CHECKING:
+    from raysim.config.sections import Evaluation, Training
+
+
+@dataclass(frozen=True)
+class Devices:
+    """The clients' devices, in virtual time: how fast they compute and communicate, when they are there."""
+
+    preset: Annotated[
+        Literal["none", "uniform", "classes", "phones", "day", "trace"],
+        Help(
+            "how devices differ: none: no virtual time; uniform: all alike; classes: a third each at 1, 2 and 5 times "
+            "the seconds; phones: log-normal speeds and bandwidths; day: phones that are there while they charge at "
+            "night; trace: a row for each client in devices.trace"
+        ),
+    ] = "none"
+    trace: Annotated[str, Help("CSV or JSON file of profiles for devices.preset trace (docs/time.md)")] = ""
+    seconds_per_sample: Annotated[
+        Positive, Help("virtual seconds of local training for a sample in an epoch; of phones the median")
+    ] = 0.01
+    download: Annotated[Positive, Help("bandwidth to a client in Mbit/s; of phones the median")] = 20.0
+    upload: Annotated[Positive, Help("bandwidth from a client in Mbit/s; of phones the median")] = 5.0
+    latency: Annotated[NonNegative, Help("virtual seconds that a message is under way beside its bytes")] = 0.05
+    dropout: Annotated[Share, Help("probability that a client task ends without an update")] = 0.0
+    watts: Annotated[NonNegative, Help("power of a device that trains or communicates")] = 3.0
+    spread: Annotated[NonNegative, Help("standard deviation of the logarithm of the phones' speeds and bandwidths")] = (
+        0.7
+    )
+
+    @property
+    def on(self) -> bool:
+        """Whether the run has virtual time."""
+        return self.preset != "none"
+
+
+@dataclass(frozen=True)
+class Timing:
+    """When the server takes a step in virtual time, and with which updates."""
+
+    mode: Annotated[
+        Literal["sync", "deadline", "quorum", "over-select", "async", "buffered"],
+        Help(
+            "sync: when the whole cohort is back; deadline, quorum: at timing.deadline, or once timing.quorum of the "
+            "cohort is back; over-select: with the first m of timing.over_select · m clients; async: at every update "
+            "(FedAsync); buffered: at every timing.buffer updates (FedBuff)"
+        ),
+    ] = "sync"
+    deadline: Annotated[NonNegative, Help("virtual seconds that a round takes at most, for timing.mode deadline")] = 0.0
+    late: Annotated[
+        Literal["drop", "carry"],
+        Help("clients that are late: drop: they are told to stop; carry: their updates count in the step after"),
+    ] = "drop"
+    quorum: Annotated[PositiveShare, Help("share of the cohort that a round waits for, for timing.mode quorum")] = 0.8
+    over_select: Annotated[
+        Annotated[float, Gt(1)],
+        Help("cohort in sizes of the usual one, for timing.mode over-select", "Bonawitz et al. 2019, section 2.2"),
+    ] = 1.3
+    concurrency: Annotated[
+        NonNegativeInt,
+        Help("clients that train at a time, for timing.mode async and buffered; 0: as many as a round would sample"),
+    ] = 0
+    buffer: Annotated[
+        PositiveInt, Help("updates K of a server step, for timing.mode buffered", "FedBuff, Nguyen et al. 2022, 4.1")
+    ] = 10
+    staleness: Annotated[
+        Literal["polynomial", "hinge", "constant"],
+        Help(
+            "weight of an update that starts τ server steps back: (1 + τ)^−a; 1 up to τ = b, then 1 / (a (τ − b) + 1); "
+            "or 1",
+            "FedAsync, Xie et al. 2019, section 5.2",
+        ),
+    ] = "polynomial"
+    staleness_slope: Annotated[
+        NonNegative, Help("a in the weight of stale updates", "FedAsync, section 5.2; FedBuff, 5")
+    ] = 0.5
+    staleness_delay: Annotated[NonNegativeInt, Help("b in the hinge of stale updates", "FedAsync, section 5.2")] = 4
+    mixing: Annotated[
+        PositiveShare,
+        Help("share α of the client's model in the server's next one, for timing.mode async", "FedAsync, Algorithm 1"),
+    ] = 0.6
+
+    @property
+    def stale(self) -> bool:
+        """Whether a step may take updates that start from an earlier version of the server's state."""
+        return self.mode in ("async", "buffered") or self.late == "carry"
+
+
+ROUNDS_CUT_SHORT = ("deadline", "quorum", "over-select")
+"""Modes with late clients."""
+USES = {
+    "deadline": ("deadline",),
+    "quorum": ("quorum",),
+    "over_select": ("over-select",),
+    "concurrency": ("async", "buffered"),
+    "buffer": ("buffered",),
+    "mixing": ("async",),
+    "late": ROUNDS_CUT_SHORT,
+}
+"""Modes that each option has an effect in."""
+
+
+def check(timing: Timing, devices: Devices, training: Training, evaluation: Evaluation) -> None:
+    """ConfigError for options of virtual time that contradict one another, or have no effect."""
+    if timing.mode != "sync" and not devices.on:
+        raise ConfigError(
+            f"timing.mode: {timing.mode} needs to know when clients are back. Set devices.preset to uniform, classes, "
+            "phones, day or trace."
+        )
+    for name, modes in USES.items():
+        if timing.mode not in modes and getattr(timing, name) != getattr(Timing, name):
+            raise ConfigError(
+                f"timing.{name}: {getattr(timing, name)} has no effect with timing.mode {timing.mode}. Leave it out, "
+                f"or set timing.mode to {' or '.join(modes)}."
+            )
+    if timing.mode == "deadline" and not timing.deadline:
+        raise ConfigError("timing.deadline: 0 with timing.mode deadline. Set it to the virtual seconds of a round.")
+    if timing.mode == "buffered" and 0 < timing.concurrency < timing.buffer:
+        raise ConfigError(
+            f"timing.buffer: {timing.buffer} updates, but only timing.concurrency {timing.concurrency} clients train "
+            f"at a time. Set timing.buffer to at most {timing.concurrency}, or raise timing.concurrency."
+        )
+    if (devices.preset == "trace") != bool(devices.trace):
+        given = f"devices.trace {devices.trace} with devices.preset {devices.preset}"
+        raise ConfigError(f"{given}: a trace file needs devices.preset trace, and that needs a file.")
+    if timing.stale and evaluation.decompose_every:
+        raise ConfigError(
+            f"evaluation.decompose_every: {evaluation.decompose_every} compares the models of one round, and with "
+            f"timing.mode {timing.mode} a step takes updates of several. Set it to 0, or timing.mode to sync."
+        )
+    if training.optimizer_state == "kept" and timing.mode != "sync":
+        raise ConfigError(
+            f"training.optimizer_state: kept with timing.mode {timing.mode}: the moments of a client that was not in "
+            "the last step belong to an older model. Set training.optimizer_state to fresh, or timing.mode to sync."
+        )

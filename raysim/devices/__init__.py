@@ -1,0 +1,1 @@
+"""What clients' devices are like in virtual time: speeds, bandwidths, availability, from presets or traces."""

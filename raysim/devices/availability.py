@@ -1,0 +1,116 @@
+"""When each client can be reached: windows of virtual time, once or repeated with a period."""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Availability:
+    """Windows [start, end) of every client, in seconds.
+
+    A client's windows are in ascending order and do not meet. Within ``[0, period)`` they come again in every period;
+    a period of inf is time that passes once.
+    """
+
+    starts: tuple[tuple[float, ...], ...]
+    """By client."""
+    ends: tuple[tuple[float, ...], ...]
+    period: float = math.inf
+
+    def until(self, client: int, time: float) -> float:
+        """When the window that holds ``time`` ends; -inf if the client is not available then.
+
+        A window that ends with the period and the next period's first one are one where they meet.
+        """
+        shift = self._shift(time)
+        number = bisect_right(self.starts[client], time - shift) - 1
+        if number < 0 or time - shift >= self.ends[client][number]:
+            return -math.inf
+        end = self.ends[client][number]
+        if end < self.period or self.starts[client][0] > 0:
+            return shift + end
+        # It goes on into the next period; if that window is all of a period, for ever.
+        return math.inf if self.ends[client][0] >= self.period else shift + self.period + self.ends[client][0]
+
+    def next(self, client: int, time: float) -> float:
+        """The first moment from ``time`` on at which the client is available; inf if there is none."""
+        if self.until(client, time) > time:
+            return time
+        shift = self._shift(time)
+        number = bisect_right(self.starts[client], time - shift)
+        if number < len(self.starts[client]):
+            return shift + self.starts[client][number]
+        if math.isinf(self.period) or not self.starts[client]:
+            return math.inf
+        return shift + self.period + self.starts[client][0]
+
+    def _shift(self, time: float) -> float:
+        """Start of the period that holds ``time``."""
+        return 0.0 if math.isinf(self.period) else math.floor(time / self.period) * self.period
+
+
+def daily(begins: Times, lengths: Times) -> Availability:
+    """One window a day for each client.
+
+    Args:
+        begins: when it begins, in seconds after midnight [n].
+        lengths: how long it is, in seconds [n], at most a day; it may go on after midnight.
+    """
+    starts: list[tuple[float, ...]] = []
+    ends: list[tuple[float, ...]] = []
+    for begin, length in zip((begins % DAY).tolist(), lengths.tolist(), strict=True):
+        if length >= DAY:
+            starts.append((0.0,))
+            ends.append((DAY,))
+        elif begin + length <= DAY:
+            starts.append((begin,))
+            ends.append((begin + length,))
+        else:
+            starts.append((0.0, begin))
+            ends.append((begin + length - DAY, DAY))
+    return Availability(tuple(starts), tuple(ends), DAY)
+
+
+def from_windows(windows: Sequence[Sequence[tuple[float, float]]], period: float = math.inf) -> Availability:
+    """Availability from each client's windows (start, end).
+
+    Raises:
+        ValueError: a window without length, before 0 or beyond the period, or two that overlap; the text says which.
+    """
+    for client, own in enumerate(windows):
+        before = 0.0
+        for start, end in own:
+            if not 0 <= start < end <= period:
+                raise ValueError(f"client {client}: window {start:g}-{end:g} is not 0 ≤ start < end ≤ {period:g}")
+            if start < before:
+                raise ValueError(f"client {client}: window {start:g}-{end:g} begins before the one before has ended")
+            before = end
+    merged = [_merged(own) for own in windows]
+    return Availability(
+        tuple(tuple(start for start, _ in own) for own in merged),
+        tuple(tuple(end for _, end in own) for own in merged),
+        period,
+    )
+
+
+DAY = 86_400.0
+"""Seconds of a day."""
+
+
+def _merged(windows: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The same windows, with those that meet made one."""
+    result: list[tuple[float, float]] = []
+    for start, end in windows:
+        if result and result[-1][1] == start:
+            start = result.pop()[0]
+        result.append((start, end))
+    return result

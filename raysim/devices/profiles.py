@@ -1,0 +1,41 @@
+"""A device profile for every client: how fast it computes and communicates, and when it is there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.devices.availability import Availability
+
+Column = NDArray[np.float64]
+BYTES_OF_MBIT = 1e6 / 8
+
+
+@dataclass(frozen=True, eq=False)
+class Profiles:
+    """What each client's device is like; every array is float64 [n]."""
+
+    seconds_per_sample: Column
+    download: Column
+    """Bytes a second."""
+    upload: Column
+    """Bytes a second."""
+    latency: Column
+    """Seconds."""
+    dropout: Column
+    """Probability that a client task is lost."""
+    watts: Column
+    availability: Availability | None = None
+    """None: always there."""
+
+    @property
+    def clients(self) -> int:
+        """Number of clients."""
+        return len(self.seconds_per_sample)
+
+    def seconds(self, samples: Column, bytes_down: float, bytes_up: float) -> Column:
+        """Virtual seconds of each client's task [n]: download, training on so many samples in all, upload."""
+        communication = 2 * self.latency + bytes_down / self.download + bytes_up / self.upload
+        return communication + samples * self.seconds_per_sample

@@ -1,0 +1,47 @@
+"""What becomes of an update that starts from an earlier version of the server's state than the one it is added to."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from raysim.config.timing import Timing
+    from raysim.method import Update, Vector
+
+
+def staleness_weight(timing: Timing, staleness: int) -> float:
+    """s(τ) in (0, 1] for an update that starts τ server steps back; s(0) = 1.
+
+    Source: Xie et al. 2019, Asynchronous Federated Optimization, section 5.2: polynomial (τ + 1)^−a; hinge 1 up to
+    τ = b, then 1 / (a (τ − b) + 1). FedBuff (Nguyen et al. 2022, section 5) takes the polynomial with a = 1/2.
+    """
+    slope, delay = timing.staleness_slope, timing.staleness_delay
+    if timing.staleness == "polynomial":
+        return float((1 + staleness) ** -slope)
+    if timing.staleness == "hinge" and staleness > delay:
+        return 1 / (slope * (staleness - delay) + 1)
+    return 1.0
+
+
+def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, current: Vector) -> Update:
+    """The update that the method's ``aggregate`` is given in the place of the client's own.
+
+    In mode ``async`` the server mixes models (FedAsync, Algorithm 1): θ ← (1 − α s(τ)) θ + α s(τ) (θ_τ + Δ), where θ_τ
+    is what the client started from. As a change of the current θ that is α s(τ) (θ_τ + Δ − θ). In every other mode it
+    adds changes (FedBuff, Algorithm 1): s(τ) Δ.
+
+    Args:
+        update: the client's; extras of a method stay as they are.
+        timing: the run's rules.
+        staleness: τ, server steps since the client got its message.
+        base: θ_τ [d], the parameters of that message.
+        current: θ [d], the parameters that the client would get now.
+    """
+    weight = staleness_weight(timing, staleness)
+    if timing.mode == "async":
+        change = (base + update.delta) - current if staleness else update.delta
+        return replace(update, delta=change * np.float32(timing.mixing * weight))
+    return update if weight == 1 else replace(update, delta=update.delta * np.float32(weight))

@@ -1,0 +1,102 @@
+"""A run's virtual time: which client tasks each round computes, and what the tables say of the clients' devices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from raysim.devices import presets
+from raysim.engine.timeline import Fleet, Flight, Rules, ServerStep, timeline
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.method import Message
+    from workloads.federated_data import Federation
+
+
+class VirtualClock:
+    """Hands out the server steps of a run in order.
+
+    Args:
+        config: the run's settings.
+        federation: its clients.
+        intervals: local epochs of every round.
+        message: what a client is sent in the first round. The clock counts its bytes on the way down, and those of
+            its parameters on the way up; what a method adds later in a run does not count.
+    """
+
+    def __init__(self, config: RunConfig, federation: Federation, intervals: Sequence[int], message: Message) -> None:
+        self.fleet = fleet_of(config, federation, message)
+        self._rules = Rules(config.seed, config.timing, config.schedule, intervals)
+        self._steps: Iterator[ServerStep] = timeline(self._rules, self.fleet)
+        self._last: ServerStep | None = None
+        self._stale = config.timing.stale
+        self._taken: dict[int, list[tuple[Flight, int]]] = {}
+        """Where updates may be stale: the tasks of each version whose updates a step takes, and the step's number."""
+        for step in timeline(self._rules, self.fleet) if self._stale else ():
+            for flight in step.arrivals:
+                self._taken.setdefault(flight.version, []).append((flight, step.number))
+
+    def step(self, number: int) -> ServerStep:
+        """The server step that ends round ``number``; the rounds may be asked for again from any on."""
+        if self._last is not None and number < self._last.number:
+            self._steps, self._last = timeline(self._rules, self.fleet), None
+        while self._last is None or self._last.number < number:
+            self._last = next(self._steps)
+        return self._last
+
+    def tasks(self, step: ServerStep, after: int = 0) -> tuple[int, ...]:
+        """The clients whose tasks the step's round computes, ascending: those whose updates a step takes.
+
+        Args:
+            step: the one that ends the round.
+            after: only tasks whose updates come with a later step than this.
+        """
+        if not self._stale:
+            return tuple(flight.client for flight in step.arrivals)
+        begun = self._taken.get(step.number - 1, [])
+        return tuple(sorted(flight.client for flight, taken in begun if taken > after))
+
+    def cohort(self, step: ServerStep) -> list[int]:
+        """The clients that count as the round's cohort, ascending: those sampled, or those whose updates it takes."""
+        return sorted(flight.client for flight in (step.arrivals if self._stale else step.dispatched))
+
+    def needed(self, version: int, number: int) -> bool:
+        """Whether a step after ``number`` takes an update that starts from this version of the server's state."""
+        return any(taken > number for _, taken in self._taken.get(version, ()))
+
+    def columns(self, number: int) -> dict[str, float]:
+        """A round's columns of the rounds table; joules are also those of tasks whose updates no step takes."""
+        step, watts = self.step(number), self.fleet.profiles.watts
+        ended = [*step.arrivals, *step.lost, *step.canceled]
+        return {
+            "virtual_seconds": step.time,
+            "joules": float(sum(watts[flight.client] * (flight.end - flight.start) for flight in ended)),
+            "clients_lost": len(step.lost),
+            "clients_late": len(step.canceled),
+            "staleness": float(np.mean(step.staleness())),
+        }
+
+    def unused_bytes(self, number: int, computed: int) -> int:
+        """Bytes sent to clients in a round beside those whose tasks are computed."""
+        return (len(self.step(number).dispatched) - computed) * self.fleet.bytes_down
+
+    def mark(self, number: int, rows: Iterable[dict[str, Any]]) -> None:
+        """Put columns about a round's updates into their rows of the clients table."""
+        flights = {flight.client: flight for flight in self.step(number).arrivals}
+        for row in rows:
+            flight = flights[row["client"]]
+            row |= {"dispatched": flight.start, "arrived": flight.end, "staleness": number - 1 - flight.version}
+
+
+def fleet_of(config: RunConfig, federation: Federation, message: Message) -> Fleet:
+    """What the clock knows of a run's clients."""
+    training, clients = config.training, federation.clients
+    if training.steps_per_epoch:
+        samples = np.full(clients, training.steps_per_epoch * training.batch_size, np.int64)
+    else:
+        samples = np.array([federation.samples(client) for client in range(clients)], np.int64)
+    profiles = presets.make(config.devices, clients, config.seed)
+    return Fleet(profiles, samples, message.nbytes, message.parameters.nbytes)
