@@ -87,6 +87,24 @@ def test_kept_moments_give_the_same_bits_on_two_actors(lender: Lender, make_conf
     assert lender.run(make_config("on-two", **options), Silent(), 2) == expected
 
 
+IN_VIRTUAL_TIME: dict[str, dict[str, Any]] = {
+    "buffered": {**options("scaffold"), "schedule__local_epochs": 20, "timing__buffer": 2, "timing__concurrency": 4},
+    "async": {**IMAGES, "method__name": "fedld", "schedule__rounds": 6},
+    "deadline": {**options("fedrad"), "model__name": "mlp", "schedule__local_epochs": 20, "timing__deadline": 200.0},
+}
+
+
+@pytest.mark.parametrize("mode", IN_VIRTUAL_TIME)
+def test_virtual_time_gives_the_same_bits_when_an_actor_is_killed(
+    lender: Lender, make_config: MakeConfig, mode: str
+) -> None:
+    options = {**IN_VIRTUAL_TIME[mode], "timing__mode": mode, "devices__preset": "phones"}
+    expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
+    killer = Killer("ray::train[round", round=2)
+    assert lender.run(make_config("killed", **options), killer, actors=3) == expected
+    assert killer.killed
+
+
 MERGED: dict[str, Any] = {
     "workload__clients": 70,
     "workload__min_samples": 2,

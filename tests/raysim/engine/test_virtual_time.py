@@ -1,0 +1,168 @@
+"""Runs in virtual time: the simplest is a run of rounds, and a stop between any two steps leaves no trace."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim.config.run_config import RunConfig
+from raysim.engine.observer import Silent
+from raysim.errors import ConfigError
+from raysim.simulation import execute, prepare, run
+from tests.fingerprint import fingerprint
+from tests.small_runs import small_run
+
+BASE = {
+    "model.name": "logistic",
+    "workload.clients": 6,
+    "workload.limit": 200,
+    "schedule.rounds": 7,
+    "schedule.local_epochs": 2,
+    "training.batch_size": 8,
+    "evaluation.every": 3,
+}
+MODES: dict[str, dict[str, Any]] = {
+    "sync": {"devices__dropout": 0.2},
+    "deadline": {"timing__deadline": 0.7},
+    "carry": {"timing__mode": "quorum", "timing__quorum": 0.5, "timing__late": "carry"},
+    "over-select": {"schedule__sampling_rate": 0.5},
+    "async": {"timing__concurrency": 4},
+    "buffered": {"timing__buffer": 3, "timing__concurrency": 5},
+}
+RAGGED = ("accuracy", "loss", "train_loss", "bytes_up", "bytes_down")
+
+
+def config(output: Path, mode: str, **options: Any) -> RunConfig:
+    chosen = {"timing__mode": mode if mode != "carry" else "quorum", "devices__preset": "phones", **MODES[mode]}
+    return small_run(output, BASE, **(chosen | options))
+
+
+def columns(folder: Path) -> dict[str, list[float]]:
+    from raysim.storage.run_folder import load_result
+
+    table = load_result(folder).rounds
+    return {name: table[name].fillna(-1.0).tolist() for name in RAGGED}
+
+
+@pytest.mark.parametrize("method", ["fedavg", "fedprox", "scaffold"])
+@pytest.mark.parametrize("options", [{"timing__mode": "buffered", "timing__buffer": 6}, {"timing__mode": "sync"}])
+def test_equal_devices_and_a_buffer_for_all_are_rounds_bit_for_bit(
+    tmp_path: Path, method: str, options: dict[str, Any]
+) -> None:
+    rounds = run(small_run(tmp_path / "rounds", BASE, method__name=method))
+    timed = run(small_run(tmp_path / "timed", BASE, method__name=method, devices__preset="uniform", **options))
+    assert columns(rounds.folder) == columns(timed.folder)
+    for part in ("server", "states"):
+        assert fingerprint(rounds.folder)[part] == fingerprint(timed.folder)[part]
+
+
+def test_asynchronous_training_of_one_client_is_plain_training(tmp_path: Path) -> None:
+    one: dict[str, Any] = {"workload__clients": 1, "workload__partition": "iid"}
+    rounds = run(small_run(tmp_path / "rounds", BASE, **one))
+    timed = run(config(tmp_path / "timed", "async", timing__concurrency=0, timing__mixing=1.0, **one))
+    assert columns(rounds.folder) == columns(timed.folder)
+    assert fingerprint(rounds.folder)["server"] == fingerprint(timed.folder)["server"]
+
+
+class Counter(Silent):
+    """Counts the rounds that are whole."""
+
+    rounds = 0
+
+    def round_finished(self, row: Any) -> None:
+        self.rounds += 1
+
+
+@pytest.mark.parametrize(
+    ("method", "mode"),
+    [
+        ("fedavg", "sync"),
+        ("fedavg", "async"),
+        ("fedavg", "buffered"),
+        ("fedprox", "carry"),
+        ("fedrad", "buffered"),
+        ("fedrad", "over-select"),
+        ("fedld", "async"),
+        ("fedld", "deadline"),
+        ("scaffold", "buffered"),
+        ("scaffold", "async"),
+        ("local", "buffered"),
+        ("local", "carry"),
+    ],
+)
+def test_a_run_that_was_stopped_and_resumed_has_the_same_bits(tmp_path: Path, method: str, mode: str) -> None:
+    whole = run(config(tmp_path / "whole", mode, method__name=method))
+    settings = config(tmp_path / "stopped", mode, method__name=method, engine__checkpoint_every=2)
+    folder, counter = prepare(settings), Counter()
+    assert execute(settings, folder, counter, stopping=lambda: counter.rounds == 3).status == "stopped"
+    assert any((folder / "checkpoints").rglob("server-after-*")) == settings.timing.stale
+    assert run(settings, resume=folder).folder == folder
+    assert fingerprint(folder) == fingerprint(whole.folder)
+
+
+def test_the_tables_tell_of_time_staleness_and_energy(tmp_path: Path) -> None:
+    result = run(config(tmp_path / "run", "buffered", devices__watts=2.0))
+    rounds, clients = result.rounds, result.clients
+    assert (np.diff(rounds["virtual_seconds"]) >= 0).all()
+    assert (rounds["participants"] == 3).all()
+    for number, own in clients.groupby("round"):
+        row = rounds[rounds["round"] == number].iloc[0]
+        assert row["staleness"] == pytest.approx(own["staleness"].mean())
+        assert row["joules"] == pytest.approx(2.0 * (own["arrived"] - own["dispatched"]).sum())
+        assert row["virtual_seconds"] == own["arrived"].max()
+    assert clients["staleness"].max() > 0
+    assert rounds["bytes_down"].iloc[0] == 2 * rounds["bytes_up"].iloc[0]  # three are back, and all six were sent it
+
+
+def test_what_is_lost_and_late_counts_in_bytes_and_energy(tmp_path: Path) -> None:
+    rounds = run(config(tmp_path / "run", "over-select")).rounds
+    assert (rounds["participants"] == 3).all()
+    assert (rounds["clients_late"] == 1).all()  # ⌈1.3 · 3⌉ are sampled
+    assert rounds["bytes_down"].tolist() == (rounds["bytes_up"] / 3 * 4).tolist()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"timing__mode": "async"}, "timing.mode: async needs to know when clients are back. Set devices.preset"),
+        ({"timing__buffer": 3}, "timing.buffer: 3 has no effect with timing.mode sync"),
+        (
+            {"timing__mode": "buffered", "timing__deadline": 3.0, "devices__preset": "phones"},
+            "timing.deadline: 3.0 has no effect with timing.mode buffered",
+        ),
+        (
+            {"timing__mode": "deadline", "devices__preset": "phones"},
+            "timing.deadline: 0 with timing.mode deadline. Set it",
+        ),
+        (
+            {"timing__mode": "buffered", "timing__concurrency": 4, "devices__preset": "phones"},
+            "timing.buffer: 10 updates, but only timing.concurrency 4 clients train at a time",
+        ),
+        ({"devices__preset": "trace"}, "a trace file needs devices.preset trace, and that needs a file"),
+        ({"devices__upload": 0.0}, "devices.upload: 0.0 is not allowed. Allowed: a finite number > 0"),
+        (
+            {"devices__preset": "phones", "timing__mode": "async", "evaluation__decompose_every": 1},
+            "evaluation.decompose_every: 1 compares the models of one round",
+        ),
+        (
+            {
+                "devices__preset": "phones",
+                "timing__mode": "async",
+                "training__optimizer_state": "kept",
+                "training__momentum": 0.5,
+            },
+            "training.optimizer_state: kept with timing.mode async",
+        ),
+        (
+            {"devices__preset": "uniform", "method__name": "centralized"},
+            "devices.preset: uniform is not possible with method centralized",
+        ),
+    ],
+)
+def test_settings_that_contradict_one_another(tmp_path: Path, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        small_run(tmp_path / "run", BASE, **options)
+    assert text in str(caught.value)
