@@ -28,13 +28,13 @@ class Devices:
     seconds_per_sample: Annotated[
         Positive, Help("virtual seconds of local training for a sample in an epoch; of phones the median")
     ] = 0.01
-    download: Annotated[Positive, Help("bandwidth to a client in Mbit/s; of phones the median")] = 20.0
-    upload: Annotated[Positive, Help("bandwidth from a client in Mbit/s; of phones the median")] = 5.0
+    bandwidth_down: Annotated[Positive, Help("bandwidth to a client in Mbit/s; of phones the median")] = 20.0
+    bandwidth_up: Annotated[Positive, Help("bandwidth from a client in Mbit/s; of phones the median")] = 5.0
     latency: Annotated[NonNegative, Help("virtual seconds that a message is under way beside its bytes")] = 0.05
-    dropout: Annotated[Share, Help("probability that a client task ends without an update")] = 0.0
+    drop_probability: Annotated[Share, Help("probability that a client task ends without an update")] = 0.0
     watts: Annotated[NonNegative, Help("power of a device that trains or communicates")] = 3.0
     spread: Annotated[NonNegative, Help("standard deviation of the logarithm of the phones' speeds and bandwidths")] = (
-        0.7
+        0.5
     )
 
     @property

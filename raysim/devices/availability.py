@@ -31,9 +31,8 @@ class Availability:
 
         A window that ends with the period and the next period's first one are one where they meet.
         """
-        shift = self._shift(time)
-        number = bisect_right(self.starts[client], time - shift) - 1
-        if number < 0 or time - shift >= self.ends[client][number]:
+        shift, number = self._place(client, time)
+        if number < 0 or time >= shift + self.ends[client][number]:
             return -math.inf
         end = self.ends[client][number]
         if end < self.period or self.starts[client][0] > 0:
@@ -45,17 +44,20 @@ class Availability:
         """The first moment from ``time`` on at which the client is available; inf if there is none."""
         if self.until(client, time) > time:
             return time
-        shift = self._shift(time)
-        number = bisect_right(self.starts[client], time - shift)
-        if number < len(self.starts[client]):
-            return shift + self.starts[client][number]
+        shift, number = self._place(client, time)
+        if number + 1 < len(self.starts[client]):
+            return shift + self.starts[client][number + 1]
         if math.isinf(self.period) or not self.starts[client]:
             return math.inf
         return shift + self.period + self.starts[client][0]
 
-    def _shift(self, time: float) -> float:
-        """Start of the period that holds ``time``."""
-        return 0.0 if math.isinf(self.period) else math.floor(time / self.period) * self.period
+    def _place(self, client: int, time: float) -> tuple[float, int]:
+        """Start of the period that holds ``time``, and the last window that has begun by then; −1: none."""
+        shift = 0.0 if math.isinf(self.period) else math.floor(time / self.period) * self.period
+        number = bisect_right(self.starts[client], time - shift) - 1
+        # The difference is rounded: a window has begun once ``next`` would say so.
+        begun = number + 1 < len(self.starts[client]) and shift + self.starts[client][number + 1] <= time
+        return shift, number + begun
 
 
 def daily(begins: Times, lengths: Times) -> Availability:

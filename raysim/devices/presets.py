@@ -31,20 +31,20 @@ def make(devices: Devices, clients: int, seed: int) -> Profiles:
         return traces.read(devices, clients)
     draw = seeds.numpy_generator(seed, "devices")
 
-    seconds, download, upload = np.ones((3, clients))
+    seconds, bandwidth_down, bandwidth_up = np.ones((3, clients))
     availability = None
     if devices.preset == "classes":
         seconds = draw.permutation(np.resize(CLASSES, clients))
     elif devices.preset in ("phones", "day"):
-        seconds, download, upload = np.exp(devices.spread * draw.standard_normal((3, clients)))
+        seconds, bandwidth_down, bandwidth_up = np.exp(devices.spread * draw.standard_normal((3, clients)))
     if devices.preset == "day":
         availability = charging(clients, draw)
     return Profiles(
         devices.seconds_per_sample * seconds,
-        devices.download * BYTES_OF_MBIT * download,
-        devices.upload * BYTES_OF_MBIT * upload,
+        devices.bandwidth_down * BYTES_OF_MBIT * bandwidth_down,
+        devices.bandwidth_up * BYTES_OF_MBIT * bandwidth_up,
         np.full(clients, devices.latency),
-        np.full(clients, devices.dropout),
+        np.full(clients, devices.drop_probability),
         np.full(clients, devices.watts),
         availability,
     )

@@ -18,13 +18,13 @@ class Profiles:
     """What each client's device is like; every array is float64 [n]."""
 
     seconds_per_sample: Column
-    download: Column
+    bandwidth_down: Column
     """Bytes a second."""
-    upload: Column
+    bandwidth_up: Column
     """Bytes a second."""
     latency: Column
     """Seconds."""
-    dropout: Column
+    drop_probability: Column
     """Probability that a client task is lost."""
     watts: Column
     availability: Availability | None = None
@@ -36,6 +36,6 @@ class Profiles:
         return len(self.seconds_per_sample)
 
     def seconds(self, samples: Column, bytes_down: float, bytes_up: float) -> Column:
-        """Virtual seconds of each client's task [n]: download, training on so many samples in all, upload."""
-        communication = 2 * self.latency + bytes_down / self.download + bytes_up / self.upload
+        """Virtual seconds of each client's task [n]: message, training on so many samples in all, update."""
+        communication = 2 * self.latency + bytes_down / self.bandwidth_down + bytes_up / self.bandwidth_up
         return communication + samples * self.seconds_per_sample

@@ -17,12 +17,12 @@ from raysim.errors import ConfigError
 if TYPE_CHECKING:
     from raysim.config.timing import Devices
 
-COLUMNS = ("seconds_per_sample", "download", "upload", "latency", "dropout", "watts")
+COLUMNS = ("seconds_per_sample", "bandwidth_down", "bandwidth_up", "latency", "drop_probability", "watts")
 """Numbers of a row, in the units of the options of the same name, which hold for what a file leaves out."""
 AVAILABLE = ("available", "period")
 """Windows of virtual seconds, ``0-3600;7200-9000`` or a list of pairs; and after how many seconds they come again, the
 same for all rows."""
-FEDSCALE = {"computation": ("seconds_per_sample", 1e-3), "communication": ("download", 1e-3)}
+FEDSCALE = {"computation": ("seconds_per_sample", 1e-3), "communication": ("bandwidth_down", 1e-3)}
 """FedScale's columns (milliseconds a sample, kbit/s both ways), and what they are here."""
 
 
@@ -47,10 +47,10 @@ def read(devices: Devices, clients: int) -> Profiles:
     table = {name: _column(path, rows, name, getattr(devices, name)) for name in COLUMNS}
     return Profiles(
         table["seconds_per_sample"],
-        table["download"] * BYTES_OF_MBIT,
-        table["upload"] * BYTES_OF_MBIT,
+        table["bandwidth_down"] * BYTES_OF_MBIT,
+        table["bandwidth_up"] * BYTES_OF_MBIT,
         table["latency"],
-        table["dropout"],
+        table["drop_probability"],
         table["watts"],
         _availability(path, rows),
     )
@@ -89,7 +89,7 @@ def _renamed(row: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(row.get(theirs), int | float):
             result[ours] = row[theirs] * factor
     if "communication" in row:
-        result["upload"] = result["download"]
+        result["bandwidth_up"] = result["bandwidth_down"]
     return result
 
 
@@ -97,10 +97,10 @@ def _column(path: Path, rows: Sequence[Mapping[str, Any]], name: str, default: f
     values = np.empty(len(rows))
     for number, row in enumerate(rows):
         value = row.get(name, default)
-        zero_too = name in ("latency", "dropout", "watts")
+        zero_too = name in ("latency", "drop_probability", "watts")
         good = isinstance(value, int | float) and math.isfinite(value) and (value > 0 or (zero_too and value == 0))
-        if not good or (name == "dropout" and value > 1):
-            limit = "from 0 to 1" if name == "dropout" else "≥ 0" if zero_too else "> 0"
+        if not good or (name == "drop_probability" and value > 1):
+            limit = "from 0 to 1" if name == "drop_probability" else "≥ 0" if zero_too else "> 0"
             raise ConfigError(
                 f"devices.trace: {path}, row {number + 1}: {name} {value!r} is not allowed. Allowed: a number {limit}."
             )

@@ -208,7 +208,7 @@ class _Simulation:
     def _launch(self, client: int) -> None:
         profiles = self.fleet.profiles
         end, lost = self.time + self.seconds[client], False
-        if profiles.dropout[client] > 0 and self.draw.random() < profiles.dropout[client]:
+        if profiles.drop_probability[client] > 0 and self.draw.random() < profiles.drop_probability[client]:
             end, lost = self.time + self.seconds[client] * self.draw.random(), True
         if profiles.availability is not None:
             gone = profiles.availability.until(client, self.time)
@@ -256,8 +256,8 @@ class _Simulation:
         if self.failures >= ATTEMPTS:
             what = "cohorts" if self.in_rounds else "client tasks"
             raise RaysimError(
-                f"round {self.version + 1}: {ATTEMPTS} {what} in a row brought no update. Lower devices.dropout, or "
-                "make windows and deadlines longer than a client task"
+                f"round {self.version + 1}: {ATTEMPTS} {what} in a row brought no update. Lower "
+                "devices.drop_probability, or make windows and deadlines longer than a client task"
             )
 
     # -- steps ------------------------------------------------------------------------------------------------------

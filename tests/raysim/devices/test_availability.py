@@ -58,6 +58,13 @@ def test_against_a_look_at_every_second(seconds: list[int], time: int, repeats: 
         assert found.until(0, float(time)) == -math.inf
 
 
+@given(st.floats(0.0, 99.0), st.floats(0.0, 1e6))
+def test_whoever_waits_for_a_window_finds_it_open(start: float, time: float) -> None:
+    """In spite of rounding, or a clock that goes on to the next window would never get there."""
+    found = from_windows([[(start, start + 1.0)]], period=100.0)
+    assert found.until(0, found.next(0, time)) > found.next(0, time)
+
+
 @pytest.mark.parametrize(
     ("windows", "text"),
     [

@@ -21,7 +21,7 @@ FREE = 1e30
 """Bytes a second of a network that takes no time."""
 
 
-def fleet(seconds: list[float], availability: Availability | None = None, dropout: float = 0.0) -> Fleet:
+def fleet(seconds: list[float], availability: Availability | None = None, drop_probability: float = 0.0) -> Fleet:
     """Clients of one sample, whose tasks take so many seconds an epoch."""
     count = len(seconds)
     profiles = Profiles(
@@ -29,7 +29,7 @@ def fleet(seconds: list[float], availability: Availability | None = None, dropou
         np.full(count, FREE),
         np.full(count, FREE),
         np.zeros(count),
-        np.full(count, dropout),
+        np.full(count, drop_probability),
         np.ones(count),
         availability,
     )
@@ -107,7 +107,7 @@ def worlds(draw: st.DrawFn) -> tuple[Fleet, Schedule, Timing, int]:
     if draw(st.booleans()):
         begins = draw(st.lists(st.floats(0.0, 50.0), min_size=count, max_size=count))
         windows = from_windows([[(begin, begin + 40.0)] for begin in begins], period=100.0)
-    dropout = draw(st.sampled_from([0.0, 0.0, 0.4]))
+    drop_probability = draw(st.sampled_from([0.0, 0.0, 0.4]))
     mode = draw(st.sampled_from(get_args(get_type_hints(Timing)["mode"])))
     late: Any = draw(st.sampled_from(get_args(get_type_hints(Timing)["late"]))) if mode in ROUNDS_CUT_SHORT else "drop"
     rate = draw(st.sampled_from([0.3, 0.7, 1.0]))
@@ -115,7 +115,7 @@ def worlds(draw: st.DrawFn) -> tuple[Fleet, Schedule, Timing, int]:
     joins = draw(st.sampled_from([(), (count - count // 2, count // 2)] if count > 1 and mode != "buffered" else [()]))
     timing = Timing(mode=mode, late=late, deadline=10.0 if mode == "deadline" else 0.0, buffer=buffer)
     return (
-        fleet(seconds, windows, dropout),
+        fleet(seconds, windows, drop_probability),
         Schedule(sampling_rate=rate, joins=joins, join_every=2 if joins else 0),
         timing,
         draw(st.integers(1, 12)),
@@ -158,7 +158,7 @@ def test_what_holds_in_every_world(world: tuple[Fleet, Schedule, Timing, int]) -
 
 
 def test_the_same_settings_give_the_same_order() -> None:
-    first, again = (steps(fleet([1.0, 2.0, 3.0], dropout=0.3), 20, mode="async") for _ in range(2))
+    first, again = (steps(fleet([1.0, 2.0, 3.0], drop_probability=0.3), 20, mode="async") for _ in range(2))
     assert first == again
 
 
@@ -183,7 +183,7 @@ def test_clients_that_are_never_there_are_named() -> None:
 @pytest.mark.parametrize(
     ("clients", "rounds", "text"),
     [
-        (fleet([1.0, 1.0], dropout=1.0), 1, "1000 cohorts in a row brought no update"),
+        (fleet([1.0, 1.0], drop_probability=1.0), 1, "1000 cohorts in a row brought no update"),
         (fleet([1.0], from_windows([[(0.0, 2.5)]])), 3, "round 3: no client is available any more"),
     ],
 )

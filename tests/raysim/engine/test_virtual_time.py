@@ -25,7 +25,7 @@ BASE = {
     "evaluation.every": 3,
 }
 MODES: dict[str, dict[str, Any]] = {
-    "sync": {"devices__dropout": 0.2},
+    "sync": {"devices__drop_probability": 0.2},
     "deadline": {"timing__deadline": 0.7},
     "carry": {"timing__mode": "quorum", "timing__quorum": 0.5, "timing__late": "carry"},
     "over-select": {"schedule__sampling_rate": 0.5},
@@ -142,7 +142,7 @@ def test_what_is_lost_and_late_counts_in_bytes_and_energy(tmp_path: Path) -> Non
             "timing.buffer: 10 updates, but only timing.concurrency 4 clients train at a time",
         ),
         ({"devices__preset": "trace"}, "a trace file needs devices.preset trace, and that needs a file"),
-        ({"devices__upload": 0.0}, "devices.upload: 0.0 is not allowed. Allowed: a finite number > 0"),
+        ({"devices__upload": 0.0}, "devices.bandwidth_up: 0.0 is not allowed. Allowed: a finite number > 0"),
         (
             {"devices__preset": "phones", "timing__mode": "async", "evaluation__decompose_every": 1},
             "evaluation.decompose_every: 1 compares the models of one round",

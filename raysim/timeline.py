@@ -1,0 +1,123 @@
+"""Plans a run in virtual time without any training: who is busy when, how stale updates are, how long it takes.
+
+``python -m raysim.timeline OPTIONS`` takes the options of ``python -m raysim.launch`` and writes, into the folder
+``--output`` (``timeline`` unless it is given), ``steps.csv`` with a row for each server step, ``tasks.csv`` with a row
+for each client task, and ``timeline.png``. A run with the same options has the same server steps.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysim.config.command_line import parse
+from raysim.errors import ConfigError, RaysimError
+from raysim.exit_codes import FINISHED, REFUSED
+from raysim.units import byte_count
+from workloads.errors import WorkloadError
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.virtual_clock import VirtualClock
+
+SHOWN = 12
+"""Server steps in the table that is printed, spread evenly."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; 0 if the files are there."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    try:
+        invocation = parse(words)
+        if invocation.action != "run":
+            print(invocation.text)
+            return FINISHED
+        config = invocation.config
+        if not config.devices.on:
+            raise ConfigError(
+                "devices.preset: none has no virtual time to plan. Set --devices.preset to uniform, classes, phones, "
+                "day or trace."
+            )
+        _write(config, Path(config.output or "timeline"))
+    except (RaysimError, WorkloadError, OSError) as error:
+        print(f"raysim: {error}", file=sys.stderr)
+        return REFUSED
+    return FINISHED
+
+
+def clock_of(config: RunConfig) -> tuple[VirtualClock, int]:
+    """The clock of a run with these settings, and its number of server steps.
+
+    Data and model are loaded: durations follow from the clients' samples and the model's bytes.
+    """
+    from raysim.engine.schedule import planned_intervals
+    from raysim.engine.virtual_clock import VirtualClock
+    from raysim.engine.worker import Worker
+    from raysim.requirements import check_federation
+    from raysim.simulation import load_federation
+    from workloads.parallel_map import Sequential
+
+    federation = load_federation(config, Sequential())
+    check_federation(config, federation)
+    server = config.method.init_server(Worker(config, federation).model(0))
+    intervals = planned_intervals(config)
+    return VirtualClock(config, federation, intervals, config.method.message(server, 0)), len(intervals)
+
+
+def tables(clock: VirtualClock, rounds: int) -> tuple[DataFrame, DataFrame]:
+    """A row for each server step, and a row for each client task that has ended by the last one."""
+    import pandas as pd
+
+    steps, tasks = [], []
+    for number in range(1, rounds + 1):
+        step = clock.step(number)
+        staleness = step.staleness()
+        steps.append(
+            {
+                "round": number,
+                **clock.columns(number),
+                "updates": len(step.arrivals),
+                "staleness_max": max(staleness),
+                "bytes_down": len(step.dispatched) * clock.fleet.bytes_down,
+                "bytes_up": len(step.arrivals) * clock.fleet.bytes_up,
+            }
+        )
+        for fate, flights in (("update", step.arrivals), ("lost", step.lost), ("late", step.canceled)):
+            tasks += [{"round": number, "fate": fate, **flight._asdict()} for flight in flights]
+    return pd.DataFrame(steps), pd.DataFrame(tasks).drop(columns="lost").sort_values(["start", "client"])
+
+
+def _write(config: RunConfig, folder: Path) -> None:
+    from raysim.report.timeline_plot import picture
+    from raysim.storage.atomic_files import write_atomically
+
+    clock, rounds = clock_of(config)
+    steps, tasks = tables(clock, rounds)
+    folder.mkdir(parents=True, exist_ok=True)
+    title = f"{config.timing.mode}, devices {config.devices.preset}: {clock.fleet.profiles.clients} clients"
+    for name, content in (
+        ("steps.csv", steps.to_csv(index=False, float_format="%.9g").encode()),
+        ("tasks.csv", tasks.to_csv(index=False, float_format="%.9g").encode()),
+        ("timeline.png", picture(steps, tasks, clock.fleet.profiles.clients, title)),
+    ):
+        write_atomically(folder / name, content)
+    print(title)
+    shown = steps.iloc[sorted({round(place * (rounds - 1) / (SHOWN - 1)) for place in range(SHOWN)})]
+    columns = ["round", "virtual_seconds", "updates", "staleness", "staleness_max", "clients_lost", "clients_late"]
+    print(shown[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    seconds, clients = float(steps["virtual_seconds"].iloc[-1]), clock.fleet.profiles.clients
+    busy = float((tasks["end"] - tasks["start"]).sum()) / (seconds * clients)
+    print(
+        f"{seconds / 3600:.4g} virtual hours; a client is busy {busy:.1%} of them; "
+        f"{byte_count(steps['bytes_down'].sum())} down, {byte_count(steps['bytes_up'].sum())} up, "
+        f"{steps['joules'].sum():.4g} J"
+    )
+    print(f"{folder / 'steps.csv'}, {folder / 'tasks.csv'}, {folder / 'timeline.png'}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,46 @@
+"""``python -m raysim.timeline``: the order of events of a run, before any training."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+from raysim.simulation import run
+from raysim.timeline import main
+from tests.small_runs import small_run
+
+OPTIONS = {
+    "model.name": "logistic",
+    "workload.clients": 5,
+    "workload.limit": 150,
+    "schedule.rounds": 6,
+    "schedule.local_epochs": 1,
+    "timing.mode": "buffered",
+    "timing.buffer": 2,
+    "devices.preset": "phones",
+    "devices.drop_probability": 0.2,
+}
+WORDS = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
+
+
+def test_a_run_has_the_steps_that_were_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*WORDS, "--method", "fedavg", "--output", str(tmp_path / "plan")]) == 0
+    printed = capsys.readouterr().out
+    assert "buffered, devices phones: 5 clients" in printed
+    planned = pd.read_csv(tmp_path / "plan" / "steps.csv")
+    rounds = run(small_run(tmp_path / "run", OPTIONS)).rounds
+    for name in ("virtual_seconds", "joules", "staleness", "clients_lost", "bytes_up"):
+        assert planned[name].tolist() == pytest.approx(rounds[name].tolist())
+    tasks = pd.read_csv(tmp_path / "plan" / "tasks.csv")
+    assert (tasks["fate"] == "update").sum() == rounds["participants"].sum()
+    assert (tmp_path / "plan" / "timeline.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_what_cannot_be_planned_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--devices.preset", "none", "--output", str(tmp_path / "plan")]) == 2
+    assert "devices.preset: none has no virtual time to plan" in capsys.readouterr().err
+    assert main([*WORDS, "--timing.bufer", "2"]) == 2
+    assert "--timing.buffer" in capsys.readouterr().err
+    assert not (tmp_path / "plan").exists()
