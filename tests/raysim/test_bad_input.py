@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-Start = Callable[..., tuple[int, str]]
+from tests.raysim.conftest import Start
 
 
 @pytest.mark.parametrize("argument", ["--method=fedrat", "--lr=0.1", "--rounds=0", "--engine.gpus_per_client=0.4"])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,9 +14,9 @@ from raysim.config.run_config import build
 from raysim.evaluate import evaluate_again, main
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunResult
+from tests.raysim.conftest import Start
 from tests.raysim.test_trained import small
 
-Start = Callable[..., tuple[int, str]]
 JUDGED = ("accuracy", "loss", "balanced_accuracy", "client_accuracy_mean", "client_accuracy_std", "auc")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from raysim.config import registry
 from raysim.config.run_config import build
 from raysim.requirements import check_federation, check_request
 from raysim.simulation import load_federation
+from tests.raysim.conftest import Start
 from workloads.parallel_map import sequential
 
-Start = Callable[..., tuple[int, str]]
 RAY = ("--engine.backend=ray", "--engine.dashboard=false", "--output=run")
 
 

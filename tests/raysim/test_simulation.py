@@ -6,7 +6,6 @@ import resource
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,12 +23,10 @@ from raysim.method import ClientTask
 from raysim.report import run_page
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import comparable, load_result
-from tests.raysim.conftest import SMALL
+from tests.raysim.conftest import SMALL, Start
 from tests.small_runs import small_run
 from tests.watch import Watch
 from workloads.errors import WorkloadError
-
-Start = Callable[..., tuple[int, str]]
 
 
 def last_checkpoint(folder: Path) -> Path:

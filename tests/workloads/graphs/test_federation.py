@@ -17,8 +17,6 @@ from workloads.graphs.graph_set import Graphs, offsets
 from workloads.parallel_map import sequential
 from workloads.partition_report import draw_partition
 
-Stream = Callable[[str], np.random.Generator]
-
 
 def path_graphs(sizes: list[int], labels: list[int], width: int) -> Graphs:
     """Paths of these sizes; the first feature of every node of graph g is g."""

@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import networkx
 import numpy as np
 import pytest
 
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.graphs.graph_set import Graphs
 from workloads.graphs.toy import FAMILIES, ToyGraphs, from_networkx
-
-Stream = Callable[[str], np.random.Generator]
 
 
 def as_networkx(graphs: Graphs, number: int) -> networkx.Graph:

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from tests.http_server import served
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.graphs.tu_files import download, find
 from workloads.graphs.tudataset import TuDataset
 
 Zipped = Callable[[Path, str, Mapping[str, str]], Path]
-Stream = Callable[[str], np.random.Generator]
 
 
 @pytest.fixture

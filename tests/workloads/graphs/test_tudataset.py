@@ -10,6 +10,7 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.federated_data import Task
 from workloads.graphs import tudataset
@@ -18,7 +19,6 @@ from workloads.graphs.tudataset import SETTINGS, TuDataset
 
 Zipped = Callable[[Path, str, Mapping[str, str]], Path]
 Texts = Callable[[list[int]], dict[str, str]]
-Stream = Callable[[str], np.random.Generator]
 SHARED = os.environ.get("RAYSIM_DATA")
 real = pytest.mark.skipif(SHARED is None, reason="RAYSIM_DATA is not set")
 

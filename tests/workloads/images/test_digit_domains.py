@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +9,10 @@ import pytest
 
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.images.digit_domains import DigitDomains
 
-Stream = Callable[[str], np.random.Generator]
 needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
 
 

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 
 import numpy as np
 import pytest
 import sklearn.datasets
 
+from tests.workloads.conftest import Stream
 from workloads.images import digits
 from workloads.images.digits import Digits, bundled
-
-Stream = Callable[[str], np.random.Generator]
 
 
 def test_digits_split_off_a_stratified_fifth(stream: Stream) -> None:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar
 
@@ -9,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.workloads.conftest import Stream
 from workloads.augmentation import NO_AUGMENTATION
 from workloads.errors import WorkloadError
 from workloads.federated_data import Federation, Samples, Task
@@ -16,8 +16,6 @@ from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.images.image_set import ImageSet, image_set
 from workloads.images.image_workload import ImageOptions
 from workloads.partition import Partition
-
-Stream = Callable[[str], np.random.Generator]
 
 
 @dataclass(frozen=True)

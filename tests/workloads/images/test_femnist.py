@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -9,11 +8,10 @@ import pytest
 
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.conftest import Stream
 from tests.workloads.images.leaf import write_leaf
 from workloads.errors import WorkloadError
 from workloads.images.femnist import Femnist, leaf_images
-
-Stream = Callable[[str], np.random.Generator]
 
 
 @pytest.fixture

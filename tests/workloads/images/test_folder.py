@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -10,10 +10,9 @@ from PIL import Image
 
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.images.folder import DEVIATION, MEAN, Folder
-
-Stream = Callable[[str], np.random.Generator]
 
 
 def write(root: Path, names: Iterable[str], suffix: str = "png") -> Path:

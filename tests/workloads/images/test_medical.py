@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from raysim.config.registry import resolve
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.images.medical import CovidXray, RetinaMnist
 
-Stream = Callable[[str], np.random.Generator]
 Save = Callable[[dict[str, Any]], Path]
 needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
 

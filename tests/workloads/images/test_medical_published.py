@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.workloads.conftest import Stream
 from workloads.augmentation import Augmentation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Federation, Samples, Task
@@ -18,7 +18,6 @@ from workloads.images import decode, decoded_cache
 from workloads.images.file_federation import FileFederation
 from workloads.images.ssl_fl import CovidFl, Retina
 
-Stream = Callable[[str], np.random.Generator]
 SITES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "site_10", "site_9"]
 ENDINGS = [".png", ".jpg", ".npy"]
 

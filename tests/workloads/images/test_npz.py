@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.federated_data import has_one_class
 from workloads.images.npz import Npz
 
-Stream = Callable[[str], np.random.Generator]
 Save = Callable[[dict[str, Any]], Path]
 needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
 

@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 
+from tests.workloads.conftest import Stream
 from workloads.images.synthetic import Synthetic
-
-Stream = Callable[[str], np.random.Generator]
 
 
 def test_cifar_shape_balanced_and_called_synthetic(stream: Stream) -> None:

@@ -7,7 +7,7 @@ import os
 import pickle
 import struct
 import tarfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,10 @@ import pytest
 from torchvision import datasets
 
 from tests.http_server import served
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.images.torchvision_sets import Cifar10, Cifar10Full, Cifar100, FashionMnist, Mnist
 
-Stream = Callable[[str], np.random.Generator]
 IMAGES = np.random.default_rng(0).integers(256, size=(50, 28, 28), dtype=np.uint8)
 LABELS = (np.arange(50) % 10).astype(np.uint8)
 SHARED = os.environ.get("RAYSIM_DATA")

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,6 @@ from raysim.simulation import run
 from tests.small_runs import small_run
 from workloads.errors import WorkloadError
 from workloads.tables.table import Table
-
-Stream = Callable[[str], np.random.Generator]
 
 
 def stream(purpose: str) -> np.random.Generator:
