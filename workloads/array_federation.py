@@ -35,7 +35,7 @@ class SplitFederation(ABC):
     train: Partition | Views
     """Indices into the training samples."""
     local_test: Partition | Views | Common
-    """Indices into the test samples if `local_test_is_global`, else into the training samples."""
+    """Indices into the test samples if ``local_test_is_global``, else into the training samples."""
     local_test_is_global: bool = False
     validation: Partition | Views | None = None
     """Indices into the training samples."""
@@ -56,7 +56,7 @@ class SplitFederation(ABC):
         return self.train.size(client)
 
     def total_samples(self, clients: int) -> int:
-        """Number of training samples of the first `clients` clients."""
+        """Number of training samples of the first ``clients`` clients."""
         return self.train.total(clients)
 
     def test_samples(self, client: int) -> int:

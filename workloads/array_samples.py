@@ -20,11 +20,11 @@ class ArraySamples:
     """Inputs [N, ...] and labels [N, ...], both owned by the caller's copy, handed out in mini-batches.
 
     Numbers with a fraction come as float32, all others (tokens, categories, bytes) as int64, inputs and labels alike.
-    With `rows` the inputs are a large array, mapped from a file say, of which sample j is `inputs[rows[j]]`: they stay
-    where they are, and each batch alone is copied and brought to the device.
+    With ``rows`` the inputs are a large array, mapped from a file say, of which sample j is ``inputs[rows[j]]``: they
+    stay where they are, and each batch alone is copied and brought to the device.
 
-    A class of other inputs, such as images, overrides `_converted`, and where they are varied at random in training
-    `_varied` and `varies`.
+    A class of other inputs, such as images, overrides ``_converted``, and where they are varied at random in training
+    ``_varied`` and ``varies``.
     """
 
     varies = False

@@ -42,7 +42,7 @@ def missing(kind: str) -> WorkloadError:
 class GivenData:
     """Data given in Python: ``raysim.run(…, clients=…, test=…)``.
 
-    `load` draws from the streams local_test and validation.
+    ``load`` draws from the streams local_test and validation.
     """
 
     name: ClassVar[str] = GIVEN

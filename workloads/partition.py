@@ -1,7 +1,7 @@
 """Splits of a data set over clients.
 
-Every split is disjoint, complete, bounded in work and a function of its generator; all but `sites` give every client at
-least `min_samples` samples.
+Every split is disjoint, complete, bounded in work and a function of its generator; all but ``sites`` give every client
+at least ``min_samples`` samples.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ Integers = NDArray[np.int64]
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    """Client i owns `indices[offsets[i]:offsets[i + 1]]`: int64 arrays of length samples and clients + 1."""
+    """Client i owns ``indices[offsets[i]:offsets[i + 1]]``: int64 arrays of length samples and clients + 1."""
 
     indices: Integers
     offsets: Integers
@@ -36,7 +36,7 @@ class Partition:
 
     @property
     def owners(self) -> Integers:
-        """The client of each entry of `indices`, [samples]."""
+        """The client of each entry of ``indices``, [samples]."""
         return np.repeat(np.arange(self.clients), self.sizes)
 
     def size(self, client: int) -> int:
@@ -44,7 +44,7 @@ class Partition:
         return len(self.of(client))
 
     def total(self, clients: int) -> int:
-        """Number of samples of the first `clients` clients."""
+        """Number of samples of the first ``clients`` clients."""
         return int(self.offsets[clients])
 
     def of(self, client: int) -> Integers:
@@ -60,7 +60,7 @@ class Partition:
 
 @dataclass(frozen=True, eq=False)
 class Common:
-    """The same samples for every client, a common test set say: `indices` int64, stored once."""
+    """The same samples for every client, a common test set say: ``indices`` int64, stored once."""
 
     indices: Integers
     clients: int
@@ -81,7 +81,7 @@ class Common:
 
 
 def from_owners(owners: Integers, clients: int, indices: Integers | None = None) -> Partition:
-    """The partition in which client `owners[j]` has sample `indices[j]` (j itself by default); -1 owns nothing."""
+    """The partition in which client ``owners[j]`` has sample ``indices[j]`` (j itself by default); -1 owns nothing."""
     taken = np.flatnonzero(owners >= 0)
     owners, indices = owners[taken], taken if indices is None else indices[taken]
     order = np.lexsort((indices, owners))
@@ -133,12 +133,12 @@ def dirichlet(
 def shards(
     labels: Integers, clients: int, classes_per_client: int, min_samples: int, generator: np.random.Generator
 ) -> Partition:
-    """Each client has exactly `classes_per_client` classes, with one shard of each.
+    """Each client has exactly ``classes_per_client`` classes, with one shard of each.
 
     This is the quantity-based label imbalance of Li et al. (arXiv 2102.02079), "#C = k", but that larger classes are
     cut into more shards, so that shards are of about one size. The split of McMahan et al. (arXiv 1602.05629), whose
-    shards may straddle two classes, is `workloads.skewed_splits.sorted_shards`. Only where shards are too small for
-    `min_samples` does a client get samples of further classes, by the levelling of `dirichlet`.
+    shards may straddle two classes, is ``workloads.skewed_splits.sorted_shards``. Only where shards are too small for
+    ``min_samples`` does a client get samples of further classes, by the levelling of ``dirichlet``.
     """
     check_enough(len(labels), clients, min_samples)
     present, counts = np.unique(labels, return_counts=True)
@@ -175,7 +175,7 @@ def sites(names: NDArray[np.str_]) -> tuple[Partition, NDArray[np.str_]]:
 
 
 def cut(partition: Partition, test_share: float, generator: np.random.Generator) -> tuple[Partition, Partition]:
-    """(train, local test): of each client's samples, a random `test_share` (rounded) is its local test set.
+    """(train, local test): of each client's samples, a random ``test_share`` (rounded) is its local test set.
 
     A client with two samples or more has at least one on both sides; a single sample is for training.
     """
@@ -203,14 +203,14 @@ def check_enough(samples: int, clients: int, min_samples: int) -> None:
 
 
 def _deal(owners: Integers, members: Integers, shares: NDArray[np.float64]) -> None:
-    """Gives consecutive parts of `members` to the clients, in proportion to `shares`."""
+    """Gives consecutive parts of ``members`` to the clients, in proportion to ``shares``."""
     cuts = np.floor(np.cumsum(shares)[:-1] * len(members)).astype(np.int64)
     bounds = np.concatenate([[0], np.minimum(cuts, len(members)), [len(members)]])
     owners[members] = np.repeat(np.arange(len(shares)), np.diff(bounds))
 
 
 def level(owners: Integers, clients: int, min_samples: int, generator: np.random.Generator) -> Integers:
-    """Move as few samples as possible, from the largest clients, so that every client has `min_samples`."""
+    """Move as few samples as possible, from the largest clients, so that every client has ``min_samples``."""
     sizes = np.bincount(owners, minlength=clients)
     missing = np.maximum(min_samples - sizes, 0)
     needed = int(missing.sum())

@@ -70,10 +70,10 @@ def pachinko(
 
 
 def draw_limited(count: int, shares: NDArray[np.float64], limits: Integers, generator: np.random.Generator) -> Integers:
-    """How often each category comes up in `count` draws by `shares`, where a category ends at its limit.
+    """How often each category comes up in ``count`` draws by ``shares``, where a category ends at its limit.
 
     A draw from a category that has run out is drawn again from the others, by their shares among themselves; if these
-    are all zero, evenly. `count` must not exceed the sum of the limits.
+    are all zero, evenly. ``count`` must not exceed the sum of the limits.
     """
     counts = np.zeros(len(shares), dtype=np.int64)
     while missing := count - int(counts.sum()):

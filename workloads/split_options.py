@@ -73,8 +73,8 @@ class Labeled:
 class Split:
     """Which samples each client trains on, is tested with and is validated with.
 
-    `train` and `validation` point into the training samples; `local_test` into the test samples if
-    `local_test_is_global`, else into the training samples. `client_names` is empty where clients have numbers only.
+    ``train`` and ``validation`` point into the training samples; ``local_test`` into the test samples if
+    ``local_test_is_global``, else into the training samples. ``client_names`` is empty where clients have numbers only.
     """
 
     train: Partition | Views

@@ -21,7 +21,7 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
     Args:
         path: the file. The separator of a CSV file, a comma, semicolon or tab, is found in its first line.
         columns: names of the columns, of a CSV file without a header.
-        as_text: every value is text, and an empty one is empty text; else numbers are numbers, and `MISSING` is NaN.
+        as_text: every value is text, and an empty one is empty text; else numbers are numbers, and ``MISSING`` is NaN.
     """
     import pandas
 

@@ -9,9 +9,9 @@ from workloads.partition import Integers
 
 
 def hold_out_ends(groups: Integers, share: float, gap: int) -> tuple[Integers, Integers]:
-    """(training, test): positions of the samples; the last `share` (rounded) of each group is for the test.
+    """(training, test): positions of the samples; the last ``share`` (rounded) of each group is for the test.
 
-    The `gap` samples before them overlap with them, and are in neither. At least one sample of a group is tested, and
+    The ``gap`` samples before them overlap with them, and are in neither. At least one sample of a group is tested, and
     one trained on; a group that is too small for that is for training alone, as all are for a share of 0.
 
     Args:

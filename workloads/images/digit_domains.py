@@ -29,7 +29,7 @@ class DigitDomains(ImageOptions):
 
     A domain NAME is the file NAME.npz with MedMNIST's keys in the folder images of $RAYSIM_DATA; optdigits come with
     scikit-learn. The global test set is that of all domains, and a client's local test that of its domain. Li et al.
-    2021 (FedBN, arXiv 2102.07623) take 743 images of each domain: `--domain_limit 743`.
+    2021 (FedBN, arXiv 2102.07623) take 743 images of each domain: ``--domain_limit 743``.
     """
 
     name: ClassVar[str] = "digit-domains"

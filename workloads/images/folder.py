@@ -31,8 +31,8 @@ class Folder(SplitOptions):
 
     SPLIT is train and test (or val, where there is no test); other folders with folders of classes in them are domains,
     which are the clients. A manifest has the columns path and label, and may have client and split (train or test).
-    Without test images a run is judged by the clients' local tests alone. Images are stretched to `size` x `size` and
-    normalized by ImageNet's channel statistics.
+    Without test images a run is judged by the clients' local tests alone. Images are stretched to ``size`` x ``size``
+    and normalized by ImageNet's channel statistics.
     """
 
     name: ClassVar[str] = "folder"
@@ -93,7 +93,7 @@ class Folder(SplitOptions):
         )
 
     def sketch(self, stream: Stream) -> FileFederation:
-        """The same as `load`, which decodes nothing."""
+        """The same as ``load``, which decodes nothing."""
         return self.load(stream)
 
 

@@ -20,7 +20,7 @@ MANIFEST = "manifest.csv"
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """Images that are named but not read: paths below `folder`, class names, and which are for the global test."""
+    """Images that are named but not read: paths below ``folder``, class names, and which are for the global test."""
 
     folder: Path
     names: NDArray[np.str_]

@@ -43,7 +43,7 @@ class ImageSet:
     superclasses: NDArray[np.int64] | None = None
 
     def first(self, limit: int) -> ImageSet:
-        """The set with its first `limit` training images only; the test images stay."""
+        """The set with its first ``limit`` training images only; the test images stay."""
         sites = None if self.sites is None else self.sites[:limit]
         return replace(self, images=self.images[:limit], labels=self.labels[:limit], sites=sites)
 
@@ -56,7 +56,7 @@ def blank(shape: tuple[int, ...]) -> NDArray[np.uint8]:
 def read_npz(path: Path, pixels: bool = True) -> dict[str, Array]:
     """All arrays of an .npz file; nothing in it is unpickled. WorkloadError if it is missing, empty or damaged.
 
-    Without `pixels`, of the arrays whose names end in `_images` only type and shape are read: they are blank.
+    Without ``pixels``, of the arrays whose names end in ``_images`` only type and shape are read: they are blank.
     """
     if not path.exists():
         raise WorkloadError(f"no file {path}; give the path of an .npz file with MedMNIST's keys")
@@ -98,8 +98,8 @@ def image_set(
     """Checks arrays with MedMNIST's keys and brings them to ImageSet's shapes.
 
     Images are uint8 (N, H, W) or (N, H, W, C), labels whole numbers (N,) or (N, 1), sites (N,). The number of classes
-    is that of `class_names`, else `classes`, else the largest training label plus one. `val_*` is left out, or added
-    to the training samples with `use_val`. `origin` says in errors where the arrays came from.
+    is that of ``class_names``, else ``classes``, else the largest training label plus one. ``val_*`` is left out, or
+    added to the training samples with ``use_val``. ``origin`` says in errors where the arrays came from.
     """
     parts = ["train", "val"] if use_val else ["train"]
     images, labels, sites = zip(*(_part(arrays, part, origin) for part in parts), strict=True)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 class ImageOptions(SplitOptions, ABC):
     """The split of an image set over clients.
 
-    `load` draws from the streams partition, local_test, validation and fill.
+    ``load`` draws from the streams partition, local_test, validation and fill.
     """
 
     name: ClassVar[str]
@@ -60,7 +60,7 @@ class ImageOptions(SplitOptions, ABC):
         return self._federation(images, stream, *channel_statistics(images.images))
 
     def sketch(self, stream: Stream) -> ImageFederation | None:
-        """What `load` gives with blank images, or None if only loading tells. WorkloadError as in `load`."""
+        """What ``load`` gives with blank images, or None if only loading tells. WorkloadError as in ``load``."""
         images = self.blank_images(stream)
         if images is None:
             return None
@@ -114,7 +114,7 @@ class ImageOptions(SplitOptions, ABC):
 
 
 def brightness(images: NDArray[np.uint8]) -> NDArray[np.float64]:
-    """The mean of each image's pixels, the feature by which `partition=quantile` sorts images [N, H, W, C]."""
+    """The mean of each image's pixels, the feature by which ``partition=quantile`` sorts images [N, H, W, C]."""
     if images.strides[0] == 0:  # blank ones: there is nothing to sum
         return np.zeros(len(images))
     means: NDArray[np.float64] = images.mean(axis=(1, 2, 3), dtype=np.float64)

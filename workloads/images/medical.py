@@ -60,7 +60,7 @@ class MedicalNpz(Npz):
 class RetinaMnist(MedicalNpz):
     """RetinaMNIST: fundus photographs 3x28x28 in five grades of diabetic retinopathy, split over 5 clients.
 
-    Source: MedMNIST v2, Yang et al. 2023. 1080 training, 120 validation (see `use_val`) and 400 test images.
+    Source: MedMNIST v2, Yang et al. 2023. 1080 training, 120 validation (see ``use_val``) and 400 test images.
     """
 
     name: ClassVar[str] = "retinamnist"

@@ -16,7 +16,7 @@ class ImageSamples(ArraySamples):
 
     Batches are [B, C, H, W] in torch.channels_last: a 5x5 convolution net trains faster so on a CPU even with one
     channel (measured on one core, forward and backward, batch 50: 1x8x8 1.6 against 2.3 ms, 1x28x28 22 against 27 ms,
-    3x32x32 30 against 40 ms; MobileNetV2, batch 32: 63 against 91 ms). Without `channels_last` they are contiguous:
+    3x32x32 30 against 40 ms; MobileNetV2, batch 32: 63 against 91 ms). Without ``channels_last`` they are contiguous:
     a model without convolutions flattens them, which would copy each.
     """
 

@@ -24,17 +24,17 @@ class TorchvisionOptions(ImageOptions):
     """A data set that torchvision knows, from the first place that has it.
 
     These are NAME.npz in the folder images of $RAYSIM_DATA (MedMNIST's keys; it may be a subset), files that
-    torchvision has in `data_dir`, and, with `download` only, torchvision's download, whose checksums are verified.
+    torchvision has in ``data_dir``, and, with ``download`` only, torchvision's download, whose checksums are verified.
     Nothing is fetched without that option.
     """
 
     class_names: ClassVar[tuple[str, ...]]
     folder: ClassVar[str]
-    """Of torchvision's files, below `data_dir`."""
+    """Of torchvision's files, below ``data_dir``."""
     superclasses: ClassVar[tuple[int, ...]] = ()
     """Superclass of each class, where there are any."""
     torchvision_name: ClassVar[str]
-    """Its class in `torchvision.datasets`."""
+    """Its class in ``torchvision.datasets``."""
 
     data_dir: Annotated[str, Help(f"folder with torchvision's files of this set; empty: {CACHE}")] = ""
     download: Annotated[bool, Help("allow torchvision to download missing files into data_dir, with checksums")] = False
@@ -103,7 +103,7 @@ class Cifar10(TorchvisionOptions):
 
 @dataclass(frozen=True)
 class Cifar10Full(Cifar10):
-    """CIFAR-10 as `cifar10`, from cifar10-full.npz: where cifar10.npz is a part, both may lie in one folder."""
+    """CIFAR-10 as ``cifar10``, from cifar10-full.npz: where cifar10.npz is a part, both may lie in one folder."""
 
     name: ClassVar[str] = "cifar10-full"
 
@@ -112,7 +112,7 @@ class Cifar10Full(Cifar10):
 class Cifar100(TorchvisionOptions):
     """CIFAR-100 (Krizhevsky 2009): 3x32x32, 50,000 training and 10,000 test images of 100 classes in 20 superclasses.
 
-    Reddi et al. 2021 split it over 500 clients by `--partition pachinko --alpha 0.1`.
+    Reddi et al. 2021 split it over 500 clients by ``--partition pachinko --alpha 0.1``.
     """
 
     name: ClassVar[str] = "cifar100"

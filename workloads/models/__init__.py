@@ -1,7 +1,7 @@
 """The models a run can train, by name: of images, tables, signals, text and graphs.
 
 Reading this package and the modules of options does not import torch: the process that starts a run needs only
-names and options. A model is built by its class: `Cnn(...).build(task)`.
+names and options. A model is built by its class: ``Cnn(...).build(task)``.
 """
 
 from __future__ import annotations

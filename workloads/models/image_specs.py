@@ -1,6 +1,6 @@
-"""Options of every image model; light to import, the networks themselves are loaded in `build`.
+"""Options of every image model; light to import, the networks themselves are loaded in ``build``.
 
-`build(task)` gives a `workloads.models.classifier.Classifier` for inputs [B, C, H, W] = [B, *task.input_shape] and
+``build(task)`` gives a ``workloads.models.classifier.Classifier`` for inputs [B, C, H, W] = [B, *task.input_shape] and
 outputs [B, task.classes]. It draws its initial values from torch's global generator and never seeds it: whoever
 builds a model seeds first. It raises WorkloadError where the input is not an image or too small for the model.
 """
@@ -36,7 +36,7 @@ def no_weights(path: Path) -> str:
 
 
 def uses_small_stem(stem: Stem, task: Task) -> bool:
-    """Whether `stem` means the small form here; `auto` looks at the longer side of the image."""
+    """Whether ``stem`` means the small form here; ``auto`` looks at the longer side of the image."""
     if stem == "auto":
         return max(task.input_shape[1:], default=0) <= SMALL_STEM_LIMIT
     return stem == "small"
@@ -62,7 +62,7 @@ class Logistic(ModelOptions):
 class Mlp(ModelOptions):
     """Fully connected layers with ReLU on the flattened input, which may have any shape.
 
-    A categorical column of a table is embedded in half as many dimensions as it has categories, at most `embedding`.
+    A categorical column of a table is embedded in half as many dimensions as it has categories, at most ``embedding``.
     """
 
     name: ClassVar[str] = "mlp"
@@ -148,8 +148,8 @@ class AlexNet(ModelOptions):
 class MobileNet(ModelOptions):
     """MobileNetV2 (Sandler et al. 2018), torchvision's.
 
-    `stem="small"`, the usual form for CIFAR, takes stride 1 instead of 2 in the first convolution and in the first
-    strided block (24 channels): total stride 8 instead of 32, weights of the same shapes. `stem="imagenet"` is
+    ``stem="small"``, the usual form for CIFAR, takes stride 1 instead of 2 in the first convolution and in the first
+    strided block (24 channels): total stride 8 instead of 32, weights of the same shapes. ``stem="imagenet"`` is
     torchvision's network unchanged, also at 32x32, where its last feature map is 1x1. Least size: 8x8 and 32x32.
     Input channels other than 3 replace the first convolution.
     """
@@ -176,15 +176,15 @@ class MobileNet(ModelOptions):
 class ResidualNetwork(ModelOptions):
     """What ResNet-18 and ResNet-50 (He et al. 2016), torchvision's, have in common.
 
-    `stem="small"`, the usual form for CIFAR, has a first convolution of 3x3 with stride 1 (not 7x7 with stride 2) and
-    no max-pooling after it: total stride 8 instead of 32. Least size: 8x8 for it, 28x28 (MedMNIST's) for `imagenet`,
+    ``stem="small"``, the usual form for CIFAR, has a first convolution of 3x3 with stride 1 (not 7x7 with stride 2) and
+    no max-pooling after it: total stride 8 instead of 32. Least size: 8x8 for it, 28x28 (MedMNIST's) for ``imagenet``,
     whose last feature map is 1x1 up to 32x32.
 
-    `weights_file` is a state dict under torchvision's names, such as its ImageNet weights; it is never fetched. The
+    ``weights_file`` is a state dict under torchvision's names, such as its ImageNet weights; it is never fetched. The
     head stays as initialised at random, because the classes differ, and so does the first convolution if the stem is
     small or the images have not 3 channels, because its shape differs.
 
-    `norm="group"` has GroupNorm (Wu & He 2018) in the place of every BatchNorm: clients then share no statistics of
+    ``norm="group"`` has GroupNorm (Wu & He 2018) in the place of every BatchNorm: clients then share no statistics of
     their data, and a batch may have one sample. Hsieh et al. 2020 found it better where labels are skewed.
     """
 
@@ -237,13 +237,13 @@ class ResidualNetwork(ModelOptions):
 
 @dataclass(frozen=True)
 class ResNet18(ResidualNetwork):
-    """ResNet-18: blocks of two 3x3 convolutions; 11.2 million parameters with 10 classes. See `ResidualNetwork`."""
+    """ResNet-18: blocks of two 3x3 convolutions; 11.2 million parameters with 10 classes. See ``ResidualNetwork``."""
 
     name: ClassVar[str] = "resnet18"
 
 
 @dataclass(frozen=True)
 class ResNet50(ResidualNetwork):
-    """ResNet-50: bottleneck blocks; 23.5 million parameters with 10 classes. See `ResidualNetwork`."""
+    """ResNet-50: bottleneck blocks; 23.5 million parameters with 10 classes. See ``ResidualNetwork``."""
 
     name: ClassVar[str] = "resnet50"

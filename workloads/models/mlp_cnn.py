@@ -19,9 +19,9 @@ def multilayer_perceptron(
     categories: Sequence[int] = (),
     embedding: int = 0,
 ) -> Classifier:
-    """Flatten, then one linear layer with ReLU for each width in `hidden`; with none it is logistic regression.
+    """Flatten, then one linear layer with ReLU for each width in ``hidden``; with none it is logistic regression.
 
-    Of a table, whose last columns are `categories`, these are embedded (see `TableInput`).
+    Of a table, whose last columns are ``categories``, these are embedded (see ``TableInput``).
     """
     table = TableInput(categories, embedding) if categories else None
     layers: list[nn.Module] = [table or nn.Flatten()]
@@ -42,8 +42,8 @@ class _TableBody(nn.Sequential):
 class TableInput(nn.Module):
     """Rows of a table [B, F] to [B, F + added]: the numeric columns, then each categorical one as a vector.
 
-    A column of n categories is embedded in (n + 1) // 2 dimensions, at most `embedding`; with `embedding` 0 it becomes
-    n columns of which one is 1.
+    A column of n categories is embedded in (n + 1) // 2 dimensions, at most ``embedding``; with ``embedding`` 0 it
+    becomes n columns of which one is 1.
     """
 
     def __init__(self, categories: Sequence[int], embedding: int) -> None:
@@ -65,7 +65,7 @@ class TableInput(nn.Module):
 
 
 def mcmahan_cnn(shape: tuple[int, int, int], classes: int, units: int = 512) -> Classifier:
-    """McMahan et al. 2017: convolutions of 32 and 64 channels (5x5), then `units`; `shape` is (C, H, W)."""
+    """McMahan et al. 2017: convolutions of 32 and 64 channels (5x5), then ``units``; ``shape`` is (C, H, W)."""
     channels, height, width = shape
     # ReLU after the pooling instead of before it: same values and gradients (ReLU is monotone), a quarter of its work.
     body = nn.Sequential(
@@ -83,7 +83,7 @@ def mcmahan_cnn(shape: tuple[int, int, int], classes: int, units: int = 512) -> 
 
 
 def signal_cnn(shape: tuple[int, int], classes: int, units: int) -> Classifier:
-    """`mcmahan_cnn` along one axis: `shape` is (channels, length)."""
+    """``mcmahan_cnn`` along one axis: ``shape`` is (channels, length)."""
     channels, length = shape
     body = nn.Sequential(
         nn.Conv1d(channels, 32, kernel_size=5, padding=2),
@@ -100,7 +100,7 @@ def signal_cnn(shape: tuple[int, int], classes: int, units: int) -> Classifier:
 
 
 def small_alexnet(shape: tuple[int, int, int], classes: int, dropout: float) -> Classifier:
-    """AlexNet for images under 64x64; `image_specs.AlexNet` says where it departs from torchvision's."""
+    """AlexNet for images under 64x64; ``image_specs.AlexNet`` says where it departs from torchvision's."""
     channels, height, width = shape
 
     def side(pixels: int) -> int:

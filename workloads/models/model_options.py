@@ -19,13 +19,13 @@ class ModelOptions(ABC):
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     """What kind of task it is for."""
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    """What names of its parameters begin with, as far as methods may ask for it (`Traits.model_parts`)."""
+    """What names of its parameters begin with, as far as methods may ask for it (``Traits.model_parts``)."""
     batch_norm: ClassVar[bool] = False
     """Whether the network has BatchNorm layers."""
 
     @abstractmethod
     def check(self, task: Task) -> None:
-        """Whether `build` can do with inputs of this shape, without importing torch; WorkloadError if not."""
+        """Whether ``build`` can do with inputs of this shape, without importing torch; WorkloadError if not."""
 
     @abstractmethod
     def build(self, task: Task) -> Classifier:
@@ -48,7 +48,7 @@ def array_shape(model: str, task: Task) -> tuple[int, ...]:
 
 
 def image_shape(model: str, task: Task, least: int) -> tuple[int, int, int]:
-    """The task's (channels, height, width); WorkloadError if it is no image or a side is under `least` pixels."""
+    """The task's (channels, height, width); WorkloadError if it is no image or a side is under ``least`` pixels."""
     array_shape(model, task)
     if len(task.input_shape) != 3:
         raise WorkloadError(
@@ -65,7 +65,7 @@ def image_shape(model: str, task: Task, least: int) -> tuple[int, int, int]:
 
 
 def signal_shape(model: str, task: Task, least: int) -> tuple[int, int]:
-    """The task's (channels, length); WorkloadError if its inputs are no signals or shorter than `least`."""
+    """The task's (channels, length); WorkloadError if its inputs are no signals or shorter than ``least``."""
     shape = array_shape(model, task)
     if len(shape) != 2 or shape[1] < least:
         raise WorkloadError(

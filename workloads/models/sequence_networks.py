@@ -56,5 +56,5 @@ class DecoderBody(nn.Module):
 def transformer(
     vocabulary: int, length: int, classes: int, width: int, layers: int, heads: int, dropout: float
 ) -> Classifier:
-    """The network of `sequence_specs.Transformer`."""
+    """The network of ``sequence_specs.Transformer``."""
     return Classifier(DecoderBody(vocabulary, length, width, layers, heads, dropout), nn.Linear(width, classes))

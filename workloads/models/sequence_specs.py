@@ -1,4 +1,4 @@
-"""Options of the models of signals and of text; light to import, the networks themselves are loaded in `build`."""
+"""Options of the models of signals and of text; light to import, the networks themselves are loaded in ``build``."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cnn1d(ModelOptions):
-    """The network `cnn` along one axis, for signals [channels, length] of at least 4 points.
+    """The network ``cnn`` along one axis, for signals [channels, length] of at least 4 points.
 
     Two convolutions of 5 points (32 and 64 channels, padding 2), each with max-pooling by 2 and ReLU, then a fully
     connected layer with ReLU.

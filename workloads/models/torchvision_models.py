@@ -1,7 +1,7 @@
 """torchvision's networks, cut into body and head, with stems for small images and any number of input channels.
 
 Every network is built with its final number of classes and its last layer then becomes the head, so that values and
-names (`body.` before torchvision's) are torchvision's own.
+names (``body.`` before torchvision's) are torchvision's own.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def mobilenet_v2(channels: int, classes: int, *, small: bool, width: float, drop
 
 
 def resnet(name: str, channels: int, classes: int, *, small: bool, groups: int = 0) -> Classifier:
-    """torchvision's `resnet18` or `resnet50`, with BatchNorm or, of `groups` > 0, GroupNorm."""
+    """torchvision's ``resnet18`` or ``resnet50``, with BatchNorm or, of ``groups`` > 0, GroupNorm."""
     norm = partial(nn.GroupNorm, groups) if groups else None
     make = {"resnet18": models.resnet18, "resnet50": models.resnet50}[name]
     network = make(num_classes=classes, norm_layer=norm)

@@ -68,7 +68,7 @@ class TableOptions(SplitOptions, ABC):
         """The table. WorkloadError if it cannot be had."""
 
     def sketch(self, stream: Stream) -> ArrayFederation:
-        """The same as `load`, as only the values tell which columns there are."""
+        """The same as ``load``, as only the values tell which columns there are."""
         return self.load(stream)
 
     def load(self, stream: Stream) -> ArrayFederation:
@@ -127,7 +127,7 @@ class Table(TableOptions):
     """A table of one's own in a CSV or Parquet file.
 
     Which columns are numeric and which categorical is found by their values and shown when the run begins. With
-    `client_column`, every value of it is a client.
+    ``client_column``, every value of it is a client.
     """
 
     name: ClassVar[str] = "table"

@@ -67,7 +67,7 @@ class Text(SplitOptions):
         return federation_of(self, stream, name, train, test, names, len(characters), (note,))
 
     def sketch(self, stream: Stream) -> ArrayFederation:
-        """The same as `load`."""
+        """The same as ``load``."""
         return self.load(stream)
 
     def place(self) -> Path:
