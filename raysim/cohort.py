@@ -35,7 +35,7 @@ class Cohort:
     present_samples: int
     """m = Σ m_i over the clients that have joined."""
     existing: int
-    """All clients of the run; more than ``present`` while late joiners (``schedule.joins``) are yet to come."""
+    """All clients that ever take part; more than ``present`` while late joiners (``schedule.joins``) are to come."""
 
     @property
     def rate(self) -> float:
@@ -68,7 +68,15 @@ UNKNOWN = Cohort(0, 0, 0, 0, 0)
 """Cohort of a client task or context made by hand without one; its rate and shares raise ZeroDivisionError."""
 
 
-def cohort_of(federation: Federation, clients: Sequence[int], present: int) -> Cohort:
-    """The numbers of a round in which ``clients`` take part, sampled from the first ``present`` of all clients."""
+def cohort_of(federation: Federation, clients: Sequence[int], present: int, trainable: int | None = None) -> Cohort:
+    """The numbers of a round in which ``clients`` take part, sampled from the first ``present`` of all clients.
+
+    Args:
+        federation: their data.
+        clients: the cohort.
+        present: number of clients that have joined.
+        trainable: number of clients that ever take part; None: all.
+    """
     samples = sum(map(federation.samples, clients))
-    return Cohort(len(clients), samples, present, federation.total_samples(present), federation.clients)
+    existing = federation.clients if trainable is None else trainable
+    return Cohort(len(clients), samples, present, federation.total_samples(present), existing)

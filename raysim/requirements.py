@@ -70,8 +70,9 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         WorkloadError: the model takes other inputs.
     """
     name, traits = registry.public_name("method", config.method), config.method.traits
+    trainable = schedule.trainable(config, federation.clients)
     if config.schedule.joins and not traits.pooled:
-        schedule.check_joins(config.schedule.joins, config.schedule.join_every, federation.clients)
+        schedule.check_joins(config.schedule.joins, config.schedule.join_every, trainable)
     if traits.same_task or traits.pooled:
         _check_one_task(federation, f"method {name} needs clients that all have the same task", OTHER_DATA)
     if config.evaluation.decompose_every:

@@ -53,7 +53,8 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]
         summary |= {"validated_accuracy": float(chosen["accuracy"]), "validated_round": int(chosen["round"])}
     further = [name for name in objective_of(federation).columns if name not in ("accuracy", "loss")]
-    for name in ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile", *further):
+    of_clients = ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile", "unseen_accuracy")
+    for name in (*of_clients, *further):
         if name in last and not math.isnan(last[name]):
             summary[name] = float(last[name])
     folder.finish(summary)

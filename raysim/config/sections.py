@@ -82,6 +82,14 @@ class Schedule:
         ),
     ] = "method"
     sampling_rate: Annotated[PositiveShare, Help("share of the present clients that a round samples")] = 1.0
+    unseen_clients: Annotated[
+        NonNegativeInt,
+        Help(
+            "the last N clients never take part; they are judged like the others, and the rounds table has "
+            "unseen_accuracy, the mean over them (other columns of clients leave them out)",
+            "Yuan et al. 2022, arXiv 2110.14216",
+        ),
+    ] = 0
     joins: Annotated[
         tuple[PositiveInt, ...],
         Help("clients that join one group after another, 3,2,3,2 say; empty: all from the start", "FedRAD, Table 2"),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysim.engine import schedule
 from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.payload import Packed, PackedMessage, Packer
 from workloads.metrics import Evaluation, evaluate, fairness
@@ -78,7 +79,8 @@ def evaluate_round(
     A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
     method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
     over clients of the accuracy on these. Where the objective has no accuracy, there are no such columns, and
-    validation is by loss.
+    validation is by loss. Clients that never take part (``schedule.unseen_clients``) count in ``unseen_accuracy`` and
+    ``unseen_loss`` alone.
     """
     method, options = config.method, config.evaluation
     name = job_name("evaluate", state.round)
@@ -94,7 +96,12 @@ def evaluate_round(
             label = f"round {state.round}, evaluate samples {start} to {stop}"
             jobs.append(Job(task, packed.inputs, cost=stop - start, label=label, name=name))
     slices = len(jobs)
-    judged_clients = evenly_spread(federation.clients, options.client_limit)
+    trainable = schedule.trainable(config, federation.clients)
+    unseen = evenly_spread(federation.clients - trainable, options.client_limit)
+    judged_clients = [
+        *evenly_spread(trainable, options.client_limit),
+        *(trainable + number for number in unseen),
+    ]
     tests = [federation.test_samples(client) for client in judged_clients]
     groups = cut(judged_clients, pool.slots, costs=[max(1.0, samples) for samples in tests])
     for group in groups:
@@ -105,8 +112,9 @@ def evaluate_round(
         jobs.append(Job(task_of_group, packed.inputs, 0, cost, label, name))
     results = results_of(pool, jobs, note)
     pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))
-    by_client = {client: test for client, (test, _) in pairs.items() if test.samples}
-    validations = [validation for _, validation in pairs.values() if validation.samples]
+    tested = {client: test for client, (test, _) in pairs.items() if test.samples}
+    by_client = {client: test for client, test in tested.items() if client < trainable}
+    validations = [found for client, (_, found) in pairs.items() if found.samples and client < trainable]
     objective = objective_of(federation)
     names = (*objective.columns, *(["auc"] if options.auc else []))
     only_asked_for = () if options.auc else ("balanced_accuracy",)
@@ -124,6 +132,10 @@ def evaluate_round(
     if validations:
         measure = "accuracy" if objective.accurate else "loss"
         whole[f"validation_{measure}"] = _mean([found.figure(measure) for found in validations])
+    if unseen:
+        judged = [test for client, test in tested.items() if client >= trainable]
+        measures = ("accuracy", "loss") if objective.accurate else ("loss",)
+        whole |= {f"unseen_{name}": _mean([found.figure(name) for found in judged]) for name in measures}
     if not objective.accurate:
         return whole
     spread = fairness(np.array([found.accuracy for found in by_client.values()]))

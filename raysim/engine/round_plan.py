@@ -75,7 +75,8 @@ class Planner:
         """
         config, existing, options = self._config, self._federation, self._config.schedule
         epochs = sum(self._intervals[: number - 1])
-        present = schedule.joined(epochs, existing.clients, self._joins, options.join_every)
+        trainable = schedule.trainable(config, existing.clients)
+        present = schedule.joined(epochs, trainable, self._joins, options.join_every)
         if self._clock is None:
             generator = seeds.numpy_generator(config.seed, "participants", number)
             cohort = clients = schedule.participants(present, options.sampling_rate, generator).tolist()
@@ -88,7 +89,7 @@ class Planner:
             self._intervals[number - 1],
             config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
             {client: existing.samples(client) for client in clients},
-            cohort_of(existing, cohort, present),
+            cohort_of(existing, cohort, present, trainable),
             evaluates=number % config.evaluation.every == 0 or number == len(self._intervals),
             decomposes=every > 0 and number % every == 0,
         )

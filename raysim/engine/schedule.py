@@ -63,6 +63,21 @@ def common_rounds(config: RunConfig, rounds: int) -> int:
     return sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*plans, strict=False)))
 
 
+def trainable(config: RunConfig, clients: int) -> int:
+    """How many of the clients that exist ever take part: the first ones, all but ``schedule.unseen_clients``.
+
+    Raises:
+        ConfigError: none would be left.
+    """
+    unseen = 0 if config.method.traits.pooled else config.schedule.unseen_clients
+    if unseen >= clients:
+        raise ConfigError(
+            f"schedule.unseen_clients: {unseen} of {clients} clients never take part, so nobody trains. Allowed: 0 to "
+            f"{clients - 1}."
+        )
+    return clients - unseen
+
+
 def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: int) -> int:
     """How many clients are present in a round: clients 0 to this number − 1.
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.devices import presets
+from raysim.engine import schedule
 from raysim.engine.timeline import Fleet, Flight, Rules, ServerStep, timeline
 
 if TYPE_CHECKING:
@@ -92,8 +93,8 @@ class VirtualClock:
 
 
 def fleet_of(config: RunConfig, federation: Federation, message: Message) -> Fleet:
-    """What the clock knows of a run's clients."""
-    training, clients = config.training, federation.clients
+    """What the clock knows of a run's clients that ever take part."""
+    training, clients = config.training, schedule.trainable(config, federation.clients)
     if training.steps_per_epoch:
         samples = np.full(clients, training.steps_per_epoch * training.batch_size, np.int64)
     else:

@@ -35,6 +35,7 @@ COLUMNS: Mapping[str, Column] = {
     "loss": LOSS,
     "train_loss": LOSS,
     "validation_accuracy": RATE,
+    "unseen_accuracy": RATE,
     "balanced_accuracy": RATE,
     "auc": RATE,
     "client_accuracy_mean": RATE,
