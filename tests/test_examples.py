@@ -10,17 +10,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
 from examples import loop
 from examples.own_method import FedDyn, Server
+from examples.own_workload import Rings
 from raysim.cohort import Cohort
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.launch import main
 from raysim.method import ClientTask, Context, Message, Update, Updates
 from tests.fingerprint import fingerprint
+from workloads.errors import WorkloadError
 from workloads.federated_data import Batch, ClientData
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -142,3 +145,21 @@ def test_the_settings_of_the_loop_are_settings() -> None:
     for method in loop.METHODS.values():
         config = given_config({**loop.SETTINGS, "method": method})
         assert (config.schedule.rounds, config.schedule.local_epochs, config.workload.clients) == (10, 2, 10)
+
+
+def test_the_own_workload_and_the_own_model_run_by_their_names(tmp_path: Path) -> None:
+    """The command of their docstrings, their options, and the same bits a second time."""
+    words = ["--method=fedavg", "--workload=examples.own_workload:Rings", "--model=examples.own_model:Narrow"]
+    words += ["--engine.backend=inline", "--pictures=false", "--rounds=6", "--learning_rate=0.5", "--width=16"]
+    for name in ("one", "two"):
+        assert main([*words, "--noise=0.1", "--partition=quantity", f"--output={tmp_path / name}"]) == 0
+    rounds = pd.read_csv(tmp_path / "one" / "rounds.csv")
+    assert rounds["accuracy"].iloc[-1] > 0.9
+    assert fingerprint(tmp_path / "one") == fingerprint(tmp_path / "two")
+    with pytest.raises(WorkloadError, match="2000 clients are more than the 1000 training samples"):
+        Rings(clients=2000).load(lambda purpose: np.random.default_rng(0))
+
+
+def test_the_own_model_trains_on_images_too(tmp_path: Path) -> None:
+    words = [word for word in SMALL if not word.startswith("--model")]
+    assert main([*words, "--method=fedavg", "--model=examples.own_model:Narrow", f"--output={tmp_path / 'run'}"]) == 0

@@ -33,6 +33,7 @@ def federation_of(
     class_names: tuple[str, ...],
     vocabulary: int = 0,
     notes: tuple[str, ...] = (),
+    synthetic: bool = False,
 ) -> ArrayFederation:
     """The federation. WorkloadError, which names the data, if it cannot be split as asked."""
     labeled = Labeled(train.labels, len(test.labels), train.sites, test.sites if len(test.labels) else None)
@@ -50,4 +51,5 @@ def federation_of(
         class_names=class_names,
         vocabulary=vocabulary,
         notes=notes,
+        synthetic=synthetic,
     )

@@ -143,19 +143,19 @@ class SplitOptions:
             return replace(self, partition="dirichlet" if data.sites is None else "sites").split(data, stream)
         if self.local_test == "global" and not data.test_size:
             raise WorkloadError("local_test=global needs test samples, and the data has none; set local_test to cut")
-        train, local_test, client_names = self._parts(data, stream)
+        train, local_test, client_names = self._split_parts(data, stream)
         validation: Partition | Views | None = None
         if self.validation_share and isinstance(train, Views):
             train, validation = set_aside(train, self.validation_share)
         elif self.validation_share and isinstance(train, Partition):
             train, validation = partition.cut(train, self.validation_share, stream("validation"))
-        return Split(train, local_test, self._shares_test(data), validation, client_names)
+        return Split(train, local_test, self._shares_the_test(data), validation, client_names)
 
-    def _shares_test(self, data: Labeled) -> bool:
+    def _shares_the_test(self, data: Labeled) -> bool:
         """Whether clients are tested on the global test set or parts of it."""
         return self.local_test == "global" or (self.partition == "sites" and data.test_sites is not None)
 
-    def _parts(
+    def _split_parts(
         self, data: Labeled, stream: Stream
     ) -> tuple[Partition | Views, Partition | Views | Common, NDArray[np.str_]]:
         """(training parts, local tests, name of each client or an empty array)."""
@@ -167,14 +167,14 @@ class SplitOptions:
         if self.partition == "sites":
             whole, client_names = _sites(data)
         else:
-            whole, client_names = self._drawn(data, stream("partition")), np.zeros(0, dtype=np.str_)
+            whole, client_names = self._split_at_random(data, stream("partition")), np.zeros(0, dtype=np.str_)
         if common:
             return whole, Common(everything, whole.clients), client_names
         if self.partition == "sites" and data.test_sites is not None:
             return whole, _tests_of_sites(data.test_sites, client_names), client_names
         return *partition.cut(whole, self.test_share, stream("local_test")), client_names
 
-    def _drawn(self, data: Labeled, generator: np.random.Generator) -> Partition:
+    def _split_at_random(self, data: Labeled, generator: np.random.Generator) -> Partition:
         """The training samples, split at random over clients that have no names."""
         labels, clients, least = data.labels, self.clients, self.min_samples
         if self.partition == "iid":
