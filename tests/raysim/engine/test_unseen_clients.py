@@ -69,3 +69,8 @@ def test_requests_that_cannot_be(tmp_path: Path) -> None:
         run(config(tmp_path, schedule__joins=(3, 2), schedule__join_every=1))
     central = run(config(tmp_path, method__name="centralized"))
     assert "unseen_accuracy" not in central.rounds
+
+
+def test_virtual_time_knows_only_those_that_take_part(tmp_path: Path) -> None:
+    timed = {"timing__mode": "async", "timing__concurrency": 2, "devices__preset": "phones", "schedule__rounds": 8}
+    assert set(run(config(tmp_path, **timed)).clients["client"]) == {0, 1, 2}
