@@ -45,7 +45,16 @@ def run(output: Path, backend: str, **given: Any) -> Any:
         "engine": {"backend": backend, "actors": 2 * (backend == "ray"), "dashboard": False, "checkpoint_every": 1},
     }
     clients = dict(zip("abc", three_clients(), strict=True))
-    chosen: dict[str, Any] = {"model": model, "clients": clients, "test": samples(20, 9), "output": str(output)}
+    functions: dict[str, Any] = {
+        "loss": lambda outputs, y: torch.nn.functional.cross_entropy(outputs, y, label_smoothing=0.1),
+        "metrics": {"margin": lambda outputs, y: outputs.max(dim=1).values - outputs.min(dim=1).values},
+    }
+    chosen: dict[str, Any] = functions | {
+        "model": model,
+        "clients": clients,
+        "test": samples(20, 9),
+        "output": str(output),
+    }
     return raysim.run(Doubled(mu=0.5), **{**settings, **chosen, **given})
 
 
