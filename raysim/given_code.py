@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import inspect
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,20 @@ def source_of(code: Any) -> str:
         bodies = [f"{function.__name__} {_byte_code(function)}" for function in functions]
     bases = ", ".join(base.__qualname__ for base in code.__bases__)
     return f"class {code.__qualname__}({bases}):\n" + "\n".join(bodies)
+
+
+def identity_of(code: Any) -> str:
+    """What of a class or function goes into a digest: its source, and numbers and texts that it took from around it.
+
+    The line of a lambda may hold anything else, the number of rounds say: of it the byte code counts.
+    """
+    text = _byte_code(code) if getattr(code, "__name__", "") == "<lambda>" else source_of(code)
+    around = [*(getattr(code, "__defaults__", None) or ())]
+    for cell in getattr(code, "__closure__", None) or ():
+        with suppress(ValueError):  # not filled yet
+            around.append(cell.cell_contents)
+    plain = [repr(value) for value in around if isinstance(value, str | int | float | tuple | None)]
+    return "\n".join([text, *plain])
 
 
 def own_classes(module: torch.nn.Module) -> list[type[Any]]:

@@ -16,7 +16,7 @@ from raysim.config.command_line import given_config
 from raysim.config.registry import Kind
 from raysim.config.run_config import RunConfig, flatten, with_sections
 from raysim.errors import ConfigError, ResultsError
-from raysim.given_code import module_digest, own_classes, source_of
+from raysim.given_code import identity_of, module_digest, own_classes, source_of
 from workloads.given import GivenData, GivenModel, made
 
 if TYPE_CHECKING:
@@ -131,7 +131,8 @@ class _Objects:
         self.sources += sources
         given["workload.loss"] = getattr(loss, "__qualname__", type(loss).__qualname__) if loss is not None else ""
         given["workload.metrics"] = tuple(metrics)
-        digest = hashlib.sha256("\n".join([*functions, *sources]).encode()).hexdigest()
+        identities = map(identity_of, functions.values())
+        digest = hashlib.sha256("\n".join([*functions, *identities]).encode()).hexdigest()
         given["workload.code_digest"] = digest if functions else ""
 
     def take_model(self, model: Any, given: dict[str, object]) -> None:
@@ -156,10 +157,9 @@ class _Objects:
         if not isinstance(module, torch.nn.Module):
             raise ConfigError(f"model: {config.model.class_name} made {module!r}, which is no torch.nn.Module.")
         is_module = isinstance(self._model, torch.nn.Module)
-        sources = [] if is_module else [source_of(self._model)]
-        sources += [text for cls in own_classes(module) if (text := source_of(cls)) not in sources]
-        self.sources += sources
-        digest = module_digest(module, sources, values=is_module)
+        code = dict.fromkeys([*([] if is_module else [self._model]), *own_classes(module)])
+        self.sources += map(source_of, code)
+        digest = module_digest(module, map(identity_of, code), values=is_module)
         section: GivenModel = config.model
         return replace(section, digest=digest).holding(self._model)
 
