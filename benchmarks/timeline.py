@@ -16,7 +16,8 @@ import numpy as np
 from raysim.config.sections import Schedule
 from raysim.config.timing import Devices, Timing
 from raysim.devices import presets
-from raysim.engine.timeline import Fleet, Rules, timeline
+from raysim.engine.fleet import Fleet, Rules
+from raysim.engine.timeline import timeline
 
 
 def bare(events: int, concurrency: int) -> float:

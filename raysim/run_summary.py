@@ -57,6 +57,11 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     for name in (*of_clients, *further):
         if name in last and not math.isnan(last[name]):
             summary[name] = float(last[name])
+    if "virtual_seconds" in rounds:
+        summary |= {
+            "virtual_seconds": float(rounds["virtual_seconds"].iloc[-1]),
+            "joules": float(rounds["joules"].sum()),
+        }
     folder.finish(summary)
     if not config.pictures:
         return  # loading and using the plotting library is most of a short run's time

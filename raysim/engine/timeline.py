@@ -8,22 +8,15 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from raysim import seeds
+from raysim.engine.fleet import Fleet, Rules, check
 from raysim.engine.idle_clients import IdleClients
 from raysim.engine.schedule import cohort_size, joined, sample
-from raysim.errors import ConfigError, RaysimError
-
-if TYPE_CHECKING:
-    from raysim.config.sections import Schedule
-    from raysim.config.timing import Timing
-    from raysim.devices.profiles import Profiles
+from raysim.errors import RaysimError
 
 ATTEMPTS = 1000
 """A run ends if this many client tasks, or cohorts, in a row bring no update."""
@@ -64,35 +57,6 @@ class ServerStep:
         return [self.number - 1 - flight.version for flight in self.arrivals]
 
 
-@dataclass(frozen=True, eq=False)
-class Fleet:
-    """What the clock knows of the clients."""
-
-    profiles: Profiles
-    samples: NDArray[np.int64]
-    """Samples that each client trains on in a local epoch [n]."""
-    bytes_down: int
-    """Of a message."""
-    bytes_up: int
-    """Of an update."""
-
-    def seconds(self, epochs: int) -> list[float]:
-        """Virtual seconds of each client's task with so many local epochs."""
-        samples = self.samples.astype(np.float64) * epochs
-        return list(map(float, self.profiles.seconds(samples, self.bytes_down, self.bytes_up)))
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The settings that the order of events depends on."""
-
-    seed: int
-    timing: Timing
-    schedule: Schedule
-    intervals: Sequence[int]
-    """Local epochs of the tasks that start from each version of the server's state."""
-
-
 def timeline(rules: Rules, fleet: Fleet) -> Iterator[ServerStep]:
     """All server steps of a run, one after another.
 
@@ -102,38 +66,6 @@ def timeline(rules: Rules, fleet: Fleet) -> Iterator[ServerStep]:
     """
     check(rules, fleet)
     return _Simulation(rules, fleet).steps()
-
-
-def check(rules: Rules, fleet: Fleet) -> list[int]:
-    """The clients that are never available.
-
-    Raises:
-        ConfigError: that are all, or no client meets the deadline.
-    """
-    timing, availability = rules.timing, fleet.profiles.availability
-    never = [
-        client
-        for client in range(fleet.profiles.clients if availability else 0)
-        if availability and math.isinf(availability.next(client, 0.0))
-    ]
-    if len(never) == fleet.profiles.clients:
-        raise ConfigError(f"devices: none of {len(never)} clients is ever available. Change devices.trace or preset.")
-    if timing.mode == "deadline" and timing.late == "drop":
-        shortest = min(fleet.seconds(max(rules.intervals)))
-        if shortest > timing.deadline:
-            raise ConfigError(
-                f"timing.deadline: no client can meet {timing.deadline:g} virtual seconds; the fastest takes "
-                f"{shortest:.3g}. Raise it, or set timing.late to carry."
-            )
-    if timing.mode == "buffered":
-        present = joined(0, fleet.profiles.clients, rules.schedule.joins, rules.schedule.join_every)
-        at_once = min(timing.concurrency or cohort_size(present, rules.schedule.sampling_rate), present)
-        if timing.buffer > at_once:
-            raise ConfigError(
-                f"timing.buffer: {timing.buffer} updates, but only {at_once} clients train at a time. Lower it, or "
-                "raise timing.concurrency (schedule.sampling_rate where that is 0)."
-            )
-    return never
 
 
 @dataclass

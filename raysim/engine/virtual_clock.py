@@ -9,7 +9,8 @@ import numpy as np
 
 from raysim.devices import presets
 from raysim.engine import schedule
-from raysim.engine.timeline import Fleet, Flight, Rules, ServerStep, timeline
+from raysim.engine.fleet import Fleet, Rules
+from raysim.engine.timeline import Flight, ServerStep, timeline
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig

@@ -207,6 +207,8 @@ class Progress(Observer):
             return values
         measures = []
         for name, label in _LABELS.items():
+            if name not in row:
+                continue
             style = "dim" if math.isnan(row[name]) else "bold"
             measures.append(Text.assemble(f"{label} ", (_measure(name, self._known.get(name, math.nan)), style)))
         rates = (
@@ -214,6 +216,7 @@ class Progress(Observer):
             (units.byte_count(row["bytes_down"]), "down"),
             (units.byte_count(row["bytes_up"]), "up"),
             (f"{row['seconds_round']:.3g}", "s/round"),
+            *([(f"{row['virtual_seconds']:.4g}", "virtual s")] if "virtual_seconds" in row else []),
         )
         values.add_row(Text.assemble("epochs ", (f"{row['epochs_total']}/{self._total_epochs}", "bold")), *measures)
         values.add_row(*(Text.assemble((value, "bold"), f" {unit}") for value, unit in rates))
@@ -221,13 +224,15 @@ class Progress(Observer):
 
     def _line(self, row: Mapping[str, Any]) -> str:
         rounds, epochs = len(str(self._rounds)), len(str(self._total_epochs))
-        measured = (f"{_LABELS[name]} {_measure(name, row[name]):>8}" for name in _LABELS)
+        measured = (f"{_LABELS[name]} {_measure(name, row[name]):>8}" for name in _LABELS if name in row)
+        virtual = [f"virtual {row['virtual_seconds']:>8.4g} s"] if "virtual_seconds" in row else []
         return "  ".join(
             [
                 f"round {row['round']:>{rounds}}/{self._rounds}",
                 f"epochs {row['epochs_total']:>{epochs}}/{self._total_epochs}",
                 f"clients {row['participants']:>4}",
                 *measured,
+                *virtual,
                 f"{row['clients_per_second']:>8.2f} clients/s",
                 f"down {units.byte_count(row['bytes_down']):>8}",
                 f"up {units.byte_count(row['bytes_up']):>8}",

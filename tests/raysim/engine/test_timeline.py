@@ -14,7 +14,8 @@ from raysim.config.sections import Schedule
 from raysim.config.timing import ROUNDS_CUT_SHORT, Timing
 from raysim.devices.availability import Availability, from_windows
 from raysim.devices.profiles import Profiles
-from raysim.engine.timeline import Fleet, Rules, ServerStep, check, timeline
+from raysim.engine.fleet import Fleet, Rules, check
+from raysim.engine.timeline import ServerStep, timeline
 from raysim.errors import ConfigError, RaysimError
 
 FREE = 1e30

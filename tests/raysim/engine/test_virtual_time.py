@@ -114,6 +114,8 @@ def test_the_tables_tell_of_time_staleness_and_energy(tmp_path: Path) -> None:
         assert row["joules"] == pytest.approx(2.0 * (own["arrived"] - own["dispatched"]).sum())
         assert row["virtual_seconds"] == own["arrived"].max()
     assert clients["staleness"].max() > 0
+    assert result.summary["virtual_seconds"] == rounds["virtual_seconds"].iloc[-1]
+    assert result.summary["joules"] == pytest.approx(rounds["joules"].sum())
     assert rounds["bytes_down"].iloc[0] == 2 * rounds["bytes_up"].iloc[0]  # three are back, and all six were sent it
 
 

@@ -71,6 +71,18 @@ def test_plain_lines_are_aligned_and_without_escapes() -> None:
     assert lines[3].endswith("left  0:00:00")
 
 
+def test_a_row_without_accuracy_and_with_virtual_time() -> None:
+    stream, values = io.StringIO(), row(1, virtual_seconds=12.34)
+    del values["accuracy"]
+    with Progress("toy", 100, 500, stream=stream) as display:
+        display.round_started(1, 5, 10)
+        display.round_finished(values)
+        assert "12.34 virtual s" in shown(display)
+        assert "accuracy" not in shown(display)
+    assert "accuracy" not in stream.getvalue()
+    assert "virtual    12.34 s" in stream.getvalue()
+
+
 def test_time_left_is_the_median_epoch_and_counts_down(clock: Clock) -> None:
     display = Progress("toy", 10, 50, stream=io.StringIO(), interactive=False)
     assert "? left" in shown(display)
