@@ -14,6 +14,7 @@ COMMANDS = {
     "raysim.evaluate": "judge the trained model of a run again",
     "raysim.report": "write the page of a run, or a page that compares several",
     "raysim.ui": "show a run, going on or ended, as a live page",
+    "raysim.timeline": "plan a run in virtual time, without training",
     "raysim.data": "list, fetch, convert and verify published data sets",
     "raysim.spectra": "draw the spectral bias between graph clients",
 }

@@ -83,11 +83,15 @@ class Rounds:
             if issubclass(warning.category, UserWarning):
                 self._note(str(warning.message))
         self._first_server = self.state.server
-        first = self.method.message(self.state.server, 0)
-        self.clock = VirtualClock(config, self.federation, self.intervals, first) if config.devices.on else None
+        self.clock = self._virtual_clock() if config.devices.on else None
         self.planner = Planner(config, self.federation, self.intervals, self.clock)
         self.in_flight = InFlight(config.timing, self.method.traits.weighted_mean) if config.timing.stale else None
         self._saves = Saves(folder, config, pool, self.state.server, self._mended)
+
+    def _virtual_clock(self) -> VirtualClock:
+        with _stage(1, "message"):
+            message = self.method.message(self.state.server, 0)
+        return VirtualClock(self.config, self.federation, self.intervals, message)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 

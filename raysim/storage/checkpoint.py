@@ -137,7 +137,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         CheckpointError: another version of raysim wrote it.
     """
     try:
-        manifest = json.loads((path / _MANIFEST).read_bytes())
+        manifest = json.loads((path / _MANIFEST).read_bytes(), object_pairs_hook=_once)
         found = manifest["format"]
         # Up to format 2 there was no checksum of the manifest.
         if (found >= FORMAT or "sha256" in manifest) and manifest.pop("sha256") != _checksum(manifest):
@@ -159,6 +159,14 @@ def read_manifest(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
         raise damaged(path / _MANIFEST, reason) from error
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of JSON; ValueError if it has a name twice, of which a reader would see only the last."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        raise ValueError("it has a name twice")
+    return found
 
 
 def set_aside(path: Path) -> None:

@@ -65,6 +65,7 @@ def interrupted(folder: Path, number: int) -> int:
         os.kill(os.getpid(), number)
         (folder / "go").touch()
 
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # under nohup it is ignored, and by a run too
     hand = threading.Thread(target=send)
     hand.start()
     code = main([*RUN, "--output=run"])
