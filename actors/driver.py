@@ -25,7 +25,9 @@ class EventLog(Forwarding):
 
     _QUIET = "clients_done"
 
-    def __init__(self) -> None:
+    def __init__(self, clients: bool = True) -> None:
+        self._clients = clients
+        """Whether anybody listens to `clients_finished`."""
         self._events: list[tuple[str, tuple[Any, ...]]] = []
         self._first = 0  # position of the first that is kept
         self._fetched = 0  # number of events that were handed out; they may not change any more
@@ -33,6 +35,8 @@ class EventLog(Forwarding):
 
     def tell(self, name: str, *arguments: Any) -> None:
         """Keep the call."""
+        if name == "clients_finished" and not self._clients:
+            return
         with self._new:
             kept = self._first + len(self._events) > self._fetched
             if name == self._QUIET and kept and self._events[-1][0] == name:
@@ -63,15 +67,16 @@ class DriverActor:
 
     Args:
         folder: its run folder, which exists.
+        clients: whether the launching process listens to ``clients_finished``.
     """
 
     _name = "driver"  # Ray also asks for it where __init__ could not be called
 
-    def __init__(self, config: Any, folder: str) -> None:
+    def __init__(self, config: Any, folder: str, clients: bool = True) -> None:
         self._config = config
         self._folder = Path(folder)
         self._name = f"driver of {self._folder.name}"
-        self._events = EventLog()
+        self._events = EventLog(clients)
         self._stop = threading.Event()
 
     @ray.method(concurrency_group="run")

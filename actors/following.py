@@ -54,7 +54,7 @@ def follow(
         started += 1
         options["name"] = f"driver of {folder.name}" + (f" (life {started})" if started > 1 else "")
         observer.preparing("starting the driver", 0, 1)  # until it says itself what it does
-        driver = DriverActor.options(**options).remote(config, str(folder))  # type: ignore[attr-defined]
+        driver = DriverActor.options(**options).remote(config, str(folder), observer.clients)  # type: ignore[attr-defined]
         outcome, identity = driver.run.remote(), driver.process.remote()
         position, told, probed = 0, False, 0.0
         watch.driver_starts()

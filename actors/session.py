@@ -21,7 +21,7 @@ from actors.own_ray import OwnRay
 from actors.shared_ray import Connection, Request
 from actors.start_retry import patiently
 from actors.watch import Watch
-from raysim.engine.observer import Forwarding, step
+from raysim.engine.observer import Forwarding, hears_of_clients, step
 from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError
 
@@ -105,9 +105,14 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
 
 
 class Relay(Forwarding):
-    """Queues its calls until the thread that shows them fetches them."""
+    """Queues its calls until the thread that shows them fetches them.
 
-    def __init__(self) -> None:
+    Args:
+        clients: whether who listens there wants ``clients_finished``.
+    """
+
+    def __init__(self, clients: bool) -> None:
+        self.clients = clients
         self.calls: SimpleQueue[tuple[str, tuple[Any, ...]]] = SimpleQueue()
 
     def tell(self, name: str, *arguments: Any) -> None:
@@ -129,7 +134,8 @@ def run_on_ray(
     All calls of Ray's are made by a thread of their own. This one watches it, so that it can end the run whatever
     becomes of Ray. With ``keep`` the next run of this process finds the same Ray (shared_ray.py).
     """
-    relay, stop, dropped, watch = Relay(), threading.Event(), threading.Event(), Watch(config.engine.heartbeat_limit)
+    relay, watch = Relay(hears_of_clients(observer)), Watch(config.engine.heartbeat_limit)
+    stop, dropped = threading.Event(), threading.Event()
     where, dashboard = config.engine.address, config.engine.dashboard
     code = tuple(modules(config)) if where.startswith(cluster_probe.CLIENT) else ()
     kept = shared_ray.take(Request(where, dashboard, verbose, code))

@@ -101,13 +101,20 @@ class Forwarding:
         raise NotImplementedError
 
 
+def hears_of_clients(observer: Observer) -> bool:
+    """Whether it wants to be told of each round's clients, whose rows are much to send between processes."""
+    if isinstance(observer, Several):
+        return any(map(hears_of_clients, observer.observers))
+    return isinstance(observer, Forwarding) or type(observer).clients_finished is not Observer.clients_finished
+
+
 class Several(Forwarding):
     """Tells each of several observers, in order."""
 
     def __init__(self, *observers: Observer) -> None:
-        self._observers = observers
+        self.observers = observers
 
     def tell(self, name: str, *arguments: Any) -> None:
         """Pass the call on."""
-        for observer in self._observers:
+        for observer in self.observers:
             getattr(observer, name)(*arguments)

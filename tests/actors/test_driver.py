@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import threading
 import time
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from actors.driver import EventLog
+from raysim.engine.observer import Several, Silent, hears_of_clients
 
 
 def test_events_come_in_order_and_once() -> None:
@@ -38,3 +41,19 @@ def test_progress_within_a_round_wakes_nobody_and_only_the_last_is_kept() -> Non
     log.note("wakes it")
     waiting.join(5.0)
     assert not waiting.is_alive()
+
+
+class Listener(Silent):
+    def clients_finished(self, rows: Sequence[Mapping[str, Any]]) -> None:
+        pass
+
+
+def test_rows_of_clients_are_kept_only_for_who_listens() -> None:
+    assert not hears_of_clients(Several(Silent(), Silent()))
+    assert hears_of_clients(Several(Silent(), Listener()))
+    for clients in (True, False):
+        log = EventLog(clients)
+        log.clients_finished([{"client": 1}])
+        log.note("said")
+        expected = [("clients_finished", ([{"client": 1}],)), ("note", ("said",))]
+        assert log.since(0, 0.0) == (expected if clients else expected[1:])
