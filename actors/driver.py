@@ -27,7 +27,7 @@ class EventLog(Forwarding):
 
     def __init__(self, clients: bool = True) -> None:
         self._clients = clients
-        """Whether anybody listens to `clients_finished`."""
+        """Whether anybody listens to ``clients_finished``."""
         self._events: list[tuple[str, tuple[Any, ...]]] = []
         self._first = 0  # position of the first that is kept
         self._fetched = 0  # number of events that were handed out; they may not change any more
@@ -46,7 +46,7 @@ class EventLog(Forwarding):
                 self._new.notify_all()
 
     def tasks_started(self, clients: Sequence[int]) -> None:
-        """Not kept, as ``chunk_returned``: metrics and the run folder's status have both, and nobody else asks."""
+        """Not kept, as ``chunk_returned``: the metrics and the run folder's status have both."""
 
     def chunk_returned(self, chunk: ChunkReturned) -> None:
         """Not kept: a long run has a million of them."""

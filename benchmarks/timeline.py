@@ -21,7 +21,7 @@ from raysim.engine.timeline import timeline
 
 
 def bare(events: int, concurrency: int) -> float:
-    """CPU seconds of so many pushes and pops of a heap."""
+    """CPU seconds of ``events`` pushes and pops of a heap."""
     ends = np.random.default_rng(0).random(events).tolist()
     started = time.process_time()
     heap = [(end, client) for client, end in enumerate(ends[:concurrency])]

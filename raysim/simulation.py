@@ -265,7 +265,7 @@ def drive(
                 observer.note(SYNTHETIC)
             if has_one_class(federation):
                 observer.note(ONE_CLASS)
-            for found in getattr(federation, "notes", ()):
+            for found in (*getattr(federation, "notes", ()), *(rounds.clock.notes if rounds.clock else ())):
                 folder.log(found)
                 observer.note(found)
             rounds.go_back()

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         invocation = parse(words)
         if invocation.action != "run":
-            print(invocation.text)
+            print(f"{__doc__}\n{invocation.text}" if invocation.action == "help" else invocation.text)
             return FINISHED
         config = invocation.config
         if not config.devices.on:

@@ -36,6 +36,12 @@ class Profiles:
         return len(self.seconds_per_sample)
 
     def seconds(self, samples: Column, bytes_down: float, bytes_up: float) -> Column:
-        """Virtual seconds of each client's task [n]: message, training on so many samples in all, update."""
+        """Virtual seconds of each client's task [n]: the message goes down, the client trains, the update goes up.
+
+        Args:
+            samples: that each client trains on, over all its local epochs [n].
+            bytes_down: of the message.
+            bytes_up: of the update.
+        """
         communication = 2 * self.latency + bytes_down / self.bandwidth_down + bytes_up / self.bandwidth_up
         return communication + samples * self.seconds_per_sample

@@ -32,7 +32,7 @@ class Fleet:
     """Of an update."""
 
     def seconds(self, epochs: int) -> list[float]:
-        """Virtual seconds of each client's task with so many local epochs."""
+        """Virtual seconds of each client's task, which trains for ``epochs`` local epochs."""
         samples = self.samples.astype(np.float64) * epochs
         return list(map(float, self.profiles.seconds(samples, self.bytes_down, self.bytes_up)))
 
@@ -48,20 +48,24 @@ class Rules:
     """Local epochs of the tasks that start from each version of the server's state."""
 
 
-def check(rules: Rules, fleet: Fleet) -> list[int]:
-    """The clients that are never available.
+def never_available(profiles: Profiles) -> list[int]:
+    """The clients that never train, as they have no window of availability."""
+    availability = profiles.availability
+    if availability is None:
+        return []
+    return [client for client in range(profiles.clients) if math.isinf(availability.next(client, 0.0))]
+
+
+def check(rules: Rules, fleet: Fleet) -> None:
+    """Refuse what could never bring an update.
 
     Raises:
-        ConfigError: that are all, or no client meets the deadline.
+        ConfigError: no client is ever available, no client meets the deadline, or the buffer is larger than the
+            number of clients that train at a time.
     """
-    timing, availability = rules.timing, fleet.profiles.availability
-    never = [
-        client
-        for client in range(fleet.profiles.clients if availability else 0)
-        if availability and math.isinf(availability.next(client, 0.0))
-    ]
-    if len(never) == fleet.profiles.clients:
-        raise ConfigError(f"devices: none of {len(never)} clients is ever available. Change devices.trace or preset.")
+    timing, clients = rules.timing, fleet.profiles.clients
+    if len(never_available(fleet.profiles)) == clients:
+        raise ConfigError(f"devices: none of {clients} clients is ever available. Change devices.trace or preset.")
     if timing.mode == "deadline" and timing.late == "drop":
         shortest = min(fleet.seconds(max(rules.intervals)))
         if shortest > timing.deadline:
@@ -77,4 +81,3 @@ def check(rules: Rules, fleet: Fleet) -> list[int]:
                 f"timing.buffer: {timing.buffer} updates, but only {at_once} clients train at a time. Lower it, or "
                 "raise timing.concurrency (schedule.sampling_rate where that is 0)."
             )
-    return never

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from raysim import seeds
@@ -63,6 +64,8 @@ class Planner:
         self, config: RunConfig, federation: Federation, intervals: Sequence[int], clock: VirtualClock | None
     ) -> None:
         self._config, self._federation, self._intervals, self._clock = config, federation, intervals, clock
+        self._epochs_before = list(accumulate(intervals, initial=0))
+        self._trainable = schedule.trainable(config, federation.clients)
         # Pooled data has one client, which is there from the start.
         self._joins = () if config.method.traits.pooled else config.schedule.joins
 
@@ -74,8 +77,7 @@ class Planner:
             after: of a round in virtual time, only tasks whose updates a later step than this takes.
         """
         config, existing, options = self._config, self._federation, self._config.schedule
-        epochs = sum(self._intervals[: number - 1])
-        trainable = schedule.trainable(config, existing.clients)
+        epochs, trainable = self._epochs_before[number - 1], self._trainable
         present = schedule.joined(epochs, trainable, self._joins, options.join_every)
         if self._clock is None:
             generator = seeds.numpy_generator(config.seed, "participants", number)

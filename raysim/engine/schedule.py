@@ -72,8 +72,8 @@ def trainable(config: RunConfig, clients: int) -> int:
     unseen = 0 if config.method.traits.pooled else config.schedule.unseen_clients
     if unseen >= clients:
         raise ConfigError(
-            f"schedule.unseen_clients: {unseen} of {clients} clients never take part, so nobody trains. Allowed: 0 to "
-            f"{clients - 1}."
+            f"schedule.unseen_clients: {unseen} of {clients} clients never take part, and none would train. Allowed: 0 "
+            f"to {clients - 1}."
         )
     return clients - unseen
 

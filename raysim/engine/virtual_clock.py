@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysim.devices import presets
 from raysim.engine import schedule
-from raysim.engine.fleet import Fleet, Rules
+from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import Flight, ServerStep, timeline
 
 if TYPE_CHECKING:
@@ -17,9 +17,12 @@ if TYPE_CHECKING:
     from raysim.method import Message
     from workloads.federated_data import Federation
 
+NAMED = 10
+"""Clients that a note names at most."""
+
 
 class VirtualClock:
-    """Hands out the server steps of a run in order.
+    """All server steps of a run, known before its first round.
 
     Args:
         config: the run's settings.
@@ -27,27 +30,34 @@ class VirtualClock:
         intervals: local epochs of every round.
         message: what a client is sent in the first round. The clock counts its bytes on the way down, and those of
             its parameters on the way up; what a method adds later in a run does not count.
+
+    Raises:
+        RaysimError: the run could not end (:func:`raysim.engine.timeline.timeline`).
     """
 
     def __init__(self, config: RunConfig, federation: Federation, intervals: Sequence[int], message: Message) -> None:
         self.fleet = fleet_of(config, federation, message)
-        self._rules = Rules(config.seed, config.timing, config.schedule, intervals)
-        self._steps: Iterator[ServerStep] = timeline(self._rules, self.fleet)
-        self._last: ServerStep | None = None
+        rules = Rules(config.seed, config.timing, config.schedule, intervals)
+        self._steps = list(timeline(rules, self.fleet))
         self._stale = config.timing.stale
         self._taken: dict[int, list[tuple[Flight, int]]] = {}
         """Where updates may be stale: the tasks of each version whose updates a step takes, and the step's number."""
-        for step in timeline(self._rules, self.fleet) if self._stale else ():
+        for step in self._steps if self._stale else ():
             for flight in step.arrivals:
                 self._taken.setdefault(flight.version, []).append((flight, step.number))
 
     def step(self, number: int) -> ServerStep:
-        """The server step that ends round ``number``; the rounds may be asked for again from any on."""
-        if self._last is not None and number < self._last.number:
-            self._steps, self._last = timeline(self._rules, self.fleet), None
-        while self._last is None or self._last.number < number:
-            self._last = next(self._steps)
-        return self._last
+        """The server step that ends round ``number``, counted from 1."""
+        return self._steps[number - 1]
+
+    @property
+    def notes(self) -> list[str]:
+        """What a user should know of the devices before the run starts, a sentence each."""
+        never = never_available(self.fleet.profiles)
+        if not never:
+            return []
+        clients = ", ".join(map(str, never[:NAMED])) + (", …" if len(never) > NAMED else "")
+        return [f"{len(never)} of {self.fleet.profiles.clients} clients are never available and never train: {clients}"]
 
     def tasks(self, step: ServerStep, after: int = 0) -> tuple[int, ...]:
         """The clients whose tasks the step's round computes, ascending: those whose updates a step takes.

@@ -17,6 +17,8 @@ from raysim.storage.atomic_files import write_atomically
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]
 """(row, column, measure) → its values in the finished cells, in the order of seeds."""
+SPREAD = 100.0
+"""A panel whose largest mean is further than this factor from the middle one has a logarithmic axis."""
 KEYS = ("path", "columns", "rows", "measures", "label")
 
 
@@ -77,7 +79,7 @@ def _png(picture: Picture, found: Found, title: str) -> bytes:
     figure = new_figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
     for panel, (measure, heading) in zip(panels, picture.measures.items(), strict=True):
-        scale = scale_of(measure, found)
+        scale, levels = scale_of(measure, found), np.empty(0)
         for rank, row in enumerate(picture.rows):
             values = [
                 scale.factor * np.array(found.get((row, column, measure.name), []), dtype=float)
@@ -85,11 +87,17 @@ def _png(picture: Picture, found: Found, title: str) -> bytes:
             ]
             known = [place for place, value in enumerate(values) if len(value)]
             means = [values[place].mean() for place in known]
+            levels = np.append(levels, means)
             spread = [values[place].std(ddof=1) if len(values[place]) > 1 else 0.0 for place in known]
             # Side by side, so that bars of neighbouring lines can be told apart.
             shifted = [place + 0.05 * (rank - (len(picture.rows) - 1) / 2) for place in known]
             style = {"color": LIGHT[rank % len(LIGHT)], "marker": "osD^v<>p"[rank % 8], "capsize": 3}
             panel.errorbar(shifted, means, spread, label=row, linewidth=1.6, markersize=5, **style)
+        sizes = np.abs(levels)
+        middle = float(np.median(sizes)) if len(sizes) else 0.0
+        if middle and sizes.max() > SPREAD * middle:
+            # Linear up to the middle mean, so that terms of both signs and bars across 0 can be drawn.
+            panel.set_yscale("symlog", linthresh=middle)
         panel.set_title(scale.heading(heading), fontsize=11)
         panel.set_xticks(range(len(picture.columns)), list(picture.columns.values()))
         panel.set_xlim(-0.4, len(picture.columns) - 0.6)

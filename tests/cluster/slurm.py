@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 from actors.start_retry import TRIES
 from tests.cluster import namespaces
@@ -69,6 +70,9 @@ def main() -> None:
                 if NOT_ALL_CAME not in (SHARED / "log").read_text():
                     break
             assert code == expected, f"exit code {code}, not {expected}:\n{(SHARED / 'log').read_text()}"
+            deadline = time.monotonic() + 60.0  # a node may still be stopping what it had started
+            while hosts.processes() and time.monotonic() < deadline:
+                time.sleep(1.0)
             assert not hosts.processes(), hosts.processes()
         status = json.loads((checkout / "runs" / "slurm-7" / "status.json").read_text())
         # One core a node, so that two actors are on both; which of them was up in time to get work is chance.

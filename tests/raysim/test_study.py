@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from raysim import study
 from raysim.errors import ConfigError
-from raysim.report import study_file, study_table
+from raysim.report import study_file, study_plot, study_table
 from raysim.report.measures import find
 
 TEXT = """
@@ -129,7 +130,23 @@ def test_a_picture_shows_the_cells_that_there_are(path: Path) -> None:
         ("FedAvg", "MLP", "accuracy"): [0.4],
     }
     study_table.write_table(read)
-    assert Image.open(path.parent / "losses.png").size[0] > 500
+    with Image.open(path.parent / "losses.png") as image:
+        assert image.size[0] > 500
+
+
+@pytest.mark.parametrize(("largest", "axis"), [(4.0, "linear"), (-5000.0, "symlog")])
+def test_a_value_far_from_the_others_does_not_flatten_them(
+    path: Path, monkeypatch: pytest.MonkeyPatch, largest: float, axis: str
+) -> None:
+    path.write_text(TEXT + PICTURE, encoding="utf-8")
+    read = study_file.read(path)
+    drawn: list[Figure] = []
+    monkeypatch.setattr(study_plot, "picture_bytes", lambda figure: drawn.append(figure) or b"")
+    values = {("FedAvg", "MLP"): 1.0, ("FedAvg", "Logistic"): 2.0, ("Strong prox", "MLP"): largest}
+    found = {(row, column, "local_loss"): [value] for (row, column), value in values.items()}
+    assert read.picture is not None
+    study_plot.draw(read.picture, found, "title")
+    assert drawn[0].axes[0].get_yscale() == axis
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,12 @@ def test_a_run_has_the_steps_that_were_planned(tmp_path: Path, capsys: pytest.Ca
     assert (tmp_path / "plan" / "timeline.png").read_bytes().startswith(b"\x89PNG")
 
 
+def test_help_says_what_the_command_is_for(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    printed = capsys.readouterr().out
+    assert printed.startswith("Plans a run in virtual time without any training") and "--timing.mode" in printed
+
+
 def test_what_cannot_be_planned_is_said(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["--devices.preset", "none", "--output", str(tmp_path / "plan")]) == 2
     assert "devices.preset: none has no virtual time to plan" in capsys.readouterr().err

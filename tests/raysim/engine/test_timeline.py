@@ -14,7 +14,7 @@ from raysim.config.sections import Schedule
 from raysim.config.timing import ROUNDS_CUT_SHORT, Timing
 from raysim.devices.availability import Availability, from_windows
 from raysim.devices.profiles import Profiles
-from raysim.engine.fleet import Fleet, Rules, check
+from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import ServerStep, timeline
 from raysim.errors import ConfigError, RaysimError
 
@@ -178,7 +178,7 @@ def test_what_can_never_be_is_said_before_the_run(clients: Fleet, options: dict[
 
 def test_clients_that_are_never_there_are_named() -> None:
     windows = from_windows([[(0.0, 50.0)], []])
-    assert check(Rules(0, Timing(), Schedule(), [1]), fleet([1.0, 1.0], windows)) == [1]
+    assert never_available(fleet([1.0, 1.0], windows).profiles) == [1]
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from raysim.config import registry
 from raysim.config.run_config import RunConfig
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
@@ -65,6 +67,37 @@ def test_asynchronous_training_of_one_client_is_plain_training(tmp_path: Path) -
     timed = run(config(tmp_path / "timed", "async", timing__concurrency=0, timing__mixing=1.0, **one))
     assert columns(rounds.folder) == columns(timed.folder)
     assert fingerprint(rounds.folder)["server"] == fingerprint(timed.folder)["server"]
+
+
+@pytest.mark.parametrize("method", [name for name in registry.known("method") if name != "centralized"])
+def test_every_method_trains_in_virtual_time(tmp_path: Path, method: str) -> None:
+    small: dict[str, Any] = {"schedule__rounds": 3, "schedule__local_epochs": 1, "method__name": method}
+    own = getattr(registry.resolve("method", method), "defaults", {})
+    small["model__name"] = own.get("model.name", "mlp")
+    if own.get("workload.name") == "toy-graphs":
+        small |= {"workload__name": "toy-graphs", "workload__graphs_per_client": 8, "workload__limit": None}
+    for mode in ("carry", "async"):  # stale updates are added, or mixed in
+        result = run(config(tmp_path / mode, mode, **small))
+        assert len(result.rounds) == 3
+        assert np.isfinite(result.rounds["loss"].iloc[-1])
+
+
+def test_clients_that_are_never_available_are_named_before_the_first_round(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.json"
+    trace.write_text(json.dumps([{"available": [] if client in (1, 4) else [[0, 1e9]]} for client in range(6)]))
+    notes: list[str] = []
+
+    class Notes(Silent):
+        def note(self, text: str) -> None:
+            notes.append(text)
+
+        def round_finished(self, row: Any) -> None:
+            notes.append("round")
+
+    settings = small_run(tmp_path / "run", BASE, devices__preset="trace", devices__trace=str(trace))
+    execute(settings, prepare(settings), Notes(), stopping=lambda: False)
+    said = "2 of 6 clients are never available and never train: 1, 4"
+    assert notes.index(said) < notes.index("round")
 
 
 class Counter(Silent):
