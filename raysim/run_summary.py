@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.engine.schedule import planned_intervals
+from raysim.report.costs import costs_to_accuracies
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_title import run_title
 from workloads.objective import objective_of
@@ -62,6 +63,9 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
             "virtual_seconds": float(rounds["virtual_seconds"].iloc[-1]),
             "joules": float(rounds["joules"].sum()),
         }
+    costs = costs_to_accuracies(rounds)
+    if costs:
+        summary["costs_to_accuracies"] = costs
     folder.finish(summary)
     if not config.pictures:
         return  # loading and using the plotting library is most of a short run's time

@@ -279,6 +279,11 @@ def drive(
                 recorder.ends("stopped")
                 return "stopped"
             save_global_model(path, rounds.worker, rounds.state.server, rounds.state.round)
+            if rounds.clock is not None:
+                from raysim.report.devices_plot import write_devices
+
+                virtual_seconds = rounds.clock.step(rounds.state.round).time
+                write_devices(path, rounds.clock.fleet, virtual_seconds, pictured=config.pictures)
             conclude(config, folder, federation, rounds.worker.model(0).buffer.numel())
             recorder.ends("finished")
             return "finished"

@@ -2,7 +2,8 @@
 
 ``python -m raysim.timeline OPTIONS`` takes the options of ``python -m raysim.launch`` and writes, into the folder
 ``--output`` (``timeline`` unless it is given), ``steps.csv`` with a row for each server step, ``tasks.csv`` with a row
-for each client task, and ``timeline.png``. A run with the same options has the same server steps.
+for each client task, ``devices.csv`` with a row for each client, ``timeline.png`` and ``devices.png``. A run with the
+same options has the same server steps.
 """
 
 from __future__ import annotations
@@ -92,6 +93,7 @@ def tables(clock: VirtualClock, rounds: int) -> tuple[DataFrame, DataFrame]:
 
 
 def _write(config: RunConfig, folder: Path) -> None:
+    from raysim.report.devices_plot import write_devices
     from raysim.report.timeline_plot import picture
     from raysim.storage.atomic_files import write_atomically
 
@@ -105,6 +107,7 @@ def _write(config: RunConfig, folder: Path) -> None:
         ("timeline.png", picture(steps, tasks, clock.fleet.profiles.clients, title)),
     ):
         write_atomically(folder / name, content)
+    write_devices(folder, clock.fleet, float(steps["virtual_seconds"].iloc[-1]), pictured=True)
     print(title)
     shown = steps.iloc[sorted({round(place * (rounds - 1) / (SHOWN - 1)) for place in range(SHOWN)})]
     columns = ["round", "virtual_seconds", "updates", "staleness", "staleness_max", "clients_lost", "clients_late"]
@@ -116,7 +119,8 @@ def _write(config: RunConfig, folder: Path) -> None:
         f"{byte_count(steps['bytes_down'].sum())} down, {byte_count(steps['bytes_up'].sum())} up, "
         f"{steps['joules'].sum():.4g} J"
     )
-    print(f"{folder / 'steps.csv'}, {folder / 'tasks.csv'}, {folder / 'timeline.png'}")
+    names = ("steps.csv", "tasks.csv", "timeline.png", "devices.csv", "devices.png")
+    print(", ".join(str(folder / name) for name in names))
 
 
 if __name__ == "__main__":

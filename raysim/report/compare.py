@@ -11,7 +11,7 @@ from raysim import units
 from raysim.errors import ResultsError
 from raysim.report.figures import Figure, figures, text_of
 from raysim.report.html import Cell, Link, Table, on_both_grounds, render
-from raysim.report.plots import comparison_picture
+from raysim.report.plots import comparison_picture, cost_picture
 from raysim.report.setting_groups import Setting, group
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_folder import RunResult, load_result
@@ -33,10 +33,14 @@ def compare(folders: Sequence[Path], target: Path) -> list[Path]:
     settings = group(results)
     title = _title(results, len(settings))
     runs = [(setting.label + _mark(setting.runs[0]), [run.rounds for run in setting.runs]) for setting in settings]
+    judged = [run for run in runs if all("accuracy" in rounds for rounds in run[1])]
     content: dict[str, object] = {
         "title": title,
         "notes": _notes(results, settings),
         "curves": on_both_grounds(lambda dark: comparison_picture(runs, title, dark), "curves of all runs"),
+        "costs": on_both_grounds(lambda dark: cost_picture(judged, title, dark), "accuracy against costs")
+        if judged
+        else None,
         "results": _results(settings),
         "runs": _runs(settings, target),
     }

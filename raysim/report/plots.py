@@ -1,14 +1,15 @@
-"""Pictures of accuracy and loss against rounds, as PNG."""
+"""Pictures of accuracy and loss against rounds, and of accuracy against what it cost, as PNG."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
+from raysim.report.costs import running_costs
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -17,6 +18,14 @@ if TYPE_CHECKING:
 LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#5b5b5b", "#7b3fa0")
 _DARK = ("#56b4e9", "#ff8c42", "#2bc79a", "#e6a3c8", "#f0c541", "#8ab6ff", "#b5b5b5", "#c39be6")
 _STYLES = ("-", "--", ":", "-.")
+_GRID = {
+    "axes.grid": True,
+    "grid.color": MUTED,
+    "grid.alpha": 0.25,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "legend.fontsize": 9.5,
+}
 
 
 @dataclass(frozen=True)
@@ -65,6 +74,45 @@ def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: s
     return _draw(accuracy, loss, title, dark, shared_legend=True)
 
 
+def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, dark: bool = False) -> bytes:
+    """Accuracy against traffic as PNG, and against virtual time where all runs have it.
+
+    Args:
+        runs: label of a setting, and the table of rounds of its run with each seed. Of several seeds the mean accuracy
+            of each round is drawn at the mean cost of that round.
+    """
+    timed = all("virtual_seconds" in rounds for _, tables in runs for rounds in tables)
+    axes = [("bytes", 1e6, "MB sent and received")] + [("virtual_seconds", 3600.0, "virtual hours")] * timed
+    colors = _DARK if dark else LIGHT
+    with style(_GRID, dark):
+        figure = new_figure(figsize=(6.4, 3.4 * len(axes)), dpi=150, layout="constrained")
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+        for panel, (cost, factor, label) in zip(figure.subplots(len(axes), squeeze=False)[:, 0], axes, strict=True):
+            lines = [_against(cost, factor, name, tables, rank) for rank, (name, tables) in enumerate(runs)]
+            _plot(panel, [line for line in lines if len(line.x)], colors, legend=len(runs) > 1, highest=1.0)
+            panel.set(xlabel=label, ylabel="accuracy")
+            panel.yaxis.set_major_formatter(_percent())
+            panel.spines["top"].set_visible(False)
+        return picture_bytes(figure)
+
+
+def _against(cost: str, factor: float, label: str, tables: Sequence[DataFrame], rank: int) -> _Line:
+    """Accuracy against a running cost, which is written in units of ``factor``."""
+    lines = []
+    for rounds in tables:
+        line = _line(rounds, "accuracy", label, rank)
+        x = running_costs(rounds).set_index("round")[cost].loc[line.x].to_numpy() / factor
+        lines.append((line, replace(line, y=x)))
+    accuracy, costs = (_mean_line(list(half)) for half in zip(*lines, strict=True))
+    return replace(accuracy, x=costs.y)
+
+
+def _percent() -> Any:
+    from matplotlib.ticker import PercentFormatter
+
+    return PercentFormatter(1.0, symbol=" %")
+
+
 def _mean_line(lines: Sequence[_Line]) -> _Line:
     """The mean of lines at every round that one of them has, with the standard deviation where two have it."""
     if len(lines) == 1:
@@ -99,17 +147,9 @@ def _draw(
     epochs: DataFrame | None = None,
     shared_legend: bool = False,
 ) -> bytes:
-    from matplotlib.ticker import MaxNLocator, PercentFormatter
+    from matplotlib.ticker import MaxNLocator
 
-    settings = {
-        "axes.grid": True,
-        "grid.color": MUTED,
-        "grid.alpha": 0.25,
-        "axes.spines.right": False,
-        "legend.frameon": False,
-        "legend.fontsize": 9.5,
-    }
-    with style(settings, dark):
+    with style(_GRID, dark):
         height = 6.4 + (0.22 * len(accuracy) if shared_legend else 0)
         figure = new_figure(figsize=(6.4, height), dpi=150, layout="constrained")
         # One above the other: side by side they would be too small on a phone.
@@ -124,7 +164,7 @@ def _draw(
             figure.legend(
                 shown.get_lines(), [line.get_label() for line in shown.get_lines()], loc="outside lower center"
             )
-        upper.yaxis.set_major_formatter(PercentFormatter(1.0, symbol=" %"))
+        upper.yaxis.set_major_formatter(_percent())
         lower.set_xlabel("round")
         lower.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         upper.spines["top"].set_visible(epochs is not None)

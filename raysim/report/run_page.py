@@ -17,9 +17,10 @@ from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor import profile_table
 from raysim.report.compare import compare
+from raysim.report.costs import costs_to_accuracies
 from raysim.report.figures import cell, figures, text_of
 from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, render
-from raysim.report.plots import run_picture
+from raysim.report.plots import cost_picture, run_picture
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_folder import load_result
 from raysim.storage.run_title import run_title
@@ -43,7 +44,7 @@ def page(folder: Path) -> Path:
     result = load_result(folder)
     rounds, title = result.rounds, run_title(result.config, result.summary)
     state = "" if result.summary else "This run is not finished; the numbers are those of its rounds so far."
-    partition = folder / "partition.png"
+    partition, devices = folder / "partition.png", folder / "devices.png"
     clients, clients_note = _fairness(result.clients)
     profile, profile_note = _profile(folder)
     content: dict[str, object] = {
@@ -51,7 +52,10 @@ def page(folder: Path) -> Path:
         "notes": [note for note in (folder.resolve().name, state) if note],
         "tiles": [(figure.name, text_of(figure.unit, figure.value)) for figure in figures(result)],
         "curves": on_both_grounds(lambda dark: run_picture(rounds, title, dark), "curves") if len(rounds) else None,
+        "costs": _costs(rounds, title),
+        "costs_table": _costs_table(rounds),
         "partition": Picture("partition", partition.read_bytes()) if partition.is_file() else None,
+        "devices": Picture("devices", devices.read_bytes()) if devices.is_file() else None,
         "clients": clients,
         "clients_note": clients_note,
         "rounds": _table(rounds.iloc[::-1].head(_LAST_ROUNDS)) if len(rounds) else None,
@@ -74,6 +78,21 @@ def is_drawn(folder: Path) -> bool:
     """Whether a finished run has its page, made after its last round."""
     target, summary = folder / PAGE, folder / "summary.json"
     return target.is_file() and summary.is_file() and target.stat().st_mtime >= summary.stat().st_mtime
+
+
+def _costs(rounds: DataFrame, title: str) -> Any:
+    """The picture of accuracy against traffic and virtual time; None of a run that was judged less than twice."""
+    if "accuracy" not in rounds or rounds["accuracy"].notna().sum() < 2:
+        return None
+    return on_both_grounds(lambda dark: cost_picture([("", [rounds])], title, dark), "accuracy against costs")
+
+
+def _costs_table(rounds: DataFrame) -> Table | None:
+    """What each accuracy cost that the run reached."""
+    import pandas as pd
+
+    costs = costs_to_accuracies(rounds)
+    return _table(pd.DataFrame(costs)) if costs else None
 
 
 def _table(frame: DataFrame) -> Table:

@@ -62,6 +62,15 @@ class RunResult:
 
         return load_model(self.folder) if self.settings is None else model_of(self.settings, self.folder)
 
+    def cost_of(self, accuracy: float) -> dict[str, Any] | None:
+        """Rounds, bytes, virtual seconds and joules until the test accuracy first was ``accuracy`` (a share) or more.
+
+        None if it never was; virtual seconds and joules are those of a run in virtual time only.
+        """
+        from raysim.report.costs import cost_of
+
+        return cost_of(self.rounds, accuracy)
+
 
 class RunFolder:
     """Writes and reads one run's folder; made through ``create`` or ``open``."""

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from raysim.config import registry
 from raysim.config.run_config import RunConfig
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
+from raysim.report.costs import LEVELS
 from raysim.simulation import execute, prepare, run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
@@ -136,7 +138,7 @@ def test_a_run_that_was_stopped_and_resumed_has_the_same_bits(tmp_path: Path, me
     assert fingerprint(folder) == fingerprint(whole.folder)
 
 
-def test_the_tables_tell_of_time_staleness_and_energy(tmp_path: Path) -> None:
+def test_the_tables_tell_of_time_staleness_energy_and_devices(tmp_path: Path) -> None:
     result = run(config(tmp_path / "run", "buffered", devices__watts=2.0))
     rounds, clients = result.rounds, result.clients
     assert (np.diff(rounds["virtual_seconds"]) >= 0).all()
@@ -150,6 +152,20 @@ def test_the_tables_tell_of_time_staleness_and_energy(tmp_path: Path) -> None:
     assert result.summary["virtual_seconds"] == rounds["virtual_seconds"].iloc[-1]
     assert result.summary["joules"] == pytest.approx(rounds["joules"].sum())
     assert rounds["bytes_down"].iloc[0] == 2 * rounds["bytes_up"].iloc[0]  # three are back, and all six were sent it
+    devices = pd.read_csv(result.folder / "devices.csv")
+    seconds = devices["communication_seconds"] + 2 * devices["epoch_seconds"]  # two local epochs
+    first = clients[clients["round"] == 1]
+    assert (first["arrived"] - first["dispatched"]).tolist() == pytest.approx(seconds[first["client"]].tolist())
+
+
+def test_what_an_accuracy_cost_is_in_the_summary_and_on_the_page(tmp_path: Path) -> None:
+    result = run(config(tmp_path / "run", "buffered", evaluation__every=1, schedule__rounds=12, pictures=True))
+    best = float(result.rounds["accuracy"].max())
+    cost, costs = result.cost_of(best), result.summary["costs_to_accuracies"]
+    assert cost is not None and cost["virtual_seconds"] in result.rounds["virtual_seconds"].tolist()
+    assert [row["accuracy"] for row in costs] == [level for level in LEVELS if level <= best] != []
+    page = (result.folder / "report.html").read_text()
+    assert "Accuracy against what it cost" in page and "Devices of the clients" in page
 
 
 def test_what_is_lost_and_late_counts_in_bytes_and_energy(tmp_path: Path) -> None:

@@ -113,7 +113,9 @@ def frame(**columns: Any) -> pandas.DataFrame:
 def no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """Drawing takes most of the time, and most tests are about the words."""
     monkeypatch.setattr(run_page, "run_picture", lambda *arguments: b"picture")
+    monkeypatch.setattr(run_page, "cost_picture", lambda *arguments: b"picture")
     monkeypatch.setattr(compare, "comparison_picture", lambda *arguments: b"picture")
+    monkeypatch.setattr(compare, "cost_picture", lambda *arguments: b"picture")
 
 
 def test_curve_draws_each_series_that_is_there() -> None:
@@ -162,10 +164,10 @@ def test_page_is_self_contained_escaped_and_whole(tmp_path: Path) -> None:
     path = run_page.page(folder)
     assert path == folder / "report.html"
     found = check(path)
-    assert len(found.addresses) == 3 and all(
+    assert len(found.addresses) == 5 and all(
         address.startswith("data:image/png;base64,") for address in found.addresses
     )
-    assert base64.b64decode(found.addresses[2].partition(",")[2]) == picture
+    assert base64.b64decode(found.addresses[4].partition(",")[2]) == picture
     text = path.read_text()
     assert "http:" not in text and "https:" not in text and "url(" not in text
     assert "prefers-color-scheme" in text and 'name="viewport"' in text and "default-src 'none'" in text
