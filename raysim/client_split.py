@@ -14,36 +14,40 @@ from raysim.errors import ConfigError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from workloads.own_arrays import ClientSplit
-
 _OF_RUNS = ("local_test", "test_share", "validation_share", "view_samples")
 """Options of a split that a run has for itself, or that only clients without arrays of their own have."""
 
 
 def split(
-    data: object,
+    data: Any,
     clients: int = 10,
     partition: str = "dirichlet",
     *,
     seed: int = 0,
     sites: Sequence[object] | None = None,
     **options: Any,
-) -> ClientSplit:
+) -> Any:
     """Cut a data set over clients, for ``raysim.run(…, clients=…)``.
 
     Args:
-        data: a pair (x, y) of arrays or tensors, or a torch Dataset of such pairs.
+        data: a pair (x, y) of arrays or tensors, a torch Dataset of such pairs, or graphs: a data set or a list of
+            PyTorch Geometric's ``Data`` with one label each, of which every client gets a list.
         clients: number of clients.
         partition: iid, dirichlet, shards, pathological, quantity, lognormal or sites (docs/data.md).
         seed: of the split, which is the same in every run with it.
         sites: the client of each sample, by name; then ``partition`` and ``clients`` need not be given.
         options: alpha, sigma, classes_per_client, min_samples, …, as the command line has them.
 
+    Returns:
+        A :class:`workloads.own_arrays.ClientSplit`, the sequence of every client's (x, y); of graphs a list with every
+        client's list of ``Data``, or with ``sites`` a dict name → list.
+
     Raises:
         ConfigError: an option is unknown or not allowed.
         WorkloadError: the data is not sound or cannot be cut so.
     """
     from workloads.errors import WorkloadError
+    from workloads.graphs.given_graphs import hold_graphs, labels_of
     from workloads.own_arrays import ClientSplit, read
     from workloads.partition import Partition
     from workloads.split_options import Labeled, SplitOptions
@@ -59,7 +63,8 @@ def split(
         values[name] = known[name].convert(value)
     if values["partition"] == "views":
         raise ConfigError("split: partition views is for --workload data sets only. Take iid or dirichlet.")
-    x, y = read(data, "data")
+    graphs = hold_graphs(data)
+    x, y = (np.zeros(0), labels_of(data)) if graphs else read(data, "data")
     named = None if sites is None else np.asarray(sites).astype(np.str_)
     if named is not None and named.shape != (len(y),):
         raise WorkloadError(f"sites: {named.shape} for {len(y)} samples; give one name for each sample")
@@ -76,4 +81,7 @@ def split(
         described, lambda purpose: seeds.numpy_generator(seed, f"split {purpose}")
     )
     assert isinstance(found.train, Partition), "views were refused"
+    if graphs:
+        parts = [[data[index] for index in found.train.of(client).tolist()] for client in range(found.train.clients)]
+        return dict(zip(found.client_names.tolist(), parts, strict=True)) if named is not None else parts
     return ClientSplit(x, y, found.train, found.client_names)

@@ -18,10 +18,12 @@ from raysim.config.run_config import RunConfig, flatten, with_sections
 from raysim.errors import ConfigError, ResultsError
 from raysim.given_code import identity_of, module_digest, own_classes, source_of
 from workloads.given import GivenData, GivenModel, made
+from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs, outputs_of
 
 if TYPE_CHECKING:
     from workloads.federated_data import Stream, Task
     from workloads.objective import Figure
+    from workloads.own_arrays import OwnArrays
 
 SOURCE_NAME = "source.txt"
 """In a run's folder: the source of what was given as objects, for people to read; nothing reads it again."""
@@ -60,9 +62,15 @@ def config_of(
     objects = _Objects()
     given = flatten(options)
     objects.take_section("method", method, given)
-    arrays = None
+    arrays: OwnArrays | OwnGraphs | None = None
     if isinstance(clients, int):
         given["workload.clients"] = clients
+    elif hold_graphs(clients):
+        if loss is not None or metrics:
+            raise ConfigError(f"{'loss' if loss is not None else 'metrics'}: graphs have none of one's own yet.")
+        arrays = gather_graphs(clients, test)
+        objects.classes["workload"] = GivenGraphs
+        given["workload.digest"] = arrays.digest()
     elif clients is not None:
         from workloads.own_arrays import gather
 
@@ -80,7 +88,8 @@ def config_of(
         objects.take_model(model, given)
     config = given_config(given, resume, objects.classes)
     if arrays is not None:
-        config = with_sections(config, workload=config.workload.holding(arrays, (loss, metrics or {})))
+        held = (arrays,) if isinstance(arrays, OwnGraphs) else (arrays, (loss, metrics or {}))
+        config = with_sections(config, workload=config.workload.holding(*held))
     if objects.classes.get("model") is GivenModel:
         config = with_sections(config, model=objects.held_model(config))
     if arrays is not None:
@@ -182,7 +191,7 @@ def task_of(config: RunConfig) -> Task:
     return task
 
 
-def _fitted(config: RunConfig) -> GivenData:
+def _fitted(config: RunConfig) -> GivenData | GivenGraphs:
     """The config's data section with as many classes as the model has outputs, checked."""
     import torch
 
@@ -197,6 +206,12 @@ def _fitted(config: RunConfig) -> GivenData:
             "and there is none: set test_share=0.2 to cut it off each client's samples, or give test as a list with "
             "one for each client."
         )
+    if isinstance(config.workload, GivenGraphs):
+        if len(federation.tasks) > 1 or not isinstance(config.model, GivenModel):
+            return config.workload  # the model is made for its task
+        with torch.random.fork_rng():
+            classes = outputs_of(federation, config.model.build(federation.task(0)))
+        return replace(config.workload, classes=classes).holding(config.workload.graphs)
     section: GivenData = config.workload
     task = None if section.task == "auto" else section.task
     with torch.random.fork_rng():

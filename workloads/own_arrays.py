@@ -87,14 +87,14 @@ def gather(clients: object, test: object = None) -> OwnArrays:
             if train.size(client) == 0:
                 raise _empty(_called(names, client))
     else:
-        named = _each(clients, "clients")
+        named = each_client(clients, "clients")
         names = np.array([name for name, _ in named] if isinstance(clients, Mapping) else [], dtype=np.str_)
         parts = [(f"client {name}", read(data, f"client {name}")) for name, data in named]
         inputs, labels, train = _together(parts)
     if test is None:
         return OwnArrays(inputs, labels, train, names, inputs[:0], labels[:0])
     if isinstance(test, Mapping) or (isinstance(test, list) and not _is_pair(test)):
-        tests = _tests_of_clients(test, names, train.clients)
+        tests = tests_of_clients(test, names, train.clients)
         parts = [(f"the test of client {name}", read(data, f"the test of client {name}")) for name, data in tests]
         test_inputs, test_labels, own_tests = _together(parts)
     else:
@@ -154,7 +154,7 @@ def _is_pair(data: object) -> bool:
     return isinstance(data, tuple) and len(data) == 2
 
 
-def _each(data: object, what: str) -> list[tuple[str, object]]:
+def each_client(data: object, what: str) -> list[tuple[str, object]]:
     """(name or number, data) of every client."""
     if isinstance(data, Mapping):
         found = [(str(name), part) for name, part in data.items()]
@@ -172,9 +172,9 @@ def _each(data: object, what: str) -> list[tuple[str, object]]:
     return found
 
 
-def _tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> list[tuple[str, object]]:
+def tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> list[tuple[str, object]]:
     """The tests in the order of the clients."""
-    found = _each(test, "test")
+    found = each_client(test, "test")
     known = [str(name) for name in names] or [str(client) for client in range(clients)]
     if len(names) and isinstance(test, Mapping):
         given = dict(found)

@@ -32,7 +32,7 @@ from raysim.config.trust import check_names
 from raysim.errors import ConfigError
 from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from raysim.version import __version__
-from workloads.given import GIVEN, missing
+from workloads.given import missing
 
 Action = Literal["run", "help", "list", "print-config", "version"]
 CONFIG_NAME = "config.yaml"
@@ -95,8 +95,8 @@ def parse(argv: Sequence[str]) -> Invocation:
     files = [*(read_config_file(path, run_folder=True) for path in stored), *map(read_config_file, line.files)]
     named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
     for settings in files:
-        for kind in ("workload", "model"):
-            if settings.get(f"{kind}.name") == GIVEN and f"{kind}.name" not in named:
+        for kind in registry.KINDS:
+            if settings.get(f"{kind}.name") in registry.GIVEN[kind] and f"{kind}.name" not in named:
                 raise missing(kind)
     for source, settings in zip([*stored, *line.files], files, strict=True):
         check_names(settings, source, named, line.trusted)

@@ -24,9 +24,16 @@ KINDS: tuple[Kind, ...] = ("method", "workload", "model")
 Classes = Mapping[str, type[Any]]
 """Kind → class that Python code gave as such, in the place of its name."""
 NO_CLASSES: Classes = MappingProxyType({})
-GIVEN: dict[Kind, str] = {"workload": "workloads.given:GivenData", "model": "workloads.given:GivenModel"}
-"""What stands for data and models that Python code hands over (raysim/own_run.py), by the name ``given``; not listed,
-as no name alone can bring them."""
+GIVEN: dict[Kind, dict[str, str]] = {
+    "method": {},
+    "workload": {
+        "given": "workloads.given:GivenData",
+        "given-graphs": "workloads.graphs.given_graphs:GivenGraphs",
+    },
+    "model": {"given": "workloads.given:GivenModel"},
+}
+"""What stands for data and models that Python code hands over (raysim/own_run.py), by name; not listed, as no name
+alone can bring them."""
 
 
 def known(kind: Kind) -> dict[str, str]:
@@ -45,8 +52,8 @@ def resolve(kind: Kind, name: str) -> type[Any]:
     if ":" in name:
         return _load(kind, name, name)
     table = known(kind)
-    if name == "given" and kind in GIVEN:
-        return _load(kind, name, GIVEN[kind])
+    if name in GIVEN[kind]:
+        return _load(kind, name, GIVEN[kind][name])
     public = name.replace("_", "-") if name.replace("_", "-") in table else name
     if public not in table:
         raise ConfigError(
@@ -80,9 +87,8 @@ def class_name(kind: Kind, cls: type[Any]) -> str:
         if package == "raysim.methods" and getattr(importlib.import_module(cls.__module__), "METHOD", None) is cls:
             return module.replace("_", "-")
         return location
-    if location == GIVEN.get(kind):
-        return "given"
-    return next((name for name, target in known(kind).items() if target == location), location)
+    names = {**known(kind), **GIVEN[kind]}
+    return next((name for name, target in names.items() if target == location), location)
 
 
 def names_of(classes: Classes) -> dict[str, object]:

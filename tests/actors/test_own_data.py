@@ -15,6 +15,7 @@ from raysim.methods.fedprox import FedProx
 from tests.actors.processes import Killer
 from tests.fingerprint import fingerprint
 from tests.own_data import QUICK, samples, seeded, three_clients
+from tests.own_graphs import Net, graphs
 
 
 class Script(torch.nn.Module):
@@ -69,6 +70,20 @@ def test_two_actors_and_a_killed_driver_give_the_bits_of_one_process(tmp_path: P
     part = run(tmp_path / "part", "inline", rounds=2)
     longer = run(tmp_path / "part", "ray", resume=part.folder)
     assert fingerprint(longer.folder) == expected
+
+
+@pytest.mark.usefixtures("ray_session")
+def test_graphs_on_two_actors_of_which_one_is_killed_give_the_bits_of_one_process(tmp_path: Path) -> None:
+    def train(backend: str, **more: Any) -> Any:
+        engine = {"backend": backend, "actors": 2 * (backend == "ray"), "dashboard": False}
+        settings = {**QUICK, "rounds": 4, "local_epochs": 30, "engine": engine, "output": str(tmp_path / backend)}
+        clients = {"ward": graphs(14), "lab": graphs(11), "home": graphs(9)}
+        return raysim.run("fedprox", model=Net, clients=clients, **settings, **more)
+
+    killer = Killer("ray::train[round", round=2)
+    found = train("ray", observer=killer)
+    assert killer.killed
+    assert fingerprint(found.folder) == fingerprint(train("inline").folder)
 
 
 def test_the_data_goes_to_actors_once_and_not_with_the_config() -> None:

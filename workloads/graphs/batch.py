@@ -56,6 +56,33 @@ class GraphBatch:
     """int64 [2, E]: each undirected edge once, numbered over the batch; a self-loop has equal ends."""
     spectrum: Spectrum | None = None
 
+    # By the names of PyTorch Geometric's Batch, so that a module that is written for it takes this one too.
+
+    @property
+    def x(self) -> torch.Tensor:
+        """float32 [N, F]."""
+        return self.features
+
+    @property
+    def edge_index(self) -> torch.Tensor:
+        """int64 [2, 2E − loops]: both directions of every edge."""
+        return self.directed()
+
+    @property
+    def batch(self) -> torch.Tensor:
+        """int64 [N]: the graph of each node."""
+        return self.graph
+
+    @property
+    def num_graphs(self) -> int:
+        """B."""
+        return self.graphs
+
+    @property
+    def num_nodes(self) -> int:
+        """N."""
+        return len(self.features)
+
     def directed(self) -> torch.Tensor:
         """int64 [2, 2E − loops]: both directions of every edge, a self-loop once."""
         apart = self.edges[0] != self.edges[1]

@@ -49,6 +49,8 @@ class GraphFederation:
     parts: tuple[GraphClient, ...]
     laplacian: Laplacian = "normalized"
     """Which Laplacian ``prepare`` decomposes."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of the data before the run."""
 
     @property
     def clients(self) -> int:

@@ -1,0 +1,154 @@
+"""Graphs given in Python: what is read of PyTorch Geometric's ``Data``, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch_geometric.data import Batch, Data
+
+import raysim
+from raysim.engine.sharing import common_names
+from tests.fingerprint import fingerprint
+from tests.own_graphs import Net, graph, graphs
+from workloads.errors import WorkloadError
+from workloads.federated_data import Task
+from workloads.graphs.batch import collate
+from workloads.graphs.given_graphs import GivenGraphs, gather_graphs, hold_graphs, read_graphs
+
+PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+OPTIONS: dict[str, Any] = {"rounds": 3, "local_epochs": 1, "engine": {"backend": "inline"}, "pictures": False}
+
+
+def test_a_module_sees_what_it_would_see_of_pygs_batch() -> None:
+    items = graphs(6)
+    theirs, ours = Batch.from_data_list(items), collate(read_graphs(items, "client 0", {}))
+    assert torch.equal(ours.x, theirs.x) and torch.equal(ours.batch, theirs.batch)
+    assert (ours.num_graphs, ours.num_nodes) == (theirs.num_graphs, theirs.num_nodes)
+    assert sorted(ours.edge_index.T.tolist()) == sorted(theirs.edge_index.T.tolist())
+    torch.manual_seed(0)
+    net = Net()
+    torch.testing.assert_close(net(ours), net(theirs))
+
+
+@pytest.mark.parametrize("model", ["gin", "spectral", Net, Net()])
+def test_clients_with_lists_of_graphs_train(tmp_path: Path, model: Any) -> None:
+    clients = {"ward": graphs(12), "lab": graphs(10), "home": graphs(11)}
+    result = raysim.run("fedavg", model=model, clients=clients, output=str(tmp_path / "run"), **OPTIONS)
+    assert len(result.rounds) == 3 and np.isfinite(result.rounds["loss"]).all()
+    assert sorted(set(result.clients["name"])) == ["home", "lab", "ward"]
+    assert result.config["workload"]["name"] == "given-graphs"
+
+
+def test_a_run_is_the_same_again_and_goes_on_with_the_same_graphs_only(tmp_path: Path) -> None:
+    def run(folder: Path, clients: Any, **more: Any) -> Any:
+        where = {} if "resume" in more else {"output": str(folder)}
+        return raysim.run("fedprox", model=Net, clients=clients, **(OPTIONS | where | more))
+
+    clients = [graphs(12), graphs(9)]
+    whole = run(tmp_path / "whole", clients)
+    part = run(tmp_path / "part", clients, rounds=2)
+    longer = run(tmp_path / "part", clients, rounds=3, resume=part.folder)
+    assert fingerprint(whole.folder)["server"] == fingerprint(longer.folder)["server"]
+    with pytest.raises(raysim.RaysimError, match="the data is not the one that"):
+        run(tmp_path / "part", [graphs(12), graphs(8)], rounds=4, resume=part.folder)
+
+
+def test_the_trained_model_takes_pygs_batch(tmp_path: Path) -> None:
+    clients = [graphs(12), graphs(12)]
+    result = raysim.run("fedavg", model=Net, clients=clients, output=str(tmp_path / "run"), **OPTIONS)
+    assert result.model(Batch.from_data_list(graphs(4))).shape == (4, 2)
+
+
+def test_clients_of_other_widths_have_tasks_of_their_own(tmp_path: Path) -> None:
+    own = gather_graphs([graphs(6, 3), graphs(6, 4), graphs(6, 3)])
+    federation = GivenGraphs().holding(own).load(lambda purpose: np.random.default_rng(0))
+    assert len(federation.tasks) == 3  # the third's features are as wide as the first's, and mean something else
+    models = [raysim.config.registry.resolve("model", "gin")().build(task) for task in federation.tasks]
+    assert not any(name.startswith(("head.", "body.pre.")) for name in common_names(models))
+    one = GivenGraphs(tasks="one").holding(own)
+    with pytest.raises(WorkloadError, match="nodes of client 0 have 3 features and those of client 1 4"):
+        one.load(lambda purpose: np.random.default_rng(0))
+
+
+def test_sets_of_one_width_can_be_tasks_of_their_own() -> None:
+    own = gather_graphs({"a": graphs(6), "b": graphs(6)})
+    stream = np.random.default_rng
+    assert len(GivenGraphs().holding(own).load(lambda purpose: stream(0)).tasks) == 1
+    apart = GivenGraphs(tasks="own").holding(own).load(lambda purpose: stream(0))
+    assert apart.tasks == (Task((3,), 2, "graph", "own graphs of a"), Task((3,), 2, "graph", "own graphs of b"))
+
+
+def test_test_graphs_of_each_client_are_no_training_graphs() -> None:
+    own = gather_graphs([graphs(6), graphs(4)], [graphs(3), graphs(2)])
+    federation = GivenGraphs().holding(own).load(lambda purpose: np.random.default_rng(0))
+    assert [federation.samples(client) for client in range(2)] == [6, 4]
+    assert [part.test.tolist() for part in federation.parts] == [[6, 7, 8], [4, 5]]
+
+
+def test_split_cuts_a_data_set_of_graphs() -> None:
+    data = graphs(40)
+    parts = raysim.split(data, clients=4, partition="dirichlet", alpha=0.5, min_samples=2)
+    assert isinstance(parts, list) and len(parts) == 4 and hold_graphs(parts)
+    assert sorted(id(item) for part in parts for item in part) == sorted(map(id, data))
+    assert raysim.split(data, sites=["x", "y"] * 20).keys() == {"x", "y"}
+
+
+def test_what_is_not_used_is_said_once() -> None:
+    notes: dict[str, None] = {}
+    read_graphs([graph(0, edge_attr=torch.ones(8, 1)), graph(1, edge_attr=torch.ones(8, 1))], "client 0", notes)
+    assert list(notes) == ["the graphs' edge attributes are not used: models see node features, edges and labels"]
+
+
+@pytest.mark.parametrize(
+    ("item", "text"),
+    [
+        (graph(0, x=None), "client 0, graph 1: it has no x; give node features"),
+        (graph(0, x=torch.full((5, 3), torch.nan)), "x must be finite numbers"),
+        (graph(0, edge_index=PATH[:, :1]), "an edge is there in one direction only"),
+        (graph(0, edge_index=PATH + 4), "edge_index names node 6, and there are nodes 0 to 4"),
+        (graph(0, edge_index=PATH.float()), "edge_index must be integers"),
+        (graph(0, y=None), "it has no y; give it one label"),
+        (graph(0, y=torch.tensor([0.5])), "y must be one whole number"),
+        (graph(0, y=torch.tensor([0, 1])), "y must be one whole number"),
+        (graph(0, width=4), "nodes have 4 features, and 3 in graph 0"),
+    ],
+)
+def test_graphs_that_are_not_sound_are_refused(item: Data, text: str) -> None:
+    with pytest.raises(WorkloadError) as caught:
+        gather_graphs([[graph(0), item]])
+    assert text in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("clients", "test", "text"),
+    [
+        (graphs(4), None, "cut it over clients with raysim.split"),
+        ([graphs(4), []], None, "client 1: it has no graph"),
+        ([graphs(4)], graphs(2), "graphs have no global test set"),
+        ([graphs(4)], [graphs(2, 5)], "nodes have 5 features, but 3 in the client's training graphs"),
+    ],
+)
+def test_clients_that_do_not_go_together_are_refused(clients: Any, test: Any, text: str) -> None:
+    with pytest.raises(WorkloadError, match=text):
+        gather_graphs(clients, test)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"model": "cnn"}, "model cnn takes arrays"),
+        ({"model": lambda: Net(classes=1)}, "at least 2 outputs"),
+        ({"model": lambda: Net(width=7)}, "the model cannot take the clients' graphs"),
+        ({"model": Net, "metrics": {"hits": len}}, "metrics: graphs have none of one's own yet"),
+    ],
+)
+def test_models_that_do_not_fit_are_refused_before_a_folder_is_made(
+    tmp_path: Path, options: dict[str, Any], text: str
+) -> None:
+    with pytest.raises((raysim.RaysimError, WorkloadError), match=text):
+        raysim.run("fedavg", clients=[graphs(6)], output=str(tmp_path / "run"), **options, **OPTIONS)
+    assert not (tmp_path / "run").exists()

@@ -1,0 +1,290 @@
+"""Graphs that :func:`raysim.run` was given: PyTorch Geometric's ``Data``, read, checked and put together by client."""
+
+from __future__ import annotations
+
+import copy
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Annotated, Any, ClassVar, Literal
+
+import numpy as np
+
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
+from workloads.given import missing
+from workloads.graphs.federation import GraphClient, GraphFederation, union
+from workloads.graphs.graph_set import Graphs, Integers, offsets
+from workloads.graphs.stratified_split import stratified
+from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
+from workloads.own_arrays import each_client, tests_of_clients
+from workloads.own_items import untensored
+
+NOT_USED = "the graphs' {} are not used: models see node features, edges and labels"
+
+
+@dataclass(frozen=True, eq=False)
+class OwnGraphs:
+    """The graphs of every client, those it trains on and, if they were given, those it is tested with."""
+
+    names: tuple[str, ...]
+    train: tuple[Graphs, ...]
+    tests: tuple[Graphs, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def digest(self) -> str:
+        """SHA-256 of all of it."""
+        found = hashlib.sha256("\n".join(self.names).encode())
+        for graphs in (*self.train, *self.tests):
+            for part in (graphs.features, graphs.node_offsets, graphs.edges, graphs.edge_offsets, graphs.labels):
+                found.update(f"{part.dtype.str} {part.shape} ".encode())
+                found.update(np.ascontiguousarray(part).data)
+        return found.hexdigest()
+
+
+@dataclass(frozen=True)
+class GivenGraphs:
+    """Graphs given in Python: ``raysim.run(…, clients=…)`` with lists of PyTorch Geometric's ``Data``.
+
+    ``load`` draws from the stream local_test.
+    """
+
+    name: ClassVar[str] = "given-graphs"
+    inputs: ClassVar[Literal["array", "graph"]] = "graph"
+
+    title: Annotated[str, Help("what the data is called in tables and pictures")] = "own graphs"
+    digest: Annotated[str, Help("SHA-256 of the graphs")] = ""
+    tasks: Annotated[
+        Literal["auto", "one", "own"],
+        Help(
+            "whether all clients learn one task, or each has its own and shares neither input layer nor head; auto: "
+            "one, if all node features have one width"
+        ),
+    ] = "auto"
+    classes: Annotated[NonNegativeInt, Help("number of classes; 0: as many as the model has, or the labels")] = 0
+    test_share: Annotated[ShareBelowOne, Help("share of a client's graphs that is its local test set")] = 0.2
+    validation_share: Annotated[ShareBelowOne, Help("share of a client's graphs that it is validated with")] = 0.0
+    graphs: OwnGraphs | None = field(default=None, init=False, repr=False, compare=False)
+    """The data itself, which is no option."""
+
+    def holding(self, graphs: OwnGraphs | None) -> GivenGraphs:
+        """The same with these graphs in it."""
+        changed = copy.copy(self)
+        object.__setattr__(changed, "graphs", graphs)
+        return changed
+
+    def load(self, stream: Stream) -> GraphFederation:
+        """The clients' graphs. WorkloadError where they were not given, or do not make one task as asked."""
+        if self.graphs is None:
+            raise missing("workload")
+        own = self.graphs
+        widths: dict[int, str] = {}
+        for name, graphs in zip(own.names, own.train, strict=True):
+            widths.setdefault(graphs.features.shape[1], name)
+        if self.tasks == "one" and len(widths) > 1:
+            (one, client), (two, other) = list(widths.items())[:2]
+            raise WorkloadError(
+                f"workload.tasks: one, but nodes of client {client} have {one} features and those of client {other} "
+                f"{two}. Set it to own, or give all nodes features of one width"
+            )
+        apart = self.tasks == "own" or len(widths) > 1
+        most = max(_classes(graphs) for graphs in (*own.train, *own.tests))
+        clients = []
+        for number, (name, graphs) in enumerate(zip(own.names, own.train, strict=True)):
+            classes = _classes(graphs, *own.tests[number : number + 1]) if apart else self.classes or most
+            set_name = f"{self.title} of {name}" if apart else self.title
+            clients.append(
+                GraphClient(
+                    name, *self._parts(number, graphs, stream), tuple(map(str, range(max(classes, 1)))), set_name
+                )
+            )
+        return GraphFederation(self.title, False, tuple(clients), notes=own.notes)
+
+    def sketch(self, stream: Stream) -> GraphFederation:
+        """The same: no graph is copied before a client asks for its own."""
+        return self.load(stream)
+
+    def _parts(self, number: int, graphs: Graphs, stream: Stream) -> tuple[Graphs, Integers, Integers, Integers]:
+        """A client's graphs, and which it trains on, is validated and is tested with."""
+        assert self.graphs is not None
+        generator = stream(f"local_test {number}")
+        if not self.graphs.tests:
+            return graphs, *stratified(graphs.labels, self.validation_share, self.test_share, generator)
+        test = self.graphs.tests[number]
+        train, validation, _ = stratified(graphs.labels, self.validation_share, 0.0, generator)
+        return union([graphs, test]), train, validation, len(graphs) + np.arange(len(test))
+
+
+def hold_graphs(clients: object) -> bool:
+    """Whether the clients' data is graphs: the first item of the first client's data has edges."""
+    first: Any = clients
+    for _ in range(3):
+        if hasattr(first, "edge_index"):
+            return True
+        if isinstance(first, Mapping):
+            first = next(iter(first.values()), None)
+        elif hasattr(first, "__getitem__") and hasattr(first, "__len__") and not isinstance(first, str) and len(first):
+            first = first[0]
+    return hasattr(first, "edge_index")
+
+
+def gather_graphs(clients: object, test: object = None) -> OwnGraphs:
+    """Read and check the graphs of all clients.
+
+    Args:
+        clients: a list of every client's graphs or a dict name → graphs, each of them a list of PyTorch Geometric's
+            ``Data`` or a data set of it.
+        test: the same for every client's own test graphs; None: a share of its graphs is cut off.
+
+    Raises:
+        WorkloadError: it is not that, or not sound.
+    """
+    if not isinstance(clients, Mapping) and isinstance(clients, Sequence) and hasattr(clients[0], "edge_index"):
+        raise WorkloadError(
+            "clients: these are graphs of one data set; cut it over clients with raysim.split(data, clients=10), or "
+            "give a list or a dict (name → graphs) with the graphs of every client"
+        )
+    named = each_client(clients, "clients")
+    names = np.array([name for name, _ in named], dtype=np.str_)
+    notes: dict[str, None] = {}
+    train = tuple(read_graphs(data, f"client {name}", notes) for name, data in named)
+    tests: tuple[Graphs, ...] = ()
+    if test is not None:
+        if not isinstance(test, Mapping | list) or hasattr(next(iter(test), None), "edge_index"):
+            raise WorkloadError(
+                "test: graphs have no global test set; give a list or a dict with the test graphs of every client, or "
+                "none, and a fifth of each client's graphs is its test set"
+            )
+        own = tests_of_clients(test, names, len(named))
+        tests = tuple(read_graphs(data, f"the test of client {name}", notes) for name, data in own)
+        for name, one, two in zip(names, train, tests, strict=True):
+            if one.features.shape[1] != two.features.shape[1]:
+                raise WorkloadError(
+                    f"the test of client {name}: nodes have {two.features.shape[1]} features, but "
+                    f"{one.features.shape[1]} in the client's training graphs; all must have one width"
+                )
+    return OwnGraphs(tuple(map(str, names)), train, tests, tuple(notes))
+
+
+def read_graphs(data: object, where: str, notes: dict[str, None]) -> Graphs:
+    """One client's graphs as flat arrays, checked.
+
+    Args:
+        data: a list of PyTorch Geometric's ``Data``, or a data set of it.
+        where: whose they are, for errors.
+        notes: takes what a user should know of them, once.
+
+    Raises:
+        WorkloadError: with ``where``, what is wrong with them.
+    """
+    items: Any = data
+    if not (hasattr(items, "__len__") and hasattr(items, "__getitem__")) or isinstance(items, Mapping | str):
+        raise WorkloadError(f"{where}: {type(data).__name__} is no list of graphs; give a list of PyG's Data")
+    if not len(items):
+        raise WorkloadError(f"{where}: it has no graph; leave it out or give it at least one")
+    features, edges, labels = [], [], []
+    for number in range(len(items)):
+        item, what = items[number], f"{where}, graph {number}"
+        features.append(_features(item, what))
+        edges.append(_edges(item, len(features[-1]), what))
+        labels.append(_label(item, what))
+        if features[-1].shape[1] != features[0].shape[1]:
+            raise WorkloadError(
+                f"{what}: nodes have {features[-1].shape[1]} features, and {features[0].shape[1]} in graph 0; all "
+                "graphs of a client must have one width"
+            )
+        notes.update(
+            {
+                NOT_USED.format(words): None
+                for name, words in (("edge_attr", "edge attributes"), ("edge_weight", "edge weights"))
+                if getattr(item, name, None) is not None
+            }
+        )
+    return Graphs(
+        np.concatenate(features),
+        offsets(np.array([len(own) for own in features])),
+        np.concatenate(edges, axis=1),
+        offsets(np.array([own.shape[1] for own in edges])),
+        np.array(labels, np.int64),
+    )
+
+
+def labels_of(data: Any) -> Integers:
+    """The labels of a data set of graphs [graphs]; WorkloadError where one has none."""
+    return np.array([_label(data[number], f"data, graph {number}") for number in range(len(data))], np.int64)
+
+
+def _array(item: Any, name: str, where: str, advice: str) -> Any:
+    value = getattr(item, name, None)
+    if value is None:
+        raise WorkloadError(f"{where}: it has no {name}; {advice}")
+    return np.asarray(untensored(value))
+
+
+def _features(item: Any, where: str) -> Any:
+    x = _array(item, "x", where, "give node features, a column of ones for instance (PyG's transform Constant)")
+    if x.ndim == 1:
+        x = x[:, None]
+    if x.ndim != 2 or not x.size or x.dtype.kind not in "fiub" or not np.isfinite(x).all():
+        raise WorkloadError(f"{where}: x must be finite numbers [nodes, features], and is {x.dtype} {x.shape}")
+    return x.astype(np.float32)
+
+
+def _edges(item: Any, nodes: int, where: str) -> Integers:
+    """Each undirected edge once, first end ≤ second end [2, edges]."""
+    directed = _array(item, "edge_index", where, "give its edges as integers [2, edges]")
+    if directed.ndim != 2 or len(directed) != 2 or directed.dtype.kind not in "iu":
+        raise WorkloadError(
+            f"{where}: edge_index must be integers [2, edges], and is {directed.dtype} {directed.shape}"
+        )
+    if directed.size and (directed.min() < 0 or directed.max() >= nodes):
+        raise WorkloadError(f"{where}: edge_index names node {directed.max()}, and there are nodes 0 to {nodes - 1}")
+    keys = np.unique(directed[0].astype(np.int64) * nodes + directed[1])
+    first, second = np.divmod(keys, max(nodes, 1))
+    if not np.array_equal(np.sort(second * nodes + first), keys):
+        raise WorkloadError(
+            f"{where}: an edge is there in one direction only; the models are for undirected graphs: apply PyG's "
+            "transform ToUndirected, which adds the other directions"
+        )
+    return np.stack([first, second])[:, first <= second]
+
+
+def _label(item: Any, where: str) -> int:
+    y = _array(item, "y", where, "give it one label, its class from 0")
+    if y.size != 1 or y.dtype.kind not in "iub" or int(y.reshape(-1)[0]) < 0:
+        raise WorkloadError(
+            f"{where}: y must be one whole number, the graph's class from 0, and is {y.dtype} {y.shape}"
+        )
+    return int(y.reshape(-1)[0])
+
+
+def _classes(*sets: Graphs) -> int:
+    return max(int(graphs.labels.max()) + 1 for graphs in sets)
+
+
+def outputs_of(federation: GraphFederation, module: Any) -> int:
+    """The number of classes that a model tells apart, found by showing it graphs of the first client.
+
+    Raises:
+        WorkloadError: the model cannot take graphs, or has too few outputs.
+    """
+    import torch
+
+    batch = next(iter(federation.client(0, "cpu").train.batches(2)))
+    module.eval()
+    with torch.inference_mode():
+        try:
+            outputs: Any = module(batch.x)
+        except Exception as error:  # of a user's own module
+            raise WorkloadError(
+                f"the model cannot take the clients' graphs: {type(error).__name__}: {' '.join(str(error).split())}. "
+                "Its forward(batch) gets x, edge_index and batch as PyG's Batch has them"
+            ) from error
+    shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
+    needed = federation.task(0).classes
+    if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != len(batch) or shape[1] < needed:
+        raise WorkloadError(
+            f"the model gives {shape} for {len(batch)} graphs; it must give one row for each graph, with at least "
+            f"{needed} outputs, one for each class"
+        )
+    return int(shape[1])
