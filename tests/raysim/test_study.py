@@ -141,7 +141,12 @@ def test_a_value_far_from_the_others_does_not_flatten_them(
     path.write_text(TEXT + PICTURE, encoding="utf-8")
     read = study_file.read(path)
     drawn: list[Figure] = []
-    monkeypatch.setattr(study_plot, "picture_bytes", lambda figure: drawn.append(figure) or b"")
+
+    def kept(figure: Figure) -> bytes:
+        drawn.append(figure)
+        return b""
+
+    monkeypatch.setattr(study_plot, "picture_bytes", kept)
     values = {("FedAvg", "MLP"): 1.0, ("FedAvg", "Logistic"): 2.0, ("Strong prox", "MLP"): largest}
     found = {(row, column, "local_loss"): [value] for (row, column), value in values.items()}
     assert read.picture is not None
