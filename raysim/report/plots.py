@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysim.costs import running_costs
 from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
-from raysim.report.costs import running_costs
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -13,11 +13,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import units
+from raysim.costs import costs_to_accuracies
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor import profile_table
 from raysim.report.compare import compare
-from raysim.report.costs import costs_to_accuracies
 from raysim.report.figures import cell, figures, text_of
 from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, render
 from raysim.report.plots import cost_picture, run_picture

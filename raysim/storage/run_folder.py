@@ -67,7 +67,7 @@ class RunResult:
 
         None if it never was; virtual seconds and joules are those of a run in virtual time only.
         """
-        from raysim.report.costs import cost_of
+        from raysim.costs import cost_of
 
         return cost_of(self.rounds, accuracy)
 

@@ -12,9 +12,9 @@ import pytest
 
 from raysim.config import registry
 from raysim.config.run_config import RunConfig
+from raysim.costs import LEVELS
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
-from raysim.report.costs import LEVELS
 from raysim.simulation import execute, prepare, run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run

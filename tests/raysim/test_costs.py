@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from raysim.report.costs import cost_of, costs_to_accuracies, running_costs
+from raysim.costs import cost_of, costs_to_accuracies, running_costs
 from raysim.report.plots import cost_picture
 from tests.raysim.report.test_run_page import coloured
 
