@@ -7,7 +7,9 @@ Its header also holds the task (shape of inputs, number of classes), so that ray
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from workloads.federated_data import Federation
 
 MODEL_NAME = "model.safetensors"
+CHECKSUM = "sha256"
+"""In the file's header: over its tensors and what else the header holds."""
 
 
 def has_global_model(config: RunConfig, federation: Federation) -> bool:
@@ -43,7 +47,8 @@ def save_global_model(folder: Path, worker: Worker, server: Any, round: int) -> 
         return
     module = worker.deployed(0, worker.method.message(server, 0), None).module
     facts = {"task": json.dumps(dataclasses.asdict(worker.federation.task(0))), "round": str(round), "format": "pt"}
-    write_atomically(folder / MODEL_NAME, save(tensors_of(module), facts))
+    tensors = tensors_of(module)
+    write_atomically(folder / MODEL_NAME, save(tensors, {**facts, CHECKSUM: _checksum(tensors, facts)}))
 
 
 def global_model(config: RunConfig, folder: Path) -> torch.nn.Module:
@@ -58,8 +63,12 @@ def global_model(config: RunConfig, folder: Path) -> torch.nn.Module:
     path = folder / MODEL_NAME
     try:
         with safe_open(path, framework="pt") as file:
-            task = _task(json.loads(file.metadata()["task"]))
+            facts = file.metadata()
+            task = _task(json.loads(facts["task"]))
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - it is no mapping
+        written = facts.pop(CHECKSUM, None)  # absent in files of earlier versions
+        if written is not None and written != _checksum(tensors, facts):
+            raise ValueError("its values are not those that were written")
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise damaged(path, str(error)) from error
     return module_with(tensors, config, task, folder)
@@ -75,6 +84,17 @@ def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
         for name, tensor in module.state_dict().items()
         if isinstance(tensor, torch.Tensor)  # no "extra state" of a user's own module, which may be any object
     }
+
+
+def _checksum(tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> str:
+    """SHA-256 of tensors with their names, types and shapes, and of texts with theirs."""
+    import torch
+
+    found = hashlib.sha256(json.dumps(dict(sorted(facts.items()))).encode())
+    for name, tensor in sorted(tensors.items()):
+        found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+    return found.hexdigest()
 
 
 def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Task, folder: Path) -> torch.nn.Module:

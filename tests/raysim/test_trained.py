@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 import raysim
 from raysim.config.run_config import RunConfig
@@ -177,12 +177,20 @@ def test_damage_is_told(tmp_path: Path) -> None:
     whole = path.read_bytes()
     header = int.from_bytes(whole[:8], "little")
     names = json.loads(whole[8 : 8 + header])
-    for broken in (b"", whole[:20], whole[:-4], whole.replace(b"task", b"tusk"), whole.replace(b"array", b"arrax")):
+    values = bytearray(whole)
+    values[-2] ^= 1  # one bit of one number
+    torn = (b"", whole[:20], whole[:-4], bytes(values))
+    for broken in (*torn, *(whole.replace(*change) for change in ((b"task", b"tusk"), (b"array", b"arrax")))):
         path.write_bytes(broken)
         with pytest.raises(DamagedError, match=r"damaged: .*model\.safetensors"):
             raysim.load_model(tmp_path / "run")
     assert "head.weight" in names
     path.write_bytes(whole.replace(b"head.weight", b"tail.weight"))
+    with pytest.raises(DamagedError, match="its values are not those that were written"):
+        raysim.load_model(tmp_path / "run")
+    path.write_bytes(whole)
+    tensors = {name.replace("head", "tail"): tensor for name, tensor in load_file(path).items()}
+    save_file(tensors, path, {"task": names["__metadata__"]["task"]})  # as an earlier version: without a checksum
     with pytest.raises(CheckpointError, match=r"does not fit its config\.yaml.*tail\.weight"):
         raysim.load_model(tmp_path / "run")
     with pytest.raises(ResultsError, match="is no run folder"):
