@@ -42,6 +42,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             raise ConfigError("RAYSIM_DATA is not set, so it is not known where data lies; set it, or give --to FOLDER")
         if asked.action == "convert" and asked.source is None:
             raise ConfigError(f"convert {data.name} needs the folder of its published files ({data.source})")
+        if asked.action == "convert" and not asked.source.expanduser().exists():
+            raise ConfigError(f"{data.name}: there is no {asked.source}; give the folder of the published files")
     except RaysimError as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
