@@ -93,7 +93,7 @@ def _checksum(tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> 
     found = hashlib.sha256(json.dumps(dict(sorted(facts.items()))).encode())
     for name, tensor in sorted(tensors.items()):
         found.update(f"{name} {tensor.dtype} {tuple(tensor.shape)} ".encode())
-        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy())
+        found.update(tensor.contiguous().reshape(-1).view(torch.uint8).numpy().data)
     return found.hexdigest()
 
 

@@ -55,9 +55,9 @@ def test_a_client_task_of_feddyn_by_hand() -> None:
     method, state = FedDyn(alpha=2.0), np.array([0.25, -0.5], np.float32)
     module = torch.nn.Linear(1, 2, bias=False)
     model = FlatModel(module, method.shared_names(module))
-    visit = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
+    task = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
     data = ClientData(0, "one", TwoBatches(), TwoBatches())
-    update, after = method.train(model, data, Message(np.zeros(2, np.float32)), state, visit)
+    update, after = method.train(model, data, Message(np.zeros(2, np.float32)), state, task)
     p1 = 1 - 1 / (1 + np.exp(-7 / 8))
     expected = [0.375 - 0.5 * (-p1 + 0.75 - 0.25), -0.5 - 0.5 * (p1 - 1.0 + 0.5)]
     assert update.delta == pytest.approx(expected, abs=1e-6)

@@ -7,7 +7,7 @@ import pytest
 
 @pytest.fixture
 def base() -> dict[str, object]:
-    """A small run on Ray whose visits last long enough to be met at work."""
+    """A small run on Ray whose client tasks last long enough to be met at work."""
     return {
         "workload.clients": 6,
         "model.name": "cnn",

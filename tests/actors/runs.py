@@ -27,7 +27,7 @@ METHODS: dict[str, dict[str, Any]] = {
         "schedule__joins": (2, 2, 2),
         "schedule__join_every": 2,
     },
-    # State that stays with clients between their visits.
+    # State that stays with clients between their client tasks.
     "local": {"method__name": "local", "schedule__sampling_rate": 0.5, "evaluation__decompose_every": 2},
 }
 GRAPHS = {

@@ -1,4 +1,4 @@
-"""What an actor has ready before its first visit."""
+"""What an actor has ready before its first client task."""
 
 from __future__ import annotations
 

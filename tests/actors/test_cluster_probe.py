@@ -177,7 +177,7 @@ def test_a_run_in_the_background_is_a_job(cluster: Cluster, tmp_path: Path, monk
     gate, folder = tmp_path / "go", tmp_path / "run"
     run = (*SMALL, "--rounds=4", "--engine.checkpoint_every=1", "--method=mine:Waiting", f"--method.gate={gate}")
     job(cluster, *submit, "--submission-id=first", *launch, *run, f"--output={folder}")
-    wait_for(folder / "rounds.csv", "\n2,")  # the visits of the third round wait for the gate
+    wait_for(folder / "rounds.csv", "\n2,")  # the client tasks of the third round wait for the gate
     job(cluster, "stop", "--no-wait", "first")
     said = cluster.folder / "session_latest" / "logs" / "job-driver-first.log"
     wait_for(said, "stopping: ")

@@ -154,7 +154,7 @@ def going(config: RunConfig) -> Iterator[Going]:
 
 
 def an_actor_at_work(choose: Callable[[list[int]], int] = min, worker: Any = None) -> int:
-    """An actor in a visit, on any node or on this worker."""
+    """An actor in a client task, on any node or on this worker."""
     raylet = None if worker is None else raylet_of(worker)
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
@@ -188,7 +188,7 @@ def undisturbed(make_config: MakeConfig) -> Callable[..., dict[str, Any]]:
     return compute
 
 
-def test_a_client_actor_killed_in_a_visit_of_every_round(
+def test_a_client_actor_killed_in_a_client_task_of_every_round(
     machines: Machines, make_config: MakeConfig, undisturbed: Any
 ) -> None:
     rounds = 8

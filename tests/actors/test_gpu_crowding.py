@@ -1,4 +1,4 @@
-"""Too many visits on a GPU: fewer at a time, and not a bit of difference. No GPU is needed: the visits say so."""
+"""Too many client tasks on a GPU: fewer at a time, and the same bits. No GPU is needed: the client tasks say so."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def take_part(folder: str, most: int) -> None:
 
 @dataclass(frozen=True)
 class Crowded(Local):
-    """Local training, of which a GPU can take so many at a time (0: any number); its visits leave signs in a folder.
+    """Local training, of which a GPU takes at most N at a time (0: any); its client tasks leave signs in a folder.
 
     No options: neither fields nor type hints survive being sent by value.
     """
@@ -58,10 +58,10 @@ class Crowded(Local):
     folder = ""
     most = 0
 
-    def train(self, model: Any, data: Any, message: Any, kept: Any, visit: Any) -> Any:
-        if self.most and visit.round > 1:
+    def train(self, model: Any, data: Any, message: Any, kept: Any, task: Any) -> Any:
+        if self.most and task.round > 1:
             take_part(self.folder, self.most)
-        return super().train(model, data, message, kept, visit)
+        return super().train(model, data, message, kept, task)
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ def test_what_does_not_fit_by_itself_is_an_error() -> None:
 
 
 @pytest.mark.usefixtures("ray_session")
-def test_fewer_visits_at_a_time_and_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_client_tasks_at_a_time_and_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def run(name: str, **options: Any) -> Told:
         given = {
             "method.name": f"{__name__}:Crowded",

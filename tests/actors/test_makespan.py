@@ -1,4 +1,4 @@
-"""How long a round takes by the lengths of its visits alone: the pool's own orders, and a clock in place of actors."""
+"""How long a round takes by its client tasks' lengths alone: the pool's own orders, and a clock in place of actors."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ def test_shared_and_kept_parts_are_a_partition() -> None:
     assert np.array_equal(model.take_shared(), shared)
 
 
-def test_reset_leaves_nothing_of_a_visit() -> None:
+def test_reset_leaves_nothing_of_a_client_task() -> None:
     module = network()
     model = FlatModel(module, all_names(module))
     before = model.take_shared()

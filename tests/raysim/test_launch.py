@@ -150,9 +150,9 @@ def test_interrupted_while_ray_starts(folder: Path, number: int) -> None:
 
 
 @pytest.mark.slow
-def test_interrupted_twice_does_not_wait_for_the_visit(folder: Path) -> None:
+def test_interrupted_twice_does_not_wait_for_the_client_task(folder: Path) -> None:
     launched = Launched(folder, "--method=mine:Slow", "--model=logistic", "--rounds=3")
-    launched.wait_for("round 1/3")  # the visits of round 2 take ten minutes each
+    launched.wait_for("round 1/3")  # the client tasks of round 2 take ten minutes each
     launched.interrupt()
     launched.wait_for("stopping: ")
     launched.interrupt()

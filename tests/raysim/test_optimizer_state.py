@@ -75,12 +75,12 @@ def plain_loop(training: Training, tasks: int, anew: str) -> float:
 def test_three_tasks_are_those_of_torchs_own_optimizer(training: Training, state: Any, anew: str) -> None:
     found = line()
     for number in range(3):
-        visit = ClientTask(0, number + 1, 0, 2, 0.1, replace(training, optimizer_state=state))
+        task = ClientTask(0, number + 1, 0, 2, 0.1, replace(training, optimizer_state=state))
         kept, values = found.optimizer_states, found.buffer.clone()
         found.reset()  # as the worker does before every task
         found.buffer.copy_(values)
         found.optimizer_states = kept
-        train_epochs(found, Points(POINTS), visit, squared_error)
+        train_epochs(found, Points(POINTS), task, squared_error)
     assert float(found.buffer) == pytest.approx(plain_loop(training, 3, anew), abs=1e-6)
     assert bool(found.optimizer_states) == (state == "kept")
     others = {plain_loop(training, 3, other) for other in {"task", "never", "batch"} - {anew}}
@@ -97,14 +97,14 @@ def test_a_reset_model_has_no_moments() -> None:
 def test_each_phase_and_each_set_of_parameters_has_moments_of_its_own() -> None:
     module = torch.nn.Sequential(torch.nn.Linear(1, 2), torch.nn.Linear(2, 1))
     model = FlatModel(module, all_names(module))
-    visit = ClientTask(0, 1, 0, 1, 0.1, Training(optimizer="adam", optimizer_state="kept"))
+    task = ClientTask(0, 1, 0, 1, 0.1, Training(optimizer="adam", optimizer_state="kept"))
     first, second = (lambda name: name.startswith("0.")), (lambda name: name.startswith("1."))
-    train_epochs(model, Points(POINTS), visit, squared_error, trains=first)
-    train_epochs(model, Points(POINTS), visit, squared_error, trains=second)
-    train_epochs(model, Points(POINTS), visit, squared_error, trains=second, phase=Phase("again"))
+    train_epochs(model, Points(POINTS), task, squared_error, trains=first)
+    train_epochs(model, Points(POINTS), task, squared_error, trains=second)
+    train_epochs(model, Points(POINTS), task, squared_error, trains=second, phase=Phase("again"))
     sizes = {name: (len(state["mean"]), state["steps"]) for name, state in model.optimizer_states.items()}
     assert sizes == {"shuffle 0:4": (4, 3), "shuffle 4:7": (3, 3), "again 4:7": (3, 3)}
-    train_epochs(model, Points(POINTS), visit, squared_error, trains=first)
+    train_epochs(model, Points(POINTS), task, squared_error, trains=first)
     assert model.optimizer_states["shuffle 0:4"]["steps"] == 6 and len(model.optimizer_states) == 3
 
 
@@ -113,15 +113,15 @@ def test_the_worker_hands_moments_on_and_takes_none_over_from_another_client(mak
     worker = Worker(config, load_federation(config, sequential))
     message = Message(worker.model(0).take_shared())
 
-    def visit(client: int, state: ClientState | None) -> ClientState:
+    def task(client: int, state: ClientState | None) -> ClientState:
         _, new = worker.train(ClientTask(0, 1, client, 1, 0.003, config.training, 10), message, state)
         assert new is not None
         return new
 
     first = worker.first_state(0)
     assert first == ClientState()
-    one = visit(0, first)
-    two, other = visit(0, one), visit(1, worker.first_state(1))
+    one = task(0, first)
+    two, other = task(0, one), task(1, worker.first_state(1))
     ((phase, moments),) = one.optimizer.items()
     assert two.optimizer[phase]["steps"] == 2 * moments["steps"] > 0
     assert other.optimizer[phase]["steps"] == moments["steps"]

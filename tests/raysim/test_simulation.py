@@ -155,7 +155,7 @@ def test_block_size_is_the_number_of_clients_in_a_call(tmp_path: Path, monkeypat
     assert sizes == [2, 2, 1, 1, 1, 1]
 
 
-# -- failures in a visit --------------------------------------------------------------------------------------------
+# -- failures in a client task ------------------------------------------------------------------------------------
 
 
 def test_nan_in_an_update_ends_the_run_and_none_of_it_is_aggregated(start: Start, tmp_path: Path) -> None:
@@ -244,9 +244,9 @@ def test_a_client_left_out_by_skip_counts_nothing(start: Start, tmp_path: Path) 
     before = worker.model(0).take_shared()
     total, mean = 0, np.zeros(before.shape)
     for client in (0, 1, 3):
-        visit = ClientTask(config.seed, 1, client, 1, config.training.learning_rate, config.training, 10)
+        task = ClientTask(config.seed, 1, client, 1, config.training.learning_rate, config.training, 10)
         method, data = config.method, worker.data(client)
-        update, _ = method.train(worker.model(client), data, method.message(before, client), None, visit)
+        update, _ = method.train(worker.model(client), data, method.message(before, client), None, task)
         total += data.samples
         mean += data.samples * update.delta.astype(np.float64)
     np.testing.assert_allclose(found, before + mean / total, atol=1e-6)
@@ -255,7 +255,7 @@ def test_a_client_left_out_by_skip_counts_nothing(start: Start, tmp_path: Path) 
 def test_a_kept_state_that_is_not_finite_is_a_bad_update(start: Start, tmp_path: Path) -> None:
     code, error = start("--method=mine:BadState")
     assert code == 1 and "client 1, round 1, stage update" in error
-    # Skipped, the client keeps what it had, which is nothing before its first good visit: that can be saved and read.
+    # Skipped, the client keeps what it had: nothing before its first good client task. That can be saved and read.
     skip = ("--engine.on_client_error=skip", "--output=run")
     assert start("--method=mine:BadState", *skip)[0] == 0
     assert start("--resume=run", "--method=mine:BadState", small=False)[0] == 0

@@ -29,11 +29,11 @@ class Broken(FedAvg):
         return super().message(server, client)
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: None, visit: ClientTask
+        self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
     ) -> tuple[Update, None]:
-        if visit.client == 2 and visit.round == self.round:
+        if task.client == 2 and task.round == self.round:
             self.fail("train")
-        return super().train(model, data, message, kept, visit)
+        return super().train(model, data, message, kept, task)
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         if context.round == self.round:
@@ -56,10 +56,10 @@ class BadState(Local):
     """What client 1 keeps is not finite, though its model and update are."""
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, visit: ClientTask
+        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
-        update, state = super().train(model, data, message, kept, visit)
-        return update, state * np.float32("nan") if visit.client == 1 else state
+        update, state = super().train(model, data, message, kept, task)
+        return update, state * np.float32("nan") if task.client == 1 else state
 
 
 @dataclass(frozen=True)
@@ -79,33 +79,33 @@ class WithBatchNorm:
 
 @dataclass(frozen=True)
 class Slow(FedAvg):
-    """From round 2 on every visit takes ten minutes."""
+    """From round 2 on every client task takes ten minutes."""
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: None, visit: ClientTask
+        self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
     ) -> tuple[Update, None]:
         import time
 
-        if visit.round > 1:
+        if task.round > 1:
             time.sleep(600)
-        return super().train(model, data, message, kept, visit)
+        return super().train(model, data, message, kept, task)
 
 
 @dataclass(frozen=True)
 class Waiting(FedAvg):
-    """In round 3 every visit waits until a file exists."""
+    """In round 3 every client task waits until a file exists."""
 
     gate: Annotated[str, Help("the file")] = ""
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: None, visit: ClientTask
+        self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
     ) -> tuple[Update, None]:
         import time
         from pathlib import Path
 
-        while visit.round == 3 and not Path(self.gate).exists():
+        while task.round == 3 and not Path(self.gate).exists():
             time.sleep(0.02)
-        return super().train(model, data, message, kept, visit)
+        return super().train(model, data, message, kept, task)
 
 
 @dataclass(frozen=True)

@@ -51,7 +51,7 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
 
 
 def two_rounds_are_done(folder: Path) -> None:
-    """And the visits of the third wait."""
+    """And the client tasks of the third wait."""
     table = folder / "run" / "rounds.csv"
     wait_for(lambda: table.exists() and "\n2," in table.read_text())
     time.sleep(0.3)

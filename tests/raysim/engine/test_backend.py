@@ -33,8 +33,8 @@ def test_calls_are_large_at_first_and_small_at_the_end(count: int, slots: int, s
 @pytest.mark.parametrize(
     ("count", "seconds", "sizes"),
     [
-        (200, 0.002, [48, 48, 24, 24, 14, 14, 10, 10, 8]),  # 20 ms are ten visits
-        (200, 0.5, [48, 48, 24, 24, 14, 14, 7, 7, 3, 3, 2, 2, 1, 1, 1, 1]),  # one visit is long enough
+        (200, 0.002, [48, 48, 24, 24, 14, 14, 10, 10, 8]),  # 20 ms are ten client tasks
+        (200, 0.5, [48, 48, 24, 24, 14, 14, 7, 7, 3, 3, 2, 2, 1, 1, 1, 1]),  # one client task is long enough
         (20, 0.002, [10, 10]),
         (20, 1e-6, [10, 10]),  # no slot is left without a call
         (20, 0.5, [5, 5, 2, 2, 1, 1, 1, 1, 1, 1]),

@@ -1,4 +1,4 @@
-"""Clients that take a single step, merged: the sums and losses of single visits, and whom it is never done to."""
+"""Clients that take a single step, merged: the sums and losses of single client tasks, and whom it is never done to."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def worker_of(config: RunConfig) -> Worker:
 
 
 def block(worker: Worker, clients: range, merged: int, start: Any = None) -> TrainedChunk:
-    """One block of visits from a model that is not the initial one."""
+    """One block of client tasks from a model that is not the initial one."""
     config = worker.config
     task = ClientTask(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
     packed = Packed(tuple(PackedMessage(0) for _ in clients), tuple(None for _ in clients), ())
@@ -101,7 +101,7 @@ CASES: dict[str, dict[str, Any]] = {
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_a_group_gives_the_sum_and_the_losses_of_single_visits(
+def test_a_group_gives_the_sum_and_the_losses_of_single_client_tasks(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, case: str
 ) -> None:
     worker = worker_of(make_config("run", **CASES[case]))
@@ -133,15 +133,15 @@ def test_by_hand() -> None:
         Batch(torch.tensor([[3.0, 0.0]]), torch.tensor([0])),
         Batch(torch.tensor([[0.0, 6.0], [0.0, 3.0]]), torch.tensor([2, 2])),
     ]
-    visit = ClientTask(0, 1, 0, 1, 0.5, build([{"method.name": "fedavg"}]).training)
-    total, losses = fedsgd._sum_and_losses(model, batches, visit, [1, 4])  # the second is two of four samples
+    task = ClientTask(0, 1, 0, 1, 0.5, build([{"method.name": "fedavg"}]).training)
+    total, losses = fedsgd._sum_and_losses(model, batches, task, [1, 4])  # the second is two of four samples
     assert losses == pytest.approx([np.log(3)] * 2)
     weight = np.array([[2.0, -6.0], [-1.0, -6.0], [-1.0, 12.0]])  # (−2, 1, 1)·(1, 0) and 4 · mean of (1, 1, −2)·x/3
     bias = np.array([2 / 3 - 4 / 3, -1 / 3 - 4 / 3, -1 / 3 + 8 / 3])
     np.testing.assert_allclose(total, 0.5 * np.concatenate([weight.ravel(), bias]), rtol=1e-6)
 
 
-def test_a_client_that_takes_more_steps_makes_its_group_visit_one_by_one(
+def test_a_client_that_takes_more_steps_makes_its_group_client_task_one_by_one(
     make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     worker = worker_of(make_config("run", training__batch_size=25))
@@ -239,7 +239,7 @@ def test_what_raises_only_once_does_not_pass_unseen(make_config: MakeConfig, mon
     assert len(found.updates) == 8 and [positions for _, positions in found.sums] == [8]
 
 
-def test_a_start_that_does_not_fit_is_a_failure_of_every_visit(make_config: MakeConfig) -> None:
+def test_a_start_that_does_not_fit_is_a_failure_of_every_client_task(make_config: MakeConfig) -> None:
     worker = worker_of(make_config("run"))
     found = block(worker, range(8, 12), 4, start=np.zeros(3, np.float32))
     failures = [update for update in found.updates if isinstance(update, Failure)]
@@ -362,7 +362,7 @@ def test_clients_that_are_sent_different_parameters_are_not_merged(
         ({}, True),
         ({"training__momentum": 0.9}, True),
         ({"model__name": "cnn", "training__batch_size": 10}, True),
-        ({"model__name": "cnn"}, False),  # visits are too long
+        ({"model__name": "cnn"}, False),  # client tasks are too long
         ({"workload__clients": 31}, False),
         ({"training__steps_per_epoch": 2}, False),
         ({"method__name": f"{__name__}:SharesHead"}, True),

@@ -114,11 +114,11 @@ def by_hand(config: RunConfig) -> list[dict[str, float]]:
         for client in clients:
             message, before = method.message(server, client), kept.get(client)
             epochs, rate = schedule.planned_intervals(config)[number - 1], config.training.learning_rate
-            visit = ClientTask(config.seed, number, client, epochs, rate, config.training, 10, cohort=everyone)
+            task = ClientTask(config.seed, number, client, epochs, rate, config.training, 10, cohort=everyone)
             before = worker.first_state(client) if before is None else before
             with kept_globals():
-                seed_globals(visit)
-                update, kept[client] = worker.train(visit, message, before)
+                seed_globals(task)
+                update, kept[client] = worker.train(task, message, before)
             if kept[client] is None:
                 del kept[client]
             updates.append(update)

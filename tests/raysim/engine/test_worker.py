@@ -46,18 +46,18 @@ def worker_of(config: RunConfig) -> Worker:
     return Worker(config, load_federation(config, sequential))
 
 
-def visit(config: RunConfig, client: int, classes: int) -> ClientTask:
+def task(config: RunConfig, client: int, classes: int) -> ClientTask:
     return ClientTask(0, 1, client, 1, 0.05, config.training, classes)
 
 
-def test_the_rest_is_kept_from_visit_to_visit_and_deployed(make_config: MakeConfig) -> None:
+def test_the_rest_is_kept_from_client_task_to_client_task_and_deployed(make_config: MakeConfig) -> None:
     config = make_config("kept")
     worker = worker_of(config)
     first = worker.first_state(0)
     assert worker.method.init_client(worker.model(0)) is None and first is not None
     message = Message(worker.model(0).take_shared())
     classes = worker.federation.task(0).classes
-    _, second = worker.train(visit(config, 0, classes), message, first)
+    _, second = worker.train(task(config, 0, classes), message, first)
     assert second is not None and first.method is None and second.method is None
     assert second.private.shape == first.private.shape and np.abs(second.private - first.private).max() > 0
     np.testing.assert_array_equal(worker.deployed(0, message, second).take_kept(), second.private)
@@ -69,16 +69,16 @@ def test_the_rest_is_kept_from_visit_to_visit_and_deployed(make_config: MakeConf
 
 @dataclass(frozen=True)
 class Counts(FedAvg):
-    """FedAvg whose clients keep a number, and which reports the entries that stay, before and after a visit."""
+    """FedAvg whose clients keep a number, and which reports the entries that stay, before and after a client task."""
 
     def init_client(self, model: FlatModel) -> Any:
         return np.zeros(1, np.float32)
 
-    def train(self, model: FlatModel, data: Any, message: Message, kept: Any, visit: ClientTask) -> Any:
+    def train(self, model: FlatModel, data: Any, message: Message, kept: Any, task: ClientTask) -> Any:
         before = float(model.take_kept().sum(dtype=np.float64))
-        update, _ = super().train(model, data, message, None, visit)
+        update, _ = super().train(model, data, message, None, task)
         after = float(model.take_kept().sum(dtype=np.float64))
-        metrics = {**update.metrics, "before": before, "after": after, "visits": float(kept[0]) + 1}
+        metrics = {**update.metrics, "before": before, "after": after, "tasks": float(kept[0]) + 1}
         return replace(update, metrics=metrics), kept + 1
 
 
@@ -89,7 +89,7 @@ def test_beside_a_state_of_the_method_the_rest_is_kept_too(make_config: MakeConf
     resumed = run(config, resume=stopped(config, rounds=2))
     for result in (whole, resumed):
         for _, rows in result.clients.groupby("client"):
-            assert rows["visits"].tolist() == [1, 2, 3, 4]
+            assert rows["tasks"].tolist() == [1, 2, 3, 4]
             assert rows["before"].tolist()[1:] == rows["after"].tolist()[:-1]
             assert len(set(rows["after"])) == 4
     assert fingerprint(resumed.folder) == fingerprint(whole.folder)
@@ -99,7 +99,7 @@ def test_beside_a_state_of_the_method_a_client_is_judged_with_the_rest(make_conf
     config = make_config("judged", method__name=f"{__name__}:Counts")
     worker = worker_of(config)
     message = Message(worker.model(0).take_shared())
-    _, state = worker.train(visit(config, 0, worker.federation.task(0).classes), message, worker.first_state(0))
+    _, state = worker.train(task(config, 0, worker.federation.task(0).classes), message, worker.first_state(0))
     assert state is not None and state.method == [1]
     np.testing.assert_array_equal(worker.deployed(0, message, state).take_kept(), state.private)
     assert not np.array_equal(worker.deployed(0, message, None).take_kept(), state.private)
@@ -147,14 +147,14 @@ def test_images_are_laid_out_as_the_model_reads_them(tmp_path: Path, model: str,
     assert batch.x.is_contiguous(memory_format=torch.channels_last if last else torch.contiguous_format)
 
 
-def test_data_stay_cached_while_their_clients_are_visited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_data_stay_cached_while_their_clients_are_trained(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"method.name": "fedavg", "workload.name": "synthetic", "workload.train_size": 40, "workload.clients": 4}
     worker = worker_of(build([options | {"engine.backend": "inline", "output": str(tmp_path)}]))
     size = 4 * worker.federation.samples(0) * 3 * 32 * 32
     monkeypatch.setattr(worker_module, "CACHED_BYTES", 2 * size)
 
     def kept(number: int, *clients: int) -> dict[int, int]:
-        """Which data are cached after these visits of a round, by their identity."""
+        """Which data are cached after these client tasks of a round, by their identity."""
         worker.in_round(number)
         for client in clients:
             worker.data(client)

@@ -1,4 +1,4 @@
-"""Small in-process runs on digits, and single visits without a run, for the tests of methods."""
+"""Small in-process runs on digits, and single client tasks without a run, for the tests of methods."""
 
 from __future__ import annotations
 
@@ -22,27 +22,27 @@ def base() -> dict[str, object]:
     return {"workload.clients": 5, "model.name": "mlp", "schedule.rounds": 3, "training.steps_per_epoch": 3}
 
 
-class Visits:
-    """A worker, and visits of its clients as a round would make them."""
+class LocalTraining:
+    """A worker, and client tasks of its clients as a round would make them."""
 
     def __init__(self, config: RunConfig) -> None:
         self.config = config
         self.method = config.method
         self.worker = Worker(config, load_federation(config, sequential))
 
-    def visit(self, client: int, local_epochs: int = 1) -> ClientTask:
+    def task(self, client: int, local_epochs: int = 1) -> ClientTask:
         classes = self.worker.federation.task(client).classes
         return ClientTask(0, 1, client, local_epochs, 0.05, self.config.training, classes)
 
     def train(self, client: int, message: Message, kept: Any = None, local_epochs: int = 1) -> tuple[Update, Any]:
         model, data = self.worker.model(client), self.worker.data(client)
-        visit = self.visit(client, local_epochs)
+        task = self.task(client, local_epochs)
         with kept_globals():
-            seed_globals(visit)
-            result: tuple[Update, Any] = self.method.train(model, data, message, kept, visit)
+            seed_globals(task)
+            result: tuple[Update, Any] = self.method.train(model, data, message, kept, task)
         return result
 
 
 @pytest.fixture
-def make_visits(make_config: MakeConfig) -> Callable[..., Visits]:
-    return lambda **options: Visits(make_config("visits", **options))
+def make_local_training(make_config: MakeConfig) -> Callable[..., LocalTraining]:
+    return lambda **options: LocalTraining(make_config("local", **options))

@@ -1,4 +1,4 @@
-"""APPLE: gradients against autograd, a visit by hand, p's start and pull, and what leaves a client."""
+"""APPLE: gradients against autograd, a client task by hand, p's start and pull, and what leaves a client."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Fixed:
             yield self.batch
 
 
-def visit_and_data(x: torch.Tensor, y: torch.Tensor, times: int = 1, **training: Any) -> tuple[ClientTask, ClientData]:
+def task_and_data(x: torch.Tensor, y: torch.Tensor, times: int = 1, **training: Any) -> tuple[ClientTask, ClientData]:
     samples = Fixed(x, y, times)
     options = {"learning_rate": 0.5, **training}
     return ClientTask(0, 2, 1, 1, 0.5, Training(**options), classes=2), ClientData(1, "one", samples, samples)
@@ -111,10 +111,10 @@ def test_gradients_against_autograd(shared: tuple[str, ...], core_rate: Any) -> 
         "core 0": cores[0].numpy(),
         "core 4": cores[2].numpy(),
     }
-    visit, data = visit_and_data(x, y)
+    task, data = task_and_data(x, y)
     assert data.samples == 5 and torch.equal(model.buffer, initial)
     update, after = method.train(
-        model, data, Message(cores[1].numpy(), extra), kept([0, 1, 4], p.tolist(), others), visit
+        model, data, Message(cores[1].numpy(), extra), kept([0, 1, 4], p.tolist(), others), task
     )
     scale = 3 if core_rate == "clients" else 1
     np.testing.assert_allclose(update.delta, -0.5 * scale * core.grad.numpy(), rtol=1e-4, atol=1e-6)
@@ -140,15 +140,15 @@ def sigmoid(x: float) -> float:
     return float(1 / (1 + np.exp(-x)))
 
 
-def test_a_visit_of_two_steps_by_hand() -> None:
+def test_a_client_task_of_two_steps_by_hand() -> None:
     # Cores (1, -1) and (-1, 1), p = p0 = (1/2, 1/2), input 1, label 0. Step 1: personal model 0, g = (-1/2, 1/2);
     # own core + 1/2 · 2 · 1/2 · 1/2 = 5/4; p - 0.1 (±1) = (0.6, 0.4). Step 2: personal model
     # ±(0.6 · 5/4 - 0.4) = ±0.35.
     method = Apple(relation_learning_rate=0.1)
     extra = {"others": np.array([4]), "samples": np.array([2]), "proximal": 3.0, "core 4": vector([-1, 1])}
-    visit, data = visit_and_data(torch.ones(1, 1), torch.tensor([0]), times=2)
+    task, data = task_and_data(torch.ones(1, 1), torch.tensor([0]), times=2)
     message = Message(vector([1, -1]), extra)
-    update, after = method.train(linear(method), data, message, method.init_client(linear(method)), visit)
+    update, after = method.train(linear(method), data, message, method.init_client(linear(method)), task)
     miss = 1 - sigmoid(0.7)
     own = 1.25 + 0.5 * 2 * 0.6 * miss
     assert update.delta == pytest.approx([own - 1, 1 - own], abs=1e-6)
@@ -161,8 +161,8 @@ def test_optimiser_acts_on_the_own_core() -> None:
     # Decay 0.1 of the core (2, 0), not of the personal model: -lr · 0.1 · 2 beside the gradient of the personal model.
     method = Apple(relation_learning_rate=0.0)
     extra = {"others": np.array([4]), "samples": np.array([1]), "proximal": 0.0, "core 4": vector([-2, 0])}
-    visit, data = visit_and_data(torch.ones(1, 1), torch.tensor([0]), weight_decay=0.1)
-    update, _ = method.train(linear(method), data, Message(vector([2, 0]), extra), kept([1, 4], [0.5, 0.5]), visit)
+    task, data = task_and_data(torch.ones(1, 1), torch.tensor([0]), weight_decay=0.1)
+    update, _ = method.train(linear(method), data, Message(vector([2, 0]), extra), kept([1, 4], [0.5, 0.5]), task)
     assert update.delta == pytest.approx([0.25 - 0.1, -0.25], abs=1e-6)
 
 
@@ -184,7 +184,7 @@ def test_messages_and_aggregation() -> None:
     later = method.aggregate(server, Updates((9,), np.array([4]), (Update(vector([1, 1])),)), context(2))
     assert later.cores[3] is server.cores[3] and later.cores[9].tolist() == [2, 7]
     assert later.start == pytest.approx([1 / 8 * 4 + 1 / 2 * 2, 3 / 8 * 8 + 1 / 2 * 7])
-    # A new client is judged by the mean, in its first visit too.
+    # A new client is judged by the mean, in its first client task too.
     model = linear(method)
     method.deploy(model, method.message(server, 9), method.init_client(model))
     assert model.take_shared().tolist() == [1, 6]
@@ -194,37 +194,37 @@ def test_messages_and_aggregation() -> None:
     assert model.take_shared().tolist() == [1, 6]
 
 
-def test_first_round_then_start_weights_are_fedavg(make_visits: Callable[..., Any]) -> None:
-    visits = make_visits(method__name="apple")
-    method, average = visits.method, FedAvg()
-    model = visits.worker.model(0)
+def test_first_round_then_start_weights_are_fedavg(make_local_training: Callable[..., Any]) -> None:
+    local = make_local_training(method__name="apple")
+    method, average = local.method, FedAvg()
+    model = local.worker.model(0)
     server, theta = method.init_server(model), model.take_shared()
-    clients = tuple(range(visits.worker.federation.clients))
+    clients = tuple(range(local.worker.federation.clients))
     new = method.init_client(model)
-    trained = {client: visits.train(client, method.message(server, client), new) for client in clients}
-    worker = visits.worker
+    trained = {client: local.train(client, method.message(server, client), new) for client in clients}
+    worker = local.worker
     plain = [
-        average.train(worker.model(client), worker.data(client), Message(theta), None, visits.visit(client))[0]
+        average.train(worker.model(client), worker.data(client), Message(theta), None, local.task(client))[0]
         for client in clients
     ]
     for client, expected in zip(clients, plain, strict=True):
         assert np.array_equal(trained[client][0].delta, expected.delta)
         assert trained[client][1].weights.tolist() == [1.0]
-    samples = np.array([visits.worker.federation.samples(client) for client in clients])
+    samples = np.array([local.worker.federation.samples(client) for client in clients])
     server = method.aggregate(server, Updates(clients, samples, tuple(u for u, _ in trained.values())), context(1))
-    model = visits.worker.model(0)
+    model = local.worker.model(0)
     method.deploy(model, method.message(server, 0), trained[0][1])
     expected_model = average.aggregate(theta, Updates(clients, samples, tuple(plain)), context(1))
     np.testing.assert_allclose(model.take_shared(), expected_model, atol=1e-6)
 
 
-def test_only_the_core_leaves_a_client(make_visits: Callable[..., Any]) -> None:
-    visits = make_visits(method__name="apple", model__name="mobilenet", model__width=0.1)
-    model = visits.worker.model(0)
+def test_only_the_core_leaves_a_client(make_local_training: Callable[..., Any]) -> None:
+    local = make_local_training(method__name="apple", model__name="mobilenet", model__width=0.1)
+    model = local.worker.model(0)
     assert not any(entry.shared != entry.parameter for entry in model.entries)  # running statistics stay
-    message = visits.method.message(visits.method.init_server(model), 0)
-    update, state = visits.train(0, message, visits.method.init_client(model))
+    message = local.method.message(local.method.init_server(model), 0)
+    update, state = local.train(0, message, local.method.init_client(model))
     assert not update.extra and update.delta.size == model.shared_parameter_count
     assert state.own.size == model.buffer.numel() - update.delta.size > 0
-    again, same = visits.train(0, message, visits.method.init_client(model))
+    again, same = local.train(0, message, local.method.init_client(model))
     assert equal((update, state), (again, same))

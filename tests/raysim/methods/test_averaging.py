@@ -40,9 +40,9 @@ def model_of(method: Any) -> FlatModel:
     return FlatModel(module, method.shared_names(module))
 
 
-def visit_and_data(label: int = 0) -> tuple[ClientTask, ClientData]:
-    visit = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
-    return visit, ClientData(0, "one", Classes(label), Classes(label))
+def task_and_data(label: int = 0) -> tuple[ClientTask, ClientData]:
+    task = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
+    return task, ClientData(0, "one", Classes(label), Classes(label))
 
 
 def sigmoid(x: float) -> float:
@@ -52,8 +52,8 @@ def sigmoid(x: float) -> float:
 def test_fedavg_client_by_hand() -> None:
     # Logits (w0, w1) = (0, 0), label 0: gradient (p0 - 1, p1) = (-1/2, 1/2), lr 1/2: w = (1/4, -1/4).
     # Step 2: p0 = sigmoid(1/2): w0 = 1/4 + (1 - sigmoid(1/2))/2.
-    visit, data = visit_and_data()
-    update, kept = FedAvg().train(model_of(FedAvg()), data, Message(np.zeros(2, np.float32)), None, visit)
+    task, data = task_and_data()
+    update, kept = FedAvg().train(model_of(FedAvg()), data, Message(np.zeros(2, np.float32)), None, task)
     expected = 0.25 + (1 - sigmoid(0.5)) / 2
     assert update.delta == pytest.approx([expected, -expected], abs=1e-6)
     assert kept is None
@@ -63,9 +63,9 @@ def test_fedavg_client_by_hand() -> None:
 def test_fedprox_pulls_back_from_the_second_step_on() -> None:
     # The first step starts at θ, so the term is 0 there; in the second it adds μ (w - θ) = 2·(1/4, -1/4):
     # w0 = 1/4 - 1/2·(-(1 - sigmoid(1/2)) + 1/2). A term that vanished after the first batch would give FedAvg's value.
-    visit, data = visit_and_data()
+    task, data = task_and_data()
     method = FedProx(mu=2.0)
-    update, _ = method.train(model_of(method), data, Message(np.zeros(2, np.float32)), None, visit)
+    update, _ = method.train(model_of(method), data, Message(np.zeros(2, np.float32)), None, task)
     expected = 0.25 - 0.5 * (-(1 - sigmoid(0.5)) + 0.5)
     assert update.delta == pytest.approx([expected, -expected], abs=1e-6)
     # (μ/2)‖w - θ‖² = 1 · 2 · expected².
@@ -73,10 +73,10 @@ def test_fedprox_pulls_back_from_the_second_step_on() -> None:
 
 
 def test_fedprox_without_its_term_is_fedavg() -> None:
-    visit, data = visit_and_data()
+    task, data = task_and_data()
     message = Message(np.array([0.3, -0.7], np.float32))
-    one, _ = FedAvg().train(model_of(FedAvg()), data, message, None, visit)
-    other, _ = FedProx(mu=0.0).train(model_of(FedProx()), data, message, None, visit)
+    one, _ = FedAvg().train(model_of(FedAvg()), data, message, None, task)
+    other, _ = FedProx(mu=0.0).train(model_of(FedProx()), data, message, None, task)
     assert np.array_equal(one.delta, other.delta)
 
 
@@ -102,12 +102,12 @@ def test_the_total_gives_the_same_mean() -> None:
 
 
 def test_local_keeps_its_model_and_sends_nothing() -> None:
-    visit, data = visit_and_data()
+    task, data = task_and_data()
     method = Local()
     model = model_of(method)
     assert method.init_client(model).tolist() == [0, 0]
     # From what the client kept, (1, -1), and not from the model's first values: twice w0 += (1 - sigmoid(2 w0)) / 2.
-    update, after = method.train(model, data, method.message(None, 0), np.array([1, -1], np.float32), visit)
+    update, after = method.train(model, data, method.message(None, 0), np.array([1, -1], np.float32), task)
     assert update.delta.size == 0
     first = 1 + (1 - sigmoid(2.0)) / 2
     expected = first + (1 - sigmoid(2 * first)) / 2

@@ -166,31 +166,31 @@ def test_frozen_body_keeps_values_and_statistics() -> None:
     assert torch.allclose(received(x), expected) and not received(x).requires_grad
 
 
-def test_what_travels_and_what_stays(make_visits: Callable[..., Any]) -> None:
-    visits = make_visits(method__name="fedcp")
-    method, model = visits.method, visits.worker.model(0)
+def test_what_travels_and_what_stays(make_local_training: Callable[..., Any]) -> None:
+    local = make_local_training(method__name="fedcp")
+    method, model = local.method, local.worker.model(0)
     stays = {entry.name for entry in model.entries if not entry.shared}
     assert stays == {"head.weight", "head.bias", "context"}
     server = method.init_server(model)
-    update, kept = visits.train(0, method.message(server, 0), NEW)
+    update, kept = local.train(0, method.message(server, 0), NEW)
     assert kept.size == 64 * 10 + 10 + 64 and not update.extra
     # The uploaded global head is half the received one, half the client's own.
-    module = parts(visits.worker.model(0))
+    module = parts(local.worker.model(0))
     initial = module.global_head.weight.clone()
-    method.deploy(visits.worker.model(0), Message(server + update.delta), kept)
+    method.deploy(local.worker.model(0), Message(server + update.delta), kept)
     torch.testing.assert_close(module.global_head.weight, (initial + module.head.weight) / 2)
     assert not torch.equal(module.head.weight, initial)
-    again, same = visits.train(0, method.message(server, 0), NEW)
+    again, same = local.train(0, method.message(server, 0), NEW)
     assert equal((update, kept), (again, same))
 
 
-def test_weight_decay_leaves_the_global_head_alone(make_visits: Callable[..., Any]) -> None:
-    visits = make_visits(method__name="fedcp", training__weight_decay=0.5)
-    server = visits.method.init_server(visits.worker.model(0))
-    update, kept = visits.train(0, visits.method.message(server, 0), NEW)
-    model = visits.worker.model(0)
+def test_weight_decay_leaves_the_global_head_alone(make_local_training: Callable[..., Any]) -> None:
+    local = make_local_training(method__name="fedcp", training__weight_decay=0.5)
+    server = local.method.init_server(local.worker.model(0))
+    update, kept = local.train(0, local.method.message(server, 0), NEW)
+    model = local.worker.model(0)
     initial = parts(model).global_head.weight.clone()
-    visits.method.deploy(model, Message(server + update.delta), kept)
+    local.method.deploy(model, Message(server + update.delta), kept)
     torch.testing.assert_close(2 * parts(model).global_head.weight - parts(model).head.weight, initial)
 
 

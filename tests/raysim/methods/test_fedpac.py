@@ -95,15 +95,15 @@ def test_alignment_by_hand() -> None:
     assert body_loss(model, first_round, 0.7)(model.module, batch).item() == pytest.approx(float(plain.detach()))
 
 
-def test_statistics_against_numpy(make_visits: Callable[..., Any]) -> None:
-    visits = make_visits(method__name="fedpac", method__head_epochs=0)
-    model, data = visits.worker.model(0), visits.worker.data(0)
-    method = visits.method
+def test_statistics_against_numpy(make_local_training: Callable[..., Any]) -> None:
+    local = make_local_training(method__name="fedpac", method__head_epochs=0)
+    model, data = local.worker.model(0), local.worker.data(0)
+    method = local.method
     message = method.message(method.init_server(model), 0)
     batch = next(iter(data.train.batches(10_000)))
     with torch.no_grad():
         h, y = model.module.get_submodule("body")(batch.x).double().numpy(), batch.y.numpy()
-    sums, counts, squares = feature_sums(model, data.train, visits.visit(0))
+    sums, counts, squares = feature_sums(model, data.train, local.task(0))
     assert counts.tolist() == np.bincount(y, minlength=10).tolist()
     for c in range(10):
         np.testing.assert_allclose(sums[c], h[y == c].sum(axis=0), rtol=1e-5, atol=1e-5)
@@ -112,7 +112,7 @@ def test_statistics_against_numpy(make_visits: Callable[..., Any]) -> None:
     present = np.flatnonzero(counts)
     second = sum(shares[c] * np.trace(h[y == c].T @ h[y == c] / counts[c]) for c in present)
     first = sum(shares[c] ** 2 * np.sum(h[y == c].mean(axis=0) ** 2) for c in present)
-    update, _ = visits.train(0, message, local_epochs=0)
+    update, _ = local.train(0, message, local_epochs=0)
     assert update.metrics["head_variance"] == pytest.approx((second - first) / len(y), rel=1e-5)
     np.testing.assert_allclose(
         update.extra["weighted_means"][present],
@@ -122,29 +122,29 @@ def test_statistics_against_numpy(make_visits: Callable[..., Any]) -> None:
     )
 
 
-def test_each_phase_moves_its_own_part(make_visits: Callable[..., Any]) -> None:
-    visits = make_visits(method__name="fedpac")
-    method, model = visits.method, visits.worker.model(0)
+def test_each_phase_moves_its_own_part(make_local_training: Callable[..., Any]) -> None:
+    local = make_local_training(method__name="fedpac")
+    method, model = local.method, local.worker.model(0)
     message = method.message(method.init_server(model), 0)
-    head_only, _ = visits.train(0, message, local_epochs=0)
+    head_only, _ = local.train(0, message, local_epochs=0)
     assert not head_only.delta.any()
     assert not np.array_equal(head_only.extra["head"], message.extra["head"])
-    both, _ = visits.train(0, message)
+    both, _ = local.train(0, message)
     assert both.delta.any() and np.array_equal(both.extra["head"], head_only.extra["head"])
     # The uploaded centroids are those of the body after training.
-    model = visits.worker.model(0)
+    model = local.worker.model(0)
     method.deploy(model, Message(message.parameters + both.delta, {"head": both.extra["head"]}), None)
-    sums, _, _ = feature_sums(model, visits.worker.data(0).train, visits.visit(0))
+    sums, _, _ = feature_sums(model, local.worker.data(0).train, local.task(0))
     np.testing.assert_allclose(both.extra["class_sums"], sums, rtol=1e-4, atol=1e-3)
     assert np.array_equal(model.take_kept(), both.extra["head"])
 
 
-def test_distance_mean_is_the_weight_divided_by_the_features(make_visits: Callable[..., Any]) -> None:
+def test_distance_mean_is_the_weight_divided_by_the_features(make_local_training: Callable[..., Any]) -> None:
     def delta(**options: Any) -> Any:
-        visits = make_visits(method__name="fedpac", **options)
-        start = visits.method.init_server(visits.worker.model(0))
+        local = make_local_training(method__name="fedpac", **options)
+        start = local.method.init_server(local.worker.model(0))
         server = replace(start, centroids=np.ones((10, 64), np.float32), centroid_samples=np.ones(10, np.int64))
-        return visits.train(0, visits.method.message(server, 0))[0].delta
+        return local.train(0, local.method.message(server, 0))[0].delta
 
     mean = delta(method__distance="mean", method__alignment=2.0)
     assert np.array_equal(mean, delta(method__distance="sum", method__alignment=2.0 / 64))

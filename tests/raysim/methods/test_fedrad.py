@@ -115,9 +115,9 @@ def test_the_exact_gradient_is_that_of_the_mean_test_loss() -> None:
     module = torch.nn.Linear(1, 2, bias=False)
     module.weight.data.zero_()
     model = FlatModel(module, method.shared_names(module))
-    visit = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=2), classes=2)
+    task = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=2), classes=2)
     data = ClientData(0, "one", Samples([0, 0]), Samples([0, 0, 1]))
-    update, _ = method.train(model, data, Message(np.zeros(2, np.float32)), None, visit)
+    update, _ = method.train(model, data, Message(np.zeros(2, np.float32)), None, task)
     assert update.extra["test_gradient"] == pytest.approx([-1 / 6, 1 / 6], abs=1e-6)
     assert update.metrics["system_loss"] == pytest.approx(np.log(2))
     # Trained on label 0 alone, the model calls everything 0: two of three local test samples are right.

@@ -123,14 +123,16 @@ def context() -> Context:
     return Context(0, 1, 1, 0.1, 2)
 
 
-def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(make_visits: Callable[..., Any]) -> None:
-    visits = make_visits(**GRAPHS)
-    model = visits.worker.model(0)
+def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(
+    make_local_training: Callable[..., Any],
+) -> None:
+    local = make_local_training(**GRAPHS)
+    model = local.worker.model(0)
     shared = {entry.name for entry in model.entries if entry.shared}
     prefixes = ("body.eigenvalue_encoder.", "body.filter_encoder.")
     own = {name: p for name, p in model.module.named_parameters() if name.startswith(prefixes)}
     assert shared == set(own)  # parameters only: BatchNorm's statistics are buffers and stay
-    update, kept = visits.train(0, Message(model.take_shared(), {"mean": np.zeros(0, np.float32)}), model.take_kept())
+    update, kept = local.train(0, Message(model.take_shared(), {"mean": np.zeros(0, np.float32)}), model.take_kept())
     values = sum(parameter.numel() for parameter in own.values())
     assert update.delta.shape == (values,) and set(update.extra) == {"mean"}
     # 8 is the width of the features: the client uploads its encoders and one mean vector, in float32.
@@ -139,19 +141,19 @@ def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(make_vis
     assert len(kept) == model.buffer.numel() - values
 
 
-def test_a_client_is_judged_with_its_preference(make_visits: Callable[..., Any]) -> None:
-    visits = make_visits(**GRAPHS)
-    model = visits.worker.model(0)
-    kept = visits.worker.first_state(0).method
-    message = Message(visits.worker.model(0).take_shared(), {"mean": np.zeros(0, np.float32)})
-    batch = next(iter(visits.worker.data(0).test.batches(4)))
+def test_a_client_is_judged_with_its_preference(make_local_training: Callable[..., Any]) -> None:
+    local = make_local_training(**GRAPHS)
+    model = local.worker.model(0)
+    kept = local.worker.first_state(0).method
+    message = Message(local.worker.model(0).take_shared(), {"mean": np.zeros(0, np.float32)})
+    batch = next(iter(local.worker.data(0).test.batches(4)))
     place = next(entry for entry in model.entries if entry.name == "preference")
     assert place.start < len(kept) and not place.shared
     outputs = []
     for value in (0.0, 3.0):
         mine = kept.copy()
         mine[place.start : place.stop] = value
-        deployed = visits.worker.deployed(0, message, ClientState(mine))
+        deployed = local.worker.deployed(0, message, ClientState(mine))
         deployed.module.eval()
         outputs.append(deployed.module(batch.x).detach())
     shift = deployed.module.head.weight.sum(dim=1) * 3.0

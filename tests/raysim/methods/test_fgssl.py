@@ -90,10 +90,10 @@ def test_the_global_model_is_in_evaluation_mode_and_leaves_no_trace() -> None:
     assert torch.equal(drawn, torch.random.get_rng_state())
 
 
-def test_without_its_terms_it_is_fedavg_bit_for_bit(make_visits: Callable[..., Any]) -> None:
+def test_without_its_terms_it_is_fedavg_bit_for_bit(make_local_training: Callable[..., Any]) -> None:
     def delta(**options: Any) -> Any:
-        visits = make_visits(workload__name="digits", **options)
-        return visits.train(0, visits.method.message(visits.method.init_server(visits.worker.model(0)), 0))[0].delta
+        local = make_local_training(workload__name="digits", **options)
+        return local.train(0, local.method.message(local.method.init_server(local.worker.model(0)), 0))[0].delta
 
     off = {"method__contrast": 0.0, "method__structure": 0.0}
     plain = delta(method__name="fedavg")

@@ -42,71 +42,71 @@ def scalar_model(weight: float) -> FlatModel:
 
 
 @pytest.fixture
-def visit() -> ClientTask:
+def task() -> ClientTask:
     training = Training(learning_rate=0.1, batch_size=1)
     return ClientTask(seed=0, round=1, client=0, local_epochs=1, learning_rate=0.1, training=training)
 
 
-def test_two_steps_by_hand(visit: ClientTask) -> None:
+def test_two_steps_by_hand(task: ClientTask) -> None:
     # w = 1. Step 1: (x, y) = (1, 3): gradient (1 - 3)·1 = -2, w = 1.2, loss 2.
     # Step 2: (2, 1): gradient (2.4 - 1)·2 = 2.8, w = 0.92, loss 0.98. Mean loss 1.49.
     model = scalar_model(1.0)
-    trained = train_epochs(model, Points([(1, 3), (2, 1)]), visit, squared_error)
+    trained = train_epochs(model, Points([(1, 3), (2, 1)]), task, squared_error)
     assert float(model.buffer) == pytest.approx(0.92, abs=1e-6)
     assert trained.loss == pytest.approx(1.49, abs=1e-6)
     assert trained.steps == 2
 
 
-def test_an_added_gradient_acts_in_every_step(visit: ClientTask) -> None:
+def test_an_added_gradient_acts_in_every_step(task: ClientTask) -> None:
     # As above with a constant 1 added: w = 1 - 0.1·(-2 + 1) = 1.1; step 2: (2.2 - 1)·2 + 1 = 3.4, w = 0.76.
     # Were it lost after the first step, w would be 0.86.
     model = scalar_model(1.0)
     train_epochs(
-        model, Points([(1, 3), (2, 1)]), visit, squared_error, add_gradient=lambda model: model.gradient.add_(1.0)
+        model, Points([(1, 3), (2, 1)]), task, squared_error, add_gradient=lambda model: model.gradient.add_(1.0)
     )
     assert float(model.buffer) == pytest.approx(0.76, abs=1e-6)
 
 
-def test_epochs_and_steps_per_epoch(visit: ClientTask) -> None:
+def test_epochs_and_steps_per_epoch(task: ClientTask) -> None:
     points = Points([(1, 3), (2, 1)])
-    assert train_epochs(scalar_model(1), points, replace(visit, local_epochs=3), squared_error).steps == 6
-    five = replace(visit, local_epochs=2, training=replace(visit.training, steps_per_epoch=5))
+    assert train_epochs(scalar_model(1), points, replace(task, local_epochs=3), squared_error).steps == 6
+    five = replace(task, local_epochs=2, training=replace(task.training, steps_per_epoch=5))
     # Five mini-batches are more than one pass over two: passes go on until there are five.
     assert train_epochs(scalar_model(1), points, five, squared_error).steps == 10
 
 
-def test_only_the_chosen_parameters_move(visit: ClientTask) -> None:
+def test_only_the_chosen_parameters_move(task: ClientTask) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
     model = FlatModel(module, all_names(module))
     before = {name: value.detach().clone() for name, value in module.named_parameters()}
-    train_epochs(model, Points([(1, 3)]), visit, squared_error, trains=lambda name: name.startswith("1."))
+    train_epochs(model, Points([(1, 3)]), task, squared_error, trains=lambda name: name.startswith("1."))
     for name, value in module.named_parameters():
         assert torch.equal(value.detach(), before[name]) == name.startswith("0.")
 
 
-def test_no_epoch_leaves_the_model_and_has_no_loss(visit: ClientTask) -> None:
+def test_no_epoch_leaves_the_model_and_has_no_loss(task: ClientTask) -> None:
     model = scalar_model(1.0)
-    trained = train_epochs(model, Points([(1, 3)]), visit, squared_error, phase=Phase(epochs=0))
+    trained = train_epochs(model, Points([(1, 3)]), task, squared_error, phase=Phase(epochs=0))
     assert float(model.buffer) == 1.0
     assert trained.steps == 0
     assert math.isnan(trained.loss)
 
 
-def test_streams_differ_by_client_round_and_purpose(visit: ClientTask) -> None:
+def test_streams_differ_by_client_round_and_purpose(task: ClientTask) -> None:
     def draw(one: ClientTask, purpose: str) -> list[float]:
         return torch.rand(4, generator=one.generator(purpose)).tolist()
 
-    first = draw(visit, "shuffle")
-    assert draw(visit, "shuffle") == first
+    first = draw(task, "shuffle")
+    assert draw(task, "shuffle") == first
     others = [
-        draw(replace(visit, client=1), "shuffle"),
-        draw(replace(visit, round=2), "shuffle"),
-        draw(visit, "global"),
+        draw(replace(task, client=1), "shuffle"),
+        draw(replace(task, round=2), "shuffle"),
+        draw(task, "global"),
     ]
     assert all(other != first for other in others)
 
 
-def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradients_back(visit: ClientTask) -> None:
+def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradients_back(task: ClientTask) -> None:
     # A penalty of zero takes the other way: into the flat gradient, and one step of torch's SGD over the flat vector.
     def network() -> FlatModel:
         torch.manual_seed(3)
@@ -123,17 +123,17 @@ def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradient
 
     images = Images([(1, 3), (2, 1), (3, -2)])
     plain, flat, part = network(), network(), network()
-    train_epochs(plain, images, visit, squared_error)
-    train_epochs(flat, images, visit, squared_error, add_gradient=lambda model: None)
+    train_epochs(plain, images, task, squared_error)
+    train_epochs(flat, images, task, squared_error, add_gradient=lambda model: None)
     assert torch.equal(plain.buffer, flat.buffer)
     assert all(parameter.grad is None for parameter in plain.module.parameters())  # nothing is left over
     plain.gradient.fill_(7)
     for _ in range(2):
         assert all(parameter.grad is not None and parameter.grad.eq(7).all() for parameter in plain.module.parameters())
-        train_epochs(plain, images, visit, squared_error)  # puts them back as they were
+        train_epochs(plain, images, task, squared_error)  # puts them back as they were
     # Of the chosen names only: the head moves, the convolution stays.
     before = part.buffer.clone()
-    train_epochs(part, images, visit, squared_error, trains=lambda name: name.startswith("3."))
+    train_epochs(part, images, task, squared_error, trains=lambda name: name.startswith("3."))
     moved = {
         entry.name
         for entry in part.entries
@@ -143,7 +143,7 @@ def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradient
 
 
 @pytest.mark.parametrize("frozen", [False, True])
-def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(visit: ClientTask, frozen: bool) -> None:
+def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(task: ClientTask, frozen: bool) -> None:
     # Statistics of mean 1 and variance 4 - 1e-5: x = 5 becomes 2, times scale 3 is 6. One step at rate 0.1 towards 4:
     # gradient of the scale (6 - 4)·2 = 4, of the shift 2, so 2.6 and -0.2. In training mode x would become 0.
     layer = torch.nn.BatchNorm1d(1)
@@ -151,20 +151,20 @@ def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(visit: Cli
     mean = layer.get_buffer("running_mean").fill_(1.0)
     layer.get_buffer("running_var").fill_(4.0 - layer.eps)
     model = FlatModel(layer, all_names(layer))
-    visit = replace(visit, training=replace(visit.training, freeze_batchnorm=frozen))
+    task = replace(task, training=replace(task.training, freeze_batchnorm=frozen))
 
     class Two(Points):
         def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
             yield Batch(torch.tensor([[5.0], [5.0]]), torch.tensor([4.0, 4.0]))
 
-    train_epochs(model, Two([(5, 4)]), visit, squared_error)
+    train_epochs(model, Two([(5, 4)]), task, squared_error)
     if frozen:
         assert model.buffer.tolist() == pytest.approx([2.6, -0.2, 1.0, 4.0], abs=1e-4)
     else:
         assert float(layer.weight.detach()) == pytest.approx(3.0) and float(mean) != 1.0
 
 
-def test_frozen_batchnorm_still_drops_out(visit: ClientTask) -> None:
+def test_frozen_batchnorm_still_drops_out(task: ClientTask) -> None:
     module = torch.nn.Sequential(torch.nn.BatchNorm1d(2), torch.nn.Dropout(0.5))
-    training_mode(module, replace(visit.training, freeze_batchnorm=True))
+    training_mode(module, replace(task.training, freeze_batchnorm=True))
     assert [part.training for part in module] == [False, True]

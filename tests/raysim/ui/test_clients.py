@@ -24,7 +24,7 @@ def test_late_lost_and_unfair_by_hand() -> None:
         0: (False, 0, False),
         4: (True, 0, False),
         1: (False, 0, False),
-        9: (False, 1, False),  # it never had a good visit, so no table has it
+        9: (False, 1, False),  # it never had a good client task, so no table has it
     }
     assert list(marks)[:5] == [2, 3, 0, 4, 1]  # worst first
     assert found["counts"] == {"all": 5, "late": 1, "lost": 2, "unfair": 1}
