@@ -18,12 +18,14 @@ def running_costs(rounds: DataFrame) -> DataFrame:
 
     Returns:
         ``round``, ``bytes`` (sent and received), and for a run in virtual time also ``virtual_seconds`` (since its
-        start) and ``joules``.
+        start) and ``joules``; what the table lacks is left out.
     """
-    costs = rounds[["round"]].assign(bytes=(rounds["bytes_down"] + rounds["bytes_up"]).cumsum())
+    costs = rounds[["round"]]
+    if {"bytes_down", "bytes_up"} <= set(rounds):
+        costs = costs.assign(bytes=(rounds["bytes_down"] + rounds["bytes_up"]).cumsum())
     if "virtual_seconds" in rounds:
-        costs = costs.assign(virtual_seconds=rounds["virtual_seconds"], joules=rounds["joules"].cumsum())
-    return costs
+        costs = costs.assign(virtual_seconds=rounds["virtual_seconds"])
+    return costs.assign(joules=rounds["joules"].cumsum()) if "joules" in rounds else costs
 
 
 def cost_of(rounds: DataFrame, accuracy: float) -> dict[str, Any] | None:

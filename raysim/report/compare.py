@@ -11,7 +11,7 @@ from raysim import units
 from raysim.errors import ResultsError
 from raysim.report.figures import Figure, figures, text_of
 from raysim.report.html import Cell, Link, Table, on_both_grounds, render
-from raysim.report.plots import comparison_picture, cost_picture
+from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
 from raysim.report.setting_groups import Setting, group
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_folder import RunResult, load_result
@@ -39,7 +39,7 @@ def compare(folders: Sequence[Path], target: Path) -> list[Path]:
         "notes": _notes(results, settings),
         "curves": on_both_grounds(lambda dark: comparison_picture(runs, title, dark), "curves of all runs"),
         "costs": on_both_grounds(lambda dark: cost_picture(judged, title, dark), "accuracy against costs")
-        if judged
+        if judged and drawn_costs(rounds for _, tables in judged for rounds in tables)
         else None,
         "results": _results(settings),
         "runs": _runs(settings, target),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -74,15 +74,24 @@ def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: s
     return _draw(accuracy, loss, title, dark, shared_legend=True)
 
 
+COSTS = {"bytes": (1e6, "MB sent and received"), "virtual_seconds": (3600.0, "virtual hours")}
+"""What accuracy is drawn against: the unit, and its name."""
+
+
+def drawn_costs(tables: Iterable[DataFrame]) -> list[str]:
+    """Those of :data:`COSTS` that all these tables of rounds have; none where one of them has no accuracy."""
+    known = [set(running_costs(rounds)) if "accuracy" in rounds else set() for rounds in tables]
+    return [cost for cost in COSTS if all(cost in own for own in known)]
+
+
 def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, dark: bool = False) -> bytes:
-    """Accuracy against traffic as PNG, and against virtual time where all runs have it.
+    """Accuracy against traffic and virtual time, as far as all runs have them, as PNG.
 
     Args:
         runs: label of a setting, and the table of rounds of its run with each seed. Of several seeds the mean accuracy
             of each round is drawn at the mean cost of that round.
     """
-    timed = all("virtual_seconds" in rounds for _, tables in runs for rounds in tables)
-    axes = [("bytes", 1e6, "MB sent and received")] + [("virtual_seconds", 3600.0, "virtual hours")] * timed
+    axes = [(cost, *COSTS[cost]) for cost in drawn_costs(rounds for _, tables in runs for rounds in tables)]
     colors = _DARK if dark else LIGHT
     with style(_GRID, dark):
         figure = new_figure(figsize=(6.4, 3.4 * len(axes)), dpi=150, layout="constrained")
@@ -101,7 +110,10 @@ def _against(cost: str, factor: float, label: str, tables: Sequence[DataFrame], 
     lines = []
     for rounds in tables:
         line = _line(rounds, "accuracy", label, rank)
-        x = running_costs(rounds).set_index("round")[cost].loc[line.x].to_numpy() / factor
+        x = (
+            running_costs(rounds)[cost].to_numpy(dtype=float)[np.isfinite(rounds["accuracy"].to_numpy(dtype=float))]
+            / factor
+        )
         lines.append((line, replace(line, y=x)))
     accuracy, costs = (_mean_line(list(half)) for half in zip(*lines, strict=True))
     return replace(accuracy, x=costs.y)

@@ -20,7 +20,7 @@ from raysim.monitor import profile_table
 from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
 from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, render
-from raysim.report.plots import cost_picture, run_picture
+from raysim.report.plots import cost_picture, drawn_costs, run_picture
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_folder import load_result
 from raysim.storage.run_title import run_title
@@ -82,7 +82,7 @@ def is_drawn(folder: Path) -> bool:
 
 def _costs(rounds: DataFrame, title: str) -> Any:
     """The picture of accuracy against traffic and virtual time; None of a run that was judged less than twice."""
-    if "accuracy" not in rounds or rounds["accuracy"].notna().sum() < 2:
+    if not drawn_costs([rounds]) or rounds["accuracy"].notna().sum() < 2:
         return None
     return on_both_grounds(lambda dark: cost_picture([("", [rounds])], title, dark), "accuracy against costs")
 

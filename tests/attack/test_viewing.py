@@ -113,6 +113,7 @@ def test_a_damaged_folder_gives_a_page_or_one_sentence(
     file, attack = ATTACKS[name]
     if file not in ("rounds.csv", "clients.csv"):  # pictures are of nothing else, and take most of the time
         monkeypatch.setattr(run_page, "run_picture", lambda *_: b"")
+        monkeypatch.setattr(run_page, "cost_picture", lambda *_: b"")
     if (folder / file).exists():
         attack(folder / file)
     else:

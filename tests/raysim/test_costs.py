@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from raysim.costs import cost_of, costs_to_accuracies, running_costs
-from raysim.report.plots import cost_picture
+from raysim.report.plots import cost_picture, drawn_costs
 from tests.raysim.report.test_run_page import coloured
 
 
@@ -31,6 +31,13 @@ def test_the_cost_is_that_of_the_first_round_that_reached_it(accuracy: float, nu
     assert cost is not None
     assert cost == running_costs(rounds(**TIMED)).iloc[number - 1].to_dict()
     assert all(isinstance(value, (int, float)) for value in cost.values())
+
+
+def test_what_a_table_lacks_is_left_out() -> None:
+    assert list(running_costs(rounds().drop(columns="bytes_up"))) == ["round"]
+    assert drawn_costs([rounds(**TIMED)]) == ["bytes", "virtual_seconds"]
+    assert drawn_costs([rounds(**TIMED), rounds()]) == ["bytes"]
+    assert drawn_costs([rounds(**TIMED), rounds().drop(columns="accuracy")]) == []
 
 
 def test_what_was_never_reached_has_no_cost() -> None:
