@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raysim import units
 from raysim.errors import ConfigError
@@ -75,6 +78,22 @@ def draw(picture: Picture, found: Found, title: str) -> None:
         write_atomically(picture.path, _png(picture, found, title))
 
 
+def _scale(panel: Any, sizes: NDArray[np.float64]) -> None:
+    """Make the axis of values logarithmic if one of these means is far larger than the middle one."""
+    middle = float(np.median(sizes)) if len(sizes) else 0.0
+    if not middle or sizes.max() <= SPREAD * middle:
+        return
+    # Linear up to the first power of ten above the middle mean: terms of both signs and bars across 0 can be drawn.
+    first = math.ceil(math.log10(middle))
+    panel.set_yscale("symlog", linthresh=10.0**first)
+    last = max(first + 1, math.ceil(math.log10(max(map(abs, panel.get_ylim())))))
+    powers = range(first, last + 1, max(1, math.ceil((last - first) / 3)))
+    ticks = [-(10.0**power) for power in reversed(powers)] + [0.0] + [10.0**power for power in powers]
+    shown = [tick for tick in ticks if panel.get_ylim()[0] <= tick <= panel.get_ylim()[1]]
+    panel.set_yticks(shown, labels=[f"{tick:,.10g}" for tick in shown])
+    panel.minorticks_off()
+
+
 def _png(picture: Picture, found: Found, title: str) -> bytes:
     figure = new_figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
@@ -93,18 +112,14 @@ def _png(picture: Picture, found: Found, title: str) -> bytes:
             shifted = [place + 0.05 * (rank - (len(picture.rows) - 1) / 2) for place in known]
             style = {"color": LIGHT[rank % len(LIGHT)], "marker": "osD^v<>p"[rank % 8], "capsize": 3}
             panel.errorbar(shifted, means, spread, label=row, linewidth=1.6, markersize=5, **style)
-        sizes = np.abs(levels)
-        middle = float(np.median(sizes)) if len(sizes) else 0.0
-        if middle and sizes.max() > SPREAD * middle:
-            # Linear up to the middle mean, so that terms of both signs and bars across 0 can be drawn.
-            panel.set_yscale("symlog", linthresh=middle)
+        _scale(panel, np.abs(levels))
         panel.set_title(scale.heading(heading), fontsize=11)
         panel.set_xticks(range(len(picture.columns)), list(picture.columns.values()))
         panel.set_xlim(-0.4, len(picture.columns) - 0.6)
-        panel.set_xlabel(picture.label)
         panel.grid(alpha=0.3)
         panel.spines[["top", "right"]].set_visible(False)
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
     figure.suptitle(title, fontsize=12)
+    panels[(len(panels) - 1) // 2].set_xlabel(picture.label)  # once: side by side they would run into one another
     return picture_bytes(figure)
