@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 
 from raysim.costs import cost_of, costs_to_accuracies, running_costs
+from raysim.report import plots
 from raysim.report.plots import cost_picture, drawn_costs
 from tests.raysim.report.test_run_page import coloured
 
@@ -70,3 +71,10 @@ def test_seeds_are_one_line_at_their_mean_cost() -> None:
     cheap, dear = rounds(), rounds().assign(bytes_down=[1000, 1000, 1000, 1000])
     png = cost_picture([("two seeds", [cheap, dear]), ("one", [cheap])], "costs")
     assert coloured(png, "#0072b2") > 500 and coloured(png, "#d55e00") > 100
+
+
+def test_an_accuracy_is_drawn_at_the_cost_of_its_own_round(monkeypatch: pytest.MonkeyPatch) -> None:
+    drawn: list[list[float]] = []
+    monkeypatch.setattr(plots, "_plot", lambda axes, lines, *more, **options: drawn.append(lines[0].x.tolist()))
+    cost_picture([("run", [rounds(**TIMED)])], "costs")
+    assert drawn == [[11 / 1e6, 66 / 1e6, 110 / 1e6], [5 / 3600, 20 / 3600, 21 / 3600]]  # the second was not evaluated
