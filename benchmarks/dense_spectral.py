@@ -35,9 +35,9 @@ class DenseBatch:
             own = torch.tensor(graphs.eigenvectors[start : start + size * size]).view(size, size)
             self.eigenvectors[graph, :size, :size] = own
             start += size * size
-        directed = batch.directed()
-        within = directed - torch.tensor(graphs.node_offsets)[batch.graph[directed[0]]]
-        self.graph, self.source, self.target = batch.graph[directed[0]], within[0], within[1]
+        directed = batch.edge_index
+        within = directed - torch.tensor(graphs.node_offsets)[batch.batch[directed[0]]]
+        self.graph, self.source, self.target = batch.batch[directed[0]], within[0], within[1]
         self.sources, self.targets = directed[0], directed[1]
 
 
@@ -52,13 +52,13 @@ class DenseBasesBody(torch.nn.Module):
         body: Any = self.body
         bases = dense_bases(body, dense)
         filters = body.filter_encoder(bases[dense.graph, dense.source, dense.target])
-        count = len(dense.batch.features)
+        count = len(dense.batch.x)
         index = dense.targets[:, None].expand_as(filters)
         largest = filters.new_full((count, filters.shape[1]), -torch.inf)
         largest = largest.scatter_reduce(0, index, filters.detach(), "amax")
         weights = (filters - largest[dense.targets]).exp()
         weights = weights / torch.zeros_like(largest).index_add(0, dense.targets, weights)[dense.targets]
-        nodes = body.node_encoder(dense.batch.features)
+        nodes = body.node_encoder(dense.batch.x)
         for convolution in body.convolutions:
             sent = weights * convolution.before(nodes)[dense.sources]
             nodes = nodes + torch.zeros_like(nodes).index_add(0, dense.targets, sent)
@@ -82,7 +82,7 @@ class DenseFiltersBody(torch.nn.Module):
         edge[dense.graph, dense.target, dense.source] = True
         weights = filters.masked_fill(~edge, -torch.inf).softmax(dim=2)
         weights = torch.where(edge, weights, torch.zeros_like(weights))  # a node without edges has no softmax
-        nodes = body.node_encoder(dense.batch.features)
+        nodes = body.node_encoder(dense.batch.x)
         for convolution in body.convolutions:
             padded = nodes.new_zeros(graphs, n, nodes.shape[1])
             padded[dense.present] = convolution.before(nodes)

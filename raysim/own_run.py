@@ -18,7 +18,7 @@ from raysim.config.run_config import RunConfig, flatten, with_sections
 from raysim.errors import ConfigError, ResultsError
 from raysim.given_code import identity_of, module_digest, own_classes, source_of
 from workloads.given import GivenData, GivenModel, made
-from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs, outputs_of
+from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
 
 if TYPE_CHECKING:
     from workloads.federated_data import Stream, Task
@@ -195,7 +195,7 @@ def _fitted(config: RunConfig) -> GivenData | GivenGraphs:
     """The config's data section with as many classes as the model has outputs, checked."""
     import torch
 
-    from workloads.own_fit import fitted
+    from workloads.own_fit import fitted, fitted_graphs
 
     federation = config.workload.load(_stream(config))
     traits = config.method.traits
@@ -210,7 +210,7 @@ def _fitted(config: RunConfig) -> GivenData | GivenGraphs:
         if len(federation.tasks) > 1 or not isinstance(config.model, GivenModel):
             return config.workload  # the model is made for its task
         with torch.random.fork_rng():
-            classes = outputs_of(federation, config.model.build(federation.task(0)))
+            classes = fitted_graphs(federation, config.model.build(federation.task(0)))
         return replace(config.workload, classes=classes).holding(config.workload.graphs)
     section: GivenData = config.workload
     task = None if section.task == "auto" else section.task

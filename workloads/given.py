@@ -23,6 +23,8 @@ from workloads.split_options import ValidationShare
 if TYPE_CHECKING:
     import torch
 
+MAX_CLASSES = 2**20
+"""Largest number of classes that labels alone may ask for."""
 GIVEN = "given"
 """The name of both in a config."""
 MISSING = (
@@ -129,6 +131,11 @@ class GivenData:
 def _outputs(labels: NDArray[Any], kind: Kind) -> int:
     """The number of outputs that labels ask for, as long as no model says it."""
     if kind in ("classification", "sequences"):
+        if labels.max() >= MAX_CLASSES:
+            raise WorkloadError(
+                f"label {labels.max()} would make {int(labels.max()) + 1} classes, and at most {MAX_CLASSES} are "
+                "allowed; number the classes from 0, or say task='regression'"
+            )
         return int(labels.max()) + 1
     return int(labels.shape[1]) if labels.ndim > 1 else 1
 

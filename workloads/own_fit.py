@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -10,6 +10,9 @@ import torch
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
 from workloads.objective import Kind, Objective
+
+if TYPE_CHECKING:
+    from workloads.graphs.federation import GraphFederation
 
 
 def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | None) -> tuple[Kind, int]:
@@ -25,16 +28,9 @@ def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | No
     """
     batch = next(iter(federation.client(0, "cpu").train.batches(2)))
     what = f"x of {str(batch.x.dtype).removeprefix('torch.')} {tuple(batch.x.shape)}"
-    module.eval()
+    advice = "Numbers with a fraction come as float32 and all others as int64: convert x, or the model"
     with torch.inference_mode():
-        try:
-            outputs: Any = module(batch.x)
-        except Exception as error:  # of a user's own module
-            raise WorkloadError(
-                f"the model cannot take the clients' inputs ({what}): {_reason(error)}. Numbers with a fraction come "
-                "as float32 and all others as int64: convert x, or the model"
-            ) from error
-        shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
+        outputs, shape = _shown(module, batch.x, f"inputs ({what})", advice)
         kind = task or _kind(federation, shape)
         count = int(shape[-1]) if isinstance(shape, tuple) and len(shape) > 1 else 1
         objective = Objective(kind, federation.objective.loss, federation.objective.metrics)
@@ -47,6 +43,38 @@ def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | No
         check_labels(federation, kind, count)
         _try_functions(objective, outputs, batch.y)
     return kind, count
+
+
+def fitted_graphs(federation: GraphFederation, module: torch.nn.Module) -> int:
+    """The number of classes that a model tells apart.
+
+    Args:
+        federation: graphs of clients with one task.
+        module: the model; it is shown two graphs.
+
+    Raises:
+        WorkloadError: the model cannot take graphs, or has too few outputs.
+    """
+    batch, needed = next(iter(federation.client(0, "cpu").train.batches(2))), federation.task(0).classes
+    advice = "Its forward(batch) gets x, edge_index and batch as PyTorch Geometric's Batch has them"
+    with torch.inference_mode():
+        _, shape = _shown(module, batch.x, "graphs", advice)
+    if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != len(batch) or shape[1] < needed:
+        raise WorkloadError(
+            f"the model gives {shape} for {len(batch)} graphs; it must give one row for each graph, with at least "
+            f"{needed} outputs, one for each class"
+        )
+    return int(shape[1])
+
+
+def _shown(module: torch.nn.Module, x: object, what: str, advice: str) -> tuple[Any, tuple[int, ...] | str]:
+    """A model's outputs for ``x``, in evaluation mode, and their shape, or the name of their type if they have none."""
+    module.eval()
+    try:
+        outputs: Any = module(x)
+    except Exception as error:  # of a user's own module
+        raise WorkloadError(f"the model cannot take the clients' {what}: {_reason(error)}. {advice}") from error
+    return outputs, tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
 
 
 def _kind(federation: ArrayFederation, shape: object) -> Kind:

@@ -16,7 +16,7 @@ from raysim import seeds
 from raysim.engine.fleet import Fleet, Rules, check
 from raysim.engine.idle_clients import IdleClients
 from raysim.engine.schedule import cohort_size, joined, sample
-from raysim.errors import RaysimError
+from raysim.errors import ConfigError
 
 ATTEMPTS = 1000
 """A run ends if this many client tasks, or cohorts, in a row bring no update."""
@@ -61,8 +61,8 @@ def timeline(rules: Rules, fleet: Fleet) -> Iterator[ServerStep]:
     """All server steps of a run, one after another.
 
     Raises:
-        ConfigError: no client can ever bring an update in time.
-        RaysimError: :data:`ATTEMPTS` times in a row none did, or no client will ever be available again.
+        ConfigError: no client can ever bring an update in time, :data:`ATTEMPTS` times in a row none did, or no client
+            will ever be available again.
     """
     check(rules, fleet)
     return _Simulation(rules, fleet).steps()
@@ -163,7 +163,7 @@ class _Simulation:
         if ends > min(deadline, self.wake):
             self.time = max(self.time, min(deadline, self.wake))
         elif math.isinf(ends):
-            raise RaysimError(
+            raise ConfigError(
                 f"round {self.version + 1}: no client is available any more after {self.time:.6g} virtual seconds, and "
                 f"{len(self.rules.intervals) - self.version} server steps are left. Lower schedule.rounds, or make "
                 "the windows of devices.trace come again with a period"
@@ -187,7 +187,7 @@ class _Simulation:
         self.failures += counts
         if self.failures >= ATTEMPTS:
             what = "cohorts" if self.in_rounds else "client tasks"
-            raise RaysimError(
+            raise ConfigError(
                 f"round {self.version + 1}: {ATTEMPTS} {what} in a row brought no update. Lower "
                 "devices.drop_probability, or make windows and deadlines longer than a client task"
             )

@@ -32,7 +32,7 @@ class VirtualClock:
             its parameters on the way up; what a method adds later in a run does not count.
 
     Raises:
-        RaysimError: the run could not end (:func:`raysim.engine.timeline.timeline`).
+        ConfigError: the run could not end (:func:`raysim.engine.timeline.timeline`).
     """
 
     def __init__(self, config: RunConfig, federation: Federation, intervals: Sequence[int], message: Message) -> None:

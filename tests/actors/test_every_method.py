@@ -35,7 +35,7 @@ KILLED = (*METHODS, "fedpac", "fedssp", "gcfl")
 
 @pytest.mark.parametrize("method", [method for method in OTHERS if method not in KILLED])
 def test_on_three_actors(lender: Lender, make_config: MakeConfig, method: str) -> None:
-    short = options(method) | {"schedule__local_epochs": 1}  # nobody has to meet a client task at work here
+    short = options(method) | {"schedule__local_epochs": 1}  # no actor has to be killed at work here
     expected = fingerprint(run(make_config("inline", engine__backend="inline", **short)).folder)
     assert lender.run(make_config("three", **short), Silent(), actors=3) == expected
 
@@ -127,7 +127,7 @@ def test_merged_single_steps_give_the_same_bits_on_any_number_of_actors(
 
 
 def test_merged_single_steps_of_which_an_actor_is_killed(lender: Lender, make_config: MakeConfig) -> None:
-    # Longer client tasks and more rounds than above, for the hand that kills meets a call of merged clients at work.
+    # Longer client tasks and more rounds than above, so that an actor is killed while it trains merged clients.
     options = MERGED | {"model__hidden": 4096, "schedule__rounds": 8}
     expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
     killer = Killer("ray::train[round", round=2)

@@ -80,6 +80,19 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "a Dataset that grows": (lambda: third(Growing(X, Y)), r"client 2: the Dataset had 11 items and now has 12"),
     "a Dataset of triples": (lambda: third(Triples(X, Y)), r"client 2: item 0 of the Dataset is 3 values"),
     "a Dataset that fails": (lambda: third(Failing(X, Y)), r"client 2: item 0 .* cannot be read: OSError: no file 0"),
+    "a first Dataset that fails": (
+        lambda: {"clients": [Failing(X, Y)]},
+        r"client 0: item 0 .* cannot be read: OSError: no file 0",
+    ),
+    "a first stream": (lambda: {"clients": [Stream()]}, r"client 0: Stream has no length"),
+    "one list of numbers for all": (
+        lambda: {"clients": (torch.zeros(5), torch.zeros(5, dtype=torch.int64))},
+        r"clients: .*raysim.split\(data, clients=10\)",
+    ),
+    "a label that no one can mean": (
+        lambda: {"clients": [(X, np.full(12, 2**62))], "test": None},
+        r"label 4611686018427387904 would make 4611686018427387905 classes, and at most 1048576 are allowed",
+    ),
     "items of several shapes": (
         lambda: third(Items([X[0], X[1, :2], *X[2:]], Y)),
         r"client 2: x of item 1 has shape \(2,\)",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -44,49 +45,32 @@ class Spectrum:
 
 @dataclass(frozen=True)
 class GraphBatch:
-    """B graphs as one: nodes of a graph lie together, in the order of the labels."""
+    """B graphs as one: nodes of a graph lie together, in the order of the labels.
 
-    features: torch.Tensor
-    """float32 [N, F]."""
-    graph: torch.Tensor
+    Its names are those of PyTorch Geometric's ``Batch``, so that a module that is written for it takes this one too.
+    """
+
+    x: torch.Tensor
+    """Node features: float32 [N, F]."""
+    batch: torch.Tensor
     """int64 [N], ascending: the graph of each node."""
-    graphs: int
+    num_graphs: int
     """B."""
     edges: torch.Tensor
     """int64 [2, E]: each undirected edge once, numbered over the batch; a self-loop has equal ends."""
     spectrum: Spectrum | None = None
 
-    # By the names of PyTorch Geometric's Batch, so that a module that is written for it takes this one too.
-
-    @property
-    def x(self) -> torch.Tensor:
-        """float32 [N, F]."""
-        return self.features
-
-    @property
+    @cached_property
     def edge_index(self) -> torch.Tensor:
-        """int64 [2, 2E − loops]: both directions of every edge."""
-        return self.directed()
-
-    @property
-    def batch(self) -> torch.Tensor:
-        """int64 [N]: the graph of each node."""
-        return self.graph
-
-    @property
-    def num_graphs(self) -> int:
-        """B."""
-        return self.graphs
+        """int64 [2, 2E − loops]: both directions of every edge, a self-loop once."""
+        with torch.inference_mode(False):  # it is kept, and may be trained with after an evaluation
+            apart = self.edges[0] != self.edges[1]
+            return torch.cat([self.edges, self.edges[:, apart].flip(0)], dim=1)
 
     @property
     def num_nodes(self) -> int:
         """N."""
-        return len(self.features)
-
-    def directed(self) -> torch.Tensor:
-        """int64 [2, 2E − loops]: both directions of every edge, a self-loop once."""
-        apart = self.edges[0] != self.edges[1]
-        return torch.cat([self.edges, self.edges[:, apart].flip(0)], dim=1)
+        return len(self.x)
 
 
 class GraphSamples:

@@ -12,7 +12,7 @@ import numpy as np
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.given import missing
+from workloads.given import MAX_CLASSES, missing
 from workloads.graphs.federation import GraphClient, GraphFederation, union
 from workloads.graphs.graph_set import Graphs, Integers, offsets
 from workloads.graphs.stratified_split import stratified
@@ -25,17 +25,21 @@ NOT_USED = "the graphs' {} are not used: models see node features, edges and lab
 
 @dataclass(frozen=True, eq=False)
 class OwnGraphs:
-    """The graphs of every client, those it trains on and, if they were given, those it is tested with."""
+    """The graphs of every client: first those it trains on, then, if they were given, those it is tested with."""
 
     names: tuple[str, ...]
-    train: tuple[Graphs, ...]
-    tests: tuple[Graphs, ...] = ()
+    graphs: tuple[Graphs, ...]
+    train_counts: tuple[int, ...]
+    """How many of each client's graphs are not its test set."""
+    tested: bool
+    """Whether test graphs were given."""
     notes: tuple[str, ...] = ()
 
     def digest(self) -> str:
         """SHA-256 of all of it."""
         found = hashlib.sha256("\n".join(self.names).encode())
-        for graphs in (*self.train, *self.tests):
+        found.update(f" {self.train_counts} {self.tested} ".encode())
+        for graphs in self.graphs:
             for part in (graphs.features, graphs.node_offsets, graphs.edges, graphs.edge_offsets, graphs.labels):
                 found.update(f"{part.dtype.str} {part.shape} ".encode())
                 found.update(np.ascontiguousarray(part).data)
@@ -79,7 +83,7 @@ class GivenGraphs:
             raise missing("workload")
         own = self.graphs
         widths: dict[int, str] = {}
-        for name, graphs in zip(own.names, own.train, strict=True):
+        for name, graphs in zip(own.names, own.graphs, strict=True):
             widths.setdefault(graphs.features.shape[1], name)
         if self.tasks == "one" and len(widths) > 1:
             (one, client), (two, other) = list(widths.items())[:2]
@@ -88,44 +92,40 @@ class GivenGraphs:
                 f"{two}. Set it to own, or give all nodes features of one width"
             )
         apart = self.tasks == "own" or len(widths) > 1
-        most = max(_classes(graphs) for graphs in (*own.train, *own.tests))
+        needed = [int(graphs.labels.max()) + 1 for graphs in own.graphs]
         clients = []
-        for number, (name, graphs) in enumerate(zip(own.names, own.train, strict=True)):
-            classes = _classes(graphs, *own.tests[number : number + 1]) if apart else self.classes or most
+        for number, (name, graphs) in enumerate(zip(own.names, own.graphs, strict=True)):
+            classes = needed[number] if apart else self.classes or max(needed)
             set_name = f"{self.title} of {name}" if apart else self.title
-            clients.append(
-                GraphClient(
-                    name, *self._parts(number, graphs, stream), tuple(map(str, range(max(classes, 1)))), set_name
-                )
-            )
+            parts = self._parts(own, number, stream(f"local_test {number}"))
+            clients.append(GraphClient(name, graphs, *parts, tuple(map(str, range(classes))), set_name))
         return GraphFederation(self.title, False, tuple(clients), notes=own.notes)
 
     def sketch(self, stream: Stream) -> GraphFederation:
         """The same: no graph is copied before a client asks for its own."""
         return self.load(stream)
 
-    def _parts(self, number: int, graphs: Graphs, stream: Stream) -> tuple[Graphs, Integers, Integers, Integers]:
-        """A client's graphs, and which it trains on, is validated and is tested with."""
-        assert self.graphs is not None
-        generator = stream(f"local_test {number}")
-        if not self.graphs.tests:
-            return graphs, *stratified(graphs.labels, self.validation_share, self.test_share, generator)
-        test = self.graphs.tests[number]
-        train, validation, _ = stratified(graphs.labels, self.validation_share, 0.0, generator)
-        return union([graphs, test]), train, validation, len(graphs) + np.arange(len(test))
+    def _parts(
+        self, own: OwnGraphs, number: int, generator: np.random.Generator
+    ) -> tuple[Integers, Integers, Integers]:
+        """Which of its graphs a client trains on, is validated and is tested with."""
+        labels, count = own.graphs[number].labels, own.train_counts[number]
+        share = 0.0 if own.tested else self.test_share
+        train, validation, test = stratified(labels[:count], self.validation_share, share, generator)
+        return train, validation, np.arange(count, len(labels)) if own.tested else test
 
 
 def hold_graphs(clients: object) -> bool:
     """Whether the clients' data is graphs: the first item of the first client's data has edges."""
-    first: Any = clients
-    for _ in range(3):
-        if hasattr(first, "edge_index"):
-            return True
-        if isinstance(first, Mapping):
-            first = next(iter(first.values()), None)
-        elif hasattr(first, "__getitem__") and hasattr(first, "__len__") and not isinstance(first, str) and len(first):
-            first = first[0]
-    return hasattr(first, "edge_index")
+    found: Any = clients
+    try:
+        for _ in range(2):
+            if hasattr(found, "edge_index"):
+                break
+            found = next(iter(found.values())) if isinstance(found, Mapping) else found[0]
+    except Exception:  # it is no list, or empty, or a Dataset that fails: whoever reads it says so
+        return False
+    return hasattr(found, "edge_index")
 
 
 def gather_graphs(clients: object, test: object = None) -> OwnGraphs:
@@ -147,23 +147,23 @@ def gather_graphs(clients: object, test: object = None) -> OwnGraphs:
     named = each_client(clients, "clients")
     names = np.array([name for name, _ in named], dtype=np.str_)
     notes: dict[str, None] = {}
-    train = tuple(read_graphs(data, f"client {name}", notes) for name, data in named)
-    tests: tuple[Graphs, ...] = ()
+    graphs = [read_graphs(data, f"client {name}", notes) for name, data in named]
+    counts = tuple(map(len, graphs))
     if test is not None:
         if not isinstance(test, Mapping | list) or hasattr(next(iter(test), None), "edge_index"):
             raise WorkloadError(
                 "test: graphs have no global test set; give a list or a dict with the test graphs of every client, or "
                 "none, and a fifth of each client's graphs is its test set"
             )
-        own = tests_of_clients(test, names, len(named))
-        tests = tuple(read_graphs(data, f"the test of client {name}", notes) for name, data in own)
-        for name, one, two in zip(names, train, tests, strict=True):
+        for number, (name, data) in enumerate(tests_of_clients(test, names, len(named))):
+            one, two = graphs[number], read_graphs(data, f"the test of client {name}", notes)
             if one.features.shape[1] != two.features.shape[1]:
                 raise WorkloadError(
                     f"the test of client {name}: nodes have {two.features.shape[1]} features, but "
                     f"{one.features.shape[1]} in the client's training graphs; all must have one width"
                 )
-    return OwnGraphs(tuple(map(str, names)), train, tests, tuple(notes))
+            graphs[number] = union([one, two])
+    return OwnGraphs(tuple(map(str, names)), tuple(graphs), counts, test is not None, tuple(notes))
 
 
 def read_graphs(data: object, where: str, notes: dict[str, None]) -> Graphs:
@@ -237,10 +237,11 @@ def _edges(item: Any, nodes: int, where: str) -> Integers:
         raise WorkloadError(
             f"{where}: edge_index must be integers [2, edges], and is {directed.dtype} {directed.shape}"
         )
-    if directed.size and (directed.min() < 0 or directed.max() >= nodes):
-        raise WorkloadError(f"{where}: edge_index names node {directed.max()}, and there are nodes 0 to {nodes - 1}")
+    wrong = directed[(directed < 0) | (directed >= nodes)]
+    if len(wrong):
+        raise WorkloadError(f"{where}: edge_index names node {wrong[0]}, and there are nodes 0 to {nodes - 1}")
     keys = np.unique(directed[0].astype(np.int64) * nodes + directed[1])
-    first, second = np.divmod(keys, max(nodes, 1))
+    first, second = np.divmod(keys, nodes)
     if not np.array_equal(np.sort(second * nodes + first), keys):
         raise WorkloadError(
             f"{where}: an edge is there in one direction only; the models are for undirected graphs: apply PyG's "
@@ -251,40 +252,9 @@ def _edges(item: Any, nodes: int, where: str) -> Integers:
 
 def _label(item: Any, where: str) -> int:
     y = _array(item, "y", where, "give it one label, its class from 0")
-    if y.size != 1 or y.dtype.kind not in "iub" or int(y.reshape(-1)[0]) < 0:
+    if y.size != 1 or y.dtype.kind not in "iub" or not 0 <= int(y.reshape(-1)[0]) < MAX_CLASSES:
         raise WorkloadError(
-            f"{where}: y must be one whole number, the graph's class from 0, and is {y.dtype} {y.shape}"
+            f"{where}: y must be one whole number, the graph's class from 0 to at most {MAX_CLASSES - 1}, and is "
+            f"{y.reshape(-1)[0] if y.size == 1 else ''} {y.dtype} {y.shape}"
         )
     return int(y.reshape(-1)[0])
-
-
-def _classes(*sets: Graphs) -> int:
-    return max(int(graphs.labels.max()) + 1 for graphs in sets)
-
-
-def outputs_of(federation: GraphFederation, module: Any) -> int:
-    """The number of classes that a model tells apart, found by showing it graphs of the first client.
-
-    Raises:
-        WorkloadError: the model cannot take graphs, or has too few outputs.
-    """
-    import torch
-
-    batch = next(iter(federation.client(0, "cpu").train.batches(2)))
-    module.eval()
-    with torch.inference_mode():
-        try:
-            outputs: Any = module(batch.x)
-        except Exception as error:  # of a user's own module
-            raise WorkloadError(
-                f"the model cannot take the clients' graphs: {type(error).__name__}: {' '.join(str(error).split())}. "
-                "Its forward(batch) gets x, edge_index and batch as PyG's Batch has them"
-            ) from error
-    shape = tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
-    needed = federation.task(0).classes
-    if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != len(batch) or shape[1] < needed:
-        raise WorkloadError(
-            f"the model gives {shape} for {len(batch)} graphs; it must give one row for each graph, with at least "
-            f"{needed} outputs, one for each class"
-        )
-    return int(shape[1])

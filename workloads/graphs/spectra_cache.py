@@ -51,7 +51,10 @@ class SpectraCache:
         if path is None:
             return None
         try:
-            with np.load(path, allow_pickle=False) as archive:  # the archive has a checksum of every array
+            with (
+                path.open("rb") as file,
+                np.load(file, allow_pickle=False) as archive,
+            ):  # the archive has a checksum of every array
                 found = Spectra(archive["values"], archive["vectors"])
         except Exception:  # a damaged file may fail in any step of reading it, and all of them mean: compute it again
             return None

@@ -28,25 +28,25 @@ def structure_encodings(batch: GraphBatch, steps: int, degrees: int) -> torch.Te
     Source: Tan et al. 2023, Federated learning on non-IID graphs via structural knowledge sharing (AAAI; arXiv
     2211.13009); the cut of the degrees is that of the authors' code.
     """
-    degree = torch.bincount(batch.directed()[0], minlength=len(batch.features)).clamp(1, degrees)
+    degree = torch.bincount(batch.edge_index[0], minlength=len(batch.x)).clamp(1, degrees)
     one_hot = torch.nn.functional.one_hot(degree - 1, degrees).to(torch.float32)
     return torch.cat([random_walks(batch, steps), one_hot], dim=1)
 
 
 def random_walks(batch: GraphBatch, steps: int) -> torch.Tensor:
     """[(A D⁻¹)^k]_vv for k = 1 … steps, float32 [N, steps]; zero for a node without neighbours."""
-    graph, edges = batch.graph.cpu().numpy(), batch.edges.cpu().numpy()
-    sizes = np.bincount(graph, minlength=batch.graphs)
+    graph, edges = batch.batch.cpu().numpy(), batch.edges.cpu().numpy()
+    sizes = np.bincount(graph, minlength=batch.num_graphs)
     first_node = np.cumsum(sizes) - sizes
     owner = graph[edges[0]]
     order = np.argsort(owner, kind="stable")
     own = edges[:, order] - first_node[owner[order]]
-    stops = np.cumsum(np.bincount(owner, minlength=batch.graphs))
+    stops = np.cumsum(np.bincount(owner, minlength=batch.num_graphs))
     parts = [
         return_probabilities(size, own[:, start:stop].tobytes(), steps)
         for size, start, stop in zip(sizes.tolist(), [0, *stops[:-1].tolist()], stops.tolist(), strict=True)
     ]
-    return torch.from_numpy(np.concatenate(parts)).to(batch.features.device)
+    return torch.from_numpy(np.concatenate(parts)).to(batch.x.device)
 
 
 @lru_cache(maxsize=CACHED_GRAPHS)

@@ -23,7 +23,7 @@ def neighbour_sum(values: Tensor, directed: Tensor) -> Tensor:
 
 def pooled_sum(values: Tensor, batch: GraphBatch) -> Tensor:
     """The sum over each graph's nodes [B, h]."""
-    return values.new_zeros(batch.graphs, values.shape[1]).index_add(0, batch.graph, values)
+    return values.new_zeros(batch.num_graphs, values.shape[1]).index_add(0, batch.batch, values)
 
 
 class GinConvolution(nn.Module):
@@ -96,8 +96,8 @@ class GraphBody(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        directed = batch.directed()
-        values: Tensor = self.pre(batch.features)
+        directed = batch.edge_index
+        values: Tensor = self.pre(batch.x)
         for convolution in self.convolutions:
             values = self.dropout(convolution(values, directed).relu())
         result: Tensor = self.dropout(self.post(pooled_sum(values, batch)).relu())
@@ -139,9 +139,9 @@ class StructuralBody(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: GraphBatch) -> Tensor:
-        directed = batch.directed()
+        directed = batch.edge_index
         states: list[Tensor] = self.structure(batch, directed)
-        values: Tensor = self.pre(batch.features)
+        values: Tensor = self.pre(batch.x)
         for convolution, state in zip(self.convolutions, states[:-1], strict=True):
             values = self.dropout(convolution(torch.cat([values, state], dim=1), directed).relu())
         joined = self.join(torch.cat([values, states[-1]], dim=1))

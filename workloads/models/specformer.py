@@ -141,7 +141,7 @@ class EdgeFilter:
         self._loops = len(self._apart) < len(self._target)
         shift = filters.detach().amax(dim=0) / 2
         self._numerators = (filters - shift).clamp(max=80.0).exp()
-        nodes = len(batch.features)
+        nodes = len(batch.x)
         self._inverse = self._sum(self._numerators, self._numerators, nodes).clamp(min=1e-35).reciprocal()
 
     def gather(self, values: Tensor) -> Tensor:
@@ -186,7 +186,7 @@ class SpectralBody(nn.Module):
             bases = entries_at_edges(self.decoder(tokens), batch.spectrum)
             same = (batch.edges[0] == batch.edges[1]).to(bases.dtype)
             edges = EdgeFilter(self.filter_encoder(torch.cat([same[:, None], bases], dim=1)), batch)
-        nodes = self.node_encoder(batch.features)
+        nodes = self.node_encoder(batch.x)
         for convolution in self.convolutions:
             nodes = convolution(nodes, edges)
         return mean_of_nodes(nodes, batch)
@@ -206,8 +206,8 @@ def entries_at_edges(new_eigenvalues: Tensor, spectrum: Spectrum) -> Tensor:
 
 def mean_of_nodes(nodes: Tensor, batch: GraphBatch) -> Tensor:
     """Mean over the nodes of each graph: [N, h] -> [B, h]."""
-    sums = nodes.new_zeros(batch.graphs, nodes.shape[1]).index_add(0, batch.graph, nodes)
-    return sums / torch.bincount(batch.graph, minlength=batch.graphs)[:, None]
+    sums = nodes.new_zeros(batch.num_graphs, nodes.shape[1]).index_add(0, batch.batch, nodes)
+    return sums / torch.bincount(batch.batch, minlength=batch.num_graphs)[:, None]
 
 
 def _spread(rows: Tensor, slots: Tensor, count: int) -> Tensor:

@@ -83,7 +83,7 @@ def goes_on_as_if_nothing_had_been(folder: Path, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize("number", CODES)
 def test_the_last_whole_round_is_saved(folder: Path, capsys: pytest.CaptureFixture[str], number: int) -> None:
     before = signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
-    try:  # whoever started the tests, by nohup say: what is ignored is ignored by a run too
+    try:  # the tests may have been started by nohup, and what is ignored is ignored by a run too
         assert interrupted(folder, number) == CODES[signal.Signals(number)]
     finally:
         signal.signal(number, before)

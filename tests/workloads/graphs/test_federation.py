@@ -64,9 +64,9 @@ def numbers(samples: Samples) -> list[tuple[int, int, int]]:
     """(number, nodes, label) of each graph of a set, sorted."""
     found: list[tuple[int, int, int]] = []
     for batch in samples.batches(4):
-        sizes = torch.bincount(batch.x.graph, minlength=batch.x.graphs)
+        sizes = torch.bincount(batch.x.batch, minlength=batch.x.num_graphs)
         firsts = torch.cumsum(sizes, 0) - sizes
-        found += zip(batch.x.features[firsts, 0].int().tolist(), sizes.tolist(), batch.y.tolist(), strict=True)
+        found += zip(batch.x.x[firsts, 0].int().tolist(), sizes.tolist(), batch.y.tolist(), strict=True)
     return sorted(found)
 
 

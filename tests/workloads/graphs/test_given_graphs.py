@@ -34,6 +34,14 @@ def test_a_module_sees_what_it_would_see_of_pygs_batch() -> None:
     torch.testing.assert_close(net(ours), net(theirs))
 
 
+def test_edges_that_an_evaluation_has_asked_for_can_be_trained_with() -> None:
+    batch, net = collate(read_graphs(graphs(6), "client 0", {})), Net()
+    with torch.inference_mode():
+        net(batch)
+    net(batch).sum().backward()
+    assert all(parameter.grad is not None for parameter in net.parameters())
+
+
 @pytest.mark.parametrize("model", ["gin", "spectral", Net, Net()])
 def test_clients_with_lists_of_graphs_train(tmp_path: Path, model: Any) -> None:
     clients = {"ward": graphs(12), "lab": graphs(10), "home": graphs(11)}
@@ -109,10 +117,12 @@ def test_what_is_not_used_is_said_once() -> None:
         (graph(0, x=None), "client 0, graph 1: it has no x; give node features"),
         (graph(0, x=torch.full((5, 3), torch.nan)), "x must be finite numbers"),
         (graph(0, edge_index=PATH[:, :1]), "an edge is there in one direction only"),
-        (graph(0, edge_index=PATH + 4), "edge_index names node 6, and there are nodes 0 to 4"),
+        (graph(0, edge_index=PATH + 4), "edge_index names node 5, and there are nodes 0 to 4"),
+        (graph(0, edge_index=PATH - 1), "edge_index names node -1, and there are nodes 0 to 4"),
         (graph(0, edge_index=PATH.float()), "edge_index must be integers"),
         (graph(0, y=None), "it has no y; give it one label"),
         (graph(0, y=torch.tensor([0.5])), "y must be one whole number"),
+        (graph(0, y=torch.tensor([2**62])), "from 0 to at most 1048575, and is 4611686018427387904"),
         (graph(0, y=torch.tensor([0, 1])), "y must be one whole number"),
         (graph(0, width=4), "nodes have 4 features, and 3 in graph 0"),
     ],

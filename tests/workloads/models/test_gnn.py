@@ -41,7 +41,7 @@ def build(options: Any, width: int = 3, classes: int = 2) -> Classifier:
 
 def dense(batch: GraphBatch) -> Tensor:
     """The adjacency matrix [N, N]."""
-    matrix = torch.zeros(len(batch.features), len(batch.features))
+    matrix = torch.zeros(len(batch.x), len(batch.x))
     for first, second in batch.edges.T.tolist():
         matrix[first, second] = matrix[second, first] = 1.0
     return matrix
@@ -55,7 +55,7 @@ def linear(layer: nn.Module, values: Tensor) -> Tensor:
 def test_gin_is_its_formula() -> None:
     model = build(Gin(layers=2, hidden=5)).eval()
     batch, body = PATH_AND_LOOP, model.body
-    values = linear(body.get_submodule("pre"), batch.features)
+    values = linear(body.get_submodule("pre"), batch.x)
     for layer in ("convolutions.0", "convolutions.1"):
         inner = linear(body.get_submodule(f"{layer}.first"), values + dense(batch) @ values).relu()
         values = linear(body.get_submodule(f"{layer}.second"), inner).relu()
@@ -72,7 +72,7 @@ def test_gin_by_hand() -> None:
     for name, parameter in model.named_parameters():
         nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
     batch = batch_of([3, 1], [(0, 1), (1, 2)], width=1)
-    ones = GraphBatch(torch.ones(4, 1), batch.graph, 2, batch.edges)
+    ones = GraphBatch(torch.ones(4, 1), batch.batch, 2, batch.edges)
     assert model(ones).tolist() == [[7.0], [1.0]]
 
 
@@ -80,13 +80,13 @@ def test_convolutions_equal_those_of_pytorch_geometric() -> None:
     from torch_geometric.nn import GCNConv, GINConv, SAGEConv
 
     batch = PATH_AND_LOOP
-    directed = batch.directed()
+    directed = batch.edge_index
     torch.manual_seed(0)
     ours_gin = GinConvolution(3, 4)
     theirs = GINConv(nn.Sequential(ours_gin.first, nn.ReLU(), ours_gin.second))
     state = {name: value.clone() for name, value in ours_gin.state_dict().items()}
     ours_gin.load_state_dict(state)  # PyG's constructor draws new values for the layers it is given
-    torch.testing.assert_close(ours_gin(batch.features, directed), theirs(batch.features, directed))
+    torch.testing.assert_close(ours_gin(batch.x, directed), theirs(batch.x, directed))
     ours_sage, sage = SageConvolution(3, 4), SAGEConv(3, 4)
     sage.load_state_dict(
         {
@@ -95,11 +95,11 @@ def test_convolutions_equal_those_of_pytorch_geometric() -> None:
             "lin_r.weight": ours_sage.own.weight,
         }
     )
-    torch.testing.assert_close(ours_sage(batch.features, directed), sage(batch.features, directed))
+    torch.testing.assert_close(ours_sage(batch.x, directed), sage(batch.x, directed))
     ours_gcn, gcn = GcnConvolution(3, 4), GCNConv(3, 4)
     nn.init.normal_(ours_gcn.bias)
     gcn.load_state_dict({"bias": ours_gcn.bias, "lin.weight": ours_gcn.linear.weight})
-    torch.testing.assert_close(ours_gcn(batch.features, directed), gcn(batch.features, directed))
+    torch.testing.assert_close(ours_gcn(batch.x, directed), gcn(batch.x, directed))
 
 
 def test_structural_gin_is_its_formula() -> None:
@@ -108,7 +108,7 @@ def test_structural_gin_is_its_formula() -> None:
     own = dense(batch).fill_diagonal_(1.0)  # GCN: exactly one self-loop at every node
     scale = own.sum(1).rsqrt()
     own = scale[:, None] * own * scale
-    values = linear(body.get_submodule("pre"), batch.features)
+    values = linear(body.get_submodule("pre"), batch.x)
     state = linear(body.get_submodule("structure.embedding"), structure_encodings(batch, 5, 3))
     for layer in range(2):
         both = torch.cat([values, state], dim=1)
@@ -150,10 +150,10 @@ def test_order_of_nodes_edges_and_graphs_does_not_count(options: Any) -> None:
     moved = place[np.array(edges)][random.permutation(len(edges))]
     flipped = np.sort(moved, axis=1)
     graph = torch.from_numpy(np.repeat(np.arange(4), np.array(sizes)[order]))
-    again = GraphBatch(batch.features[torch.from_numpy(new_nodes)], graph, 4, torch.from_numpy(flipped.T.copy()))
+    again = GraphBatch(batch.x[torch.from_numpy(new_nodes)], graph, 4, torch.from_numpy(flipped.T.copy()))
     torch.testing.assert_close(model(again), expected[torch.from_numpy(order)], rtol=1e-5, atol=1e-6)
     # A graph's output does not depend on the others of its batch.
-    alone = GraphBatch(batch.features[:4], torch.zeros(4, dtype=torch.int64), 1, batch.edges[:, :4])
+    alone = GraphBatch(batch.x[:4], torch.zeros(4, dtype=torch.int64), 1, batch.edges[:, :4])
     torch.testing.assert_close(model(alone), expected[:1], rtol=1e-5, atol=1e-6)
 
 

@@ -72,7 +72,7 @@ def test_entries_at_edges_are_those_of_the_dense_matrix() -> None:
     graphs = with_spectra(random_graphs(40, seed=3, loops=True))
     batch = collate(graphs)
     assert batch.spectrum is not None and len(batch.spectrum.packs) > 3
-    new = torch.randn(len(batch.features), 3)
+    new = torch.randn(len(batch.x), 3)
     found = entries_at_edges(new, batch.spectrum)
     assert found.shape == (batch.edges.shape[1], 3)
     for number in range(len(graphs)):
@@ -199,7 +199,7 @@ def test_dropout_is_where_the_published_network_has_it() -> None:
     assert torch.equal(network.attention(tokens, batch.spectrum.packs), tokens)
     assert not network.filter_encoder(torch.randn(5, 3)).any()
     edges = EdgeFilter(torch.zeros(batch.edges.shape[1], 8), batch)
-    nodes = network.node_encoder(batch.features)
+    nodes = network.node_encoder(batch.x)
     assert torch.equal(network.convolutions[0](nodes, edges), nodes)
     torch.testing.assert_close(network(batch), mean_of_nodes(nodes, batch))
     network.eval()
@@ -244,7 +244,7 @@ def test_a_batch_keeps_labels_with_their_graphs() -> None:
     graphs.features[:, 0] = np.repeat(graphs.labels, graphs.sizes)  # every node knows its graph's label
     samples = GraphSamples(graphs, "cpu")
     for batch in samples.batches(7, torch.Generator().manual_seed(0)):
-        assert torch.equal(batch.x.features[:, 0].long(), batch.y[batch.x.graph])
+        assert torch.equal(batch.x.x[:, 0].long(), batch.y[batch.x.batch])
     assert sum(len(batch) for batch in samples.batches(7)) == 20
 
 
