@@ -97,7 +97,7 @@ class DriverActor:
         early = EarlyActors(self._config)  # before anything that takes long
         try:
             from actors.metrics import Metrics
-            from raysim.simulation import drive
+            from raysim.driver import drive
 
             observer = Several(self._events, Metrics(self._folder.name))
             parallel = RayParallel(self._events.preparing, early.dismiss)

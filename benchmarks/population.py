@@ -59,7 +59,8 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
     import torch  # noqa: F401 - its start is not ours
 
     from raysim.config.run_config import build
-    from raysim.simulation import load_federation, run
+    from raysim.driver import load_federation
+    from raysim.simulation import run
     from workloads.parallel_map import Sequential
 
     config = build([options])
@@ -94,11 +95,11 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
 
 def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     """From the loaded data to the plan of the first round, without Ray and after one model was built."""
+    from raysim.driver import inline_pool
     from raysim.engine.cohort_run import Stopped
     from raysim.engine.observer import Silent
     from raysim.engine.rounds import Rounds
     from raysim.engine.worker import Worker
-    from raysim.simulation import inline_pool
     from raysim.storage.run_folder import RunFolder
 
     Worker(config, federation).model(0)

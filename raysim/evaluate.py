@@ -35,12 +35,12 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
         DamagedError: there is no checkpoint that can be read.
         RaysimError, WorkloadError: as a run's own evaluation.
     """
+    from raysim.driver import load_federation
     from raysim.engine.checkpointing import newest_state
     from raysim.engine.device import device_of
     from raysim.engine.evaluation import evaluate_round
     from raysim.engine.inline_backend import InlinePool
     from raysim.engine.worker import Worker, fixed_threads
-    from raysim.simulation import load_federation
     from workloads.parallel_map import Sequential
 
     run = RunFolder.open(folder)

@@ -71,7 +71,7 @@ def _main(words: Sequence[str], interruption: Interruption) -> int:
 
 
 def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as_json: bool) -> int:
-    from raysim.simulation import prepare
+    from raysim.preparation import prepare
     from raysim.storage.run_folder import take_back
 
     invocation = parse(words)

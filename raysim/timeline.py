@@ -55,11 +55,11 @@ def clock_of(config: RunConfig) -> tuple[VirtualClock, int]:
 
     Data and model are loaded: durations follow from the clients' samples and the model's bytes.
     """
+    from raysim.driver import load_federation
     from raysim.engine.schedule import planned_intervals
     from raysim.engine.virtual_clock import VirtualClock
     from raysim.engine.worker import Worker
     from raysim.requirements import check_federation
-    from raysim.simulation import load_federation
     from workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())

@@ -57,9 +57,9 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
         raise ResultsError(f"{folder}: with this method every client has a model of its own. {_of_client(folder)}")
     if client is None and (folder / MODEL_NAME).exists():
         return global_model(config, folder)
+    from raysim.driver import load_federation
     from raysim.engine.checkpointing import newest_state
     from raysim.engine.worker import Worker, fixed_threads
-    from raysim.simulation import load_federation
     from workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())

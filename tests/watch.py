@@ -6,7 +6,8 @@ from pathlib import Path
 
 from raysim.config.run_config import RunConfig
 from raysim.engine.observer import Silent
-from raysim.simulation import execute, prepare
+from raysim.preparation import prepare
+from raysim.simulation import execute
 
 
 class Watch(Silent):

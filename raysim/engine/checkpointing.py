@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 ROUNDS = "schedule.rounds"
 MAY_CHANGE = (ROUNDS, "schedule.epochs", "engine.on_client_error")
-"""Settings that a run can be resumed with other values of, as ``raysim.simulation.prepare`` checks."""
+"""Settings that a run can be resumed with other values of, as ``raysim.preparation.prepare`` checks."""
 
 
 @dataclass

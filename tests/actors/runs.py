@@ -12,8 +12,10 @@ from actors.parallel_map import RayParallel
 from actors.placement import Starter
 from actors.pool import RayPool
 from raysim.config.run_config import RunConfig
+from raysim.driver import drive
 from raysim.engine.observer import Observer
-from raysim.simulation import drive, prepare, run
+from raysim.preparation import prepare
+from raysim.simulation import run
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 from workloads.federated_data import Federation

@@ -9,7 +9,7 @@ import ray
 
 from actors.client import ClientActor
 from raysim.config.run_config import build
-from raysim.simulation import load_federation
+from raysim.driver import load_federation
 from workloads.parallel_map import Sequential
 
 

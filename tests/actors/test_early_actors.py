@@ -12,7 +12,7 @@ from actors.capacity import UNKNOWN, useful_actors
 from actors.early_actors import EarlyActors
 from actors.parallel_map import RayParallel
 from raysim.config.run_config import RunConfig, build
-from raysim.simulation import load_federation
+from raysim.driver import load_federation
 from workloads.parallel_map import sequential
 
 

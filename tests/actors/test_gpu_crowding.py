@@ -23,7 +23,8 @@ from raysim.engine.device import run_task
 from raysim.errors import GpuMemoryError, RaysimError
 from raysim.methods.local import Local
 from raysim.monitor.status_file import read
-from raysim.simulation import execute, prepare
+from raysim.preparation import prepare
+from raysim.simulation import execute
 from tests.fingerprint import fingerprint
 from tests.watch import Watch
 

@@ -8,7 +8,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from raysim.simulation import prepare, run
+from raysim.preparation import prepare
+from raysim.simulation import run
 from tests.attack.crash import Crash, Disk
 from tests.attack.folders import small
 from tests.fingerprint import fingerprint

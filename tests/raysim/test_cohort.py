@@ -11,7 +11,8 @@ import pytest
 
 from raysim.cohort import UNKNOWN, Cohort, cohort_of
 from raysim.config.run_config import build
-from raysim.simulation import load_federation, run
+from raysim.driver import load_federation
+from raysim.simulation import run
 from tests.raysim.scaffold import layer
 from workloads.parallel_map import sequential
 

@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from raysim.config.sections import Training
+from raysim.driver import load_federation
 from raysim.engine import fedsgd
 from raysim.engine.client_state import ClientState
 from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask, Message
-from raysim.simulation import load_federation, run
+from raysim.simulation import run
 from raysim.training.local_sgd import Phase, train_epochs
 from tests.fingerprint import fingerprint
 from tests.raysim.training.test_local_sgd import Points, squared_error

@@ -13,8 +13,8 @@ import pytest
 from raysim import seeds
 from raysim.config import registry
 from raysim.config.run_config import build
+from raysim.driver import load_federation
 from raysim.requirements import check_federation, check_request
-from raysim.simulation import load_federation
 from tests.raysim.conftest import Start
 from workloads.parallel_map import sequential
 

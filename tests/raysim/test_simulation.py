@@ -309,7 +309,7 @@ def test_resume_with_other_settings_lists_them(start: Start, tmp_path: Path) -> 
 
 def test_a_resumed_folder_is_never_removed(start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not even one that was killed before its first round."""
-    from raysim.simulation import prepare
+    from raysim.preparation import prepare
 
     folder = prepare(small(tmp_path))
 

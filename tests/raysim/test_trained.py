@@ -13,11 +13,11 @@ from safetensors.torch import load_file, save_file
 
 import raysim
 from raysim.config.run_config import RunConfig
+from raysim.driver import load_federation
 from raysim.engine.checkpointing import newest_state
 from raysim.engine.worker import Worker
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.methods.fedavg import FedAvg
-from raysim.simulation import load_federation
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunFolder, RunResult, load_result
 from tests.small_runs import small_run

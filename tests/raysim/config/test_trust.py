@@ -9,7 +9,7 @@ from raysim.config.command_line import parse
 from raysim.config.stored_config import sealed
 from raysim.config.trust import check_names, naming_words
 from raysim.errors import ConfigError
-from raysim.simulation import prepare
+from raysim.preparation import prepare
 from raysim.storage.run_folder import RunFolder
 
 EVIL = """

@@ -10,7 +10,8 @@ from raysim.config.sections import Evaluation
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.observer import Observer
 from raysim.errors import RaysimError
-from raysim.simulation import execute, prepare, run
+from raysim.preparation import prepare
+from raysim.simulation import execute, run
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 from workloads.objective import CLASSIFICATION, Objective

@@ -25,7 +25,8 @@ from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message, Traits, Update
 from raysim.methods.fedavg import FedAvg
-from raysim.simulation import execute, prepare
+from raysim.preparation import prepare
+from raysim.simulation import execute
 from raysim.storage.run_folder import comparable
 from raysim.training.local_sgd import train_epochs
 from tests.fingerprint import fingerprint

@@ -11,11 +11,12 @@ import pytest
 import torch
 
 from aggregators.means import PairwiseSum
-from raysim import seeds, simulation
+from raysim import seeds
 from raysim.cohort import Cohort
 from raysim.config import registry
 from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig
+from raysim.driver import load_federation
 from raysim.engine import schedule
 from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.engine.worker import Worker, fixed_threads
@@ -98,7 +99,7 @@ def mean_loss(module: torch.nn.Module, worker: Worker, client: int) -> float:
 
 def by_hand(config: RunConfig) -> list[dict[str, float]]:
     """Every round's terms: each client trained here, one after another, and all n² losses evaluated here."""
-    method, worker = config.method, Worker(config, simulation.load_federation(config, sequential))
+    method, worker = config.method, Worker(config, load_federation(config, sequential))
     if method.traits.pooled:
         worker = Worker(config, worker.federation.pooled())
     model = worker.model(0)

@@ -15,12 +15,12 @@ import raysim
 from raysim.config import registry
 from raysim.config.run_config import RunConfig, build
 from raysim.config.sections import Training
+from raysim.driver import load_federation
 from raysim.engine.backend import Done, Job, Seat
 from raysim.engine.precision_probe import TimeSteps, resolve
 from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
-from raysim.simulation import load_federation
 from raysim.training.local_sgd import train_epochs
 from tests.small_runs import small_run
 from workloads.models.mlp_cnn import mcmahan_cnn

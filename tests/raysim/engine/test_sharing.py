@@ -12,11 +12,11 @@ from torch import nn
 
 from raysim.config.registry import known
 from raysim.config.run_config import RunConfig, build
+from raysim.driver import load_federation
 from raysim.engine.sharing import common_names
 from raysim.engine.worker import Worker
 from raysim.errors import ConfigError
 from raysim.requirements import check_federation
-from raysim.simulation import load_federation
 from workloads.federated_data import distinct_tasks
 from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.models.classifier import Classifier, task_specific

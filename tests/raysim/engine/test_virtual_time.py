@@ -15,7 +15,8 @@ from raysim.config.run_config import RunConfig
 from raysim.costs import LEVELS
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
-from raysim.simulation import execute, prepare, run
+from raysim.preparation import prepare
+from raysim.simulation import execute, run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 

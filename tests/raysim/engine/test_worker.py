@@ -13,13 +13,14 @@ import torch
 from raysim import seeds
 from raysim.config.registry import known
 from raysim.config.run_config import RunConfig, build
+from raysim.driver import load_federation
 from raysim.engine import worker as worker_module
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedavg import FedAvg
-from raysim.simulation import load_federation, run
+from raysim.simulation import run
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 from tests.watch import stopped

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from raysim.config.run_config import RunConfig
+from raysim.driver import load_federation
 from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.engine.worker import Worker
 from raysim.method import ClientTask, Message, Update
-from raysim.simulation import load_federation
 from tests.small_runs import MakeConfig
 from workloads.parallel_map import sequential
 

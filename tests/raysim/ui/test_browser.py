@@ -19,7 +19,8 @@ import pytest
 from raysim.config.run_config import build
 from raysim.engine.observer import Silent
 from raysim.engine.outcome import Outcome
-from raysim.simulation import execute, prepare
+from raysim.preparation import prepare
+from raysim.simulation import execute
 from raysim.storage.run_folder import RunFolder
 from raysim.ui.serving import Address, Page
 

@@ -1,0 +1,126 @@
+"""What the driver does: load the clients' data, train the rounds that are left, keep the results."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from typing import TYPE_CHECKING, Literal
+
+from raysim.engine.observer import Several, step
+from raysim.engine.schedule import planned_intervals
+from raysim.model_file import save_global_model
+from raysim.monitor.run_view import SYNTHETIC
+from raysim.monitor.status_file import Recorder
+from raysim.requirements import check_federation
+from raysim.run_summary import conclude
+from raysim.storage import run_folder
+from raysim.storage.process_lock import driving
+from workloads.federated_data import ONE_CLASS, has_one_class
+from workloads.parallel_map import Sequential
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.backend import Pool
+    from raysim.engine.observer import Observer
+    from workloads.federated_data import Federation
+    from workloads.parallel_map import Parallel
+
+Status = Literal["finished", "stopped"]
+
+
+def drive(
+    config: RunConfig,
+    path: Path,
+    make_pool: Callable[[Federation, int], Pool],
+    observer: Observer,
+    stopping: Callable[[], bool],
+    parallel: Parallel | None = None,
+) -> Status:
+    """All rounds that are left of the run in ``path`` (the process that holds the global state).
+
+    ``parallel`` computes what has to be known of the data before the first round, such as spectra of graphs; in this
+    process if it is None.
+    """
+    from raysim.engine import precision_probe
+    from raysim.engine.cohort_run import Stopped
+    from raysim.engine.profiler import OFF, Profile
+    from raysim.engine.recovery import run_through
+    from raysim.engine.rounds import Rounds
+    from raysim.engine.worker import Worker, fixed_threads
+    from raysim.monitor.chrome_trace import Trace
+    from raysim.monitor.partition_plot import PartitionDrawing
+
+    folder = run_folder.RunFolder.open(path)
+    with ExitStack() as stack:
+        stack.enter_context(driving(path))
+        recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
+        observer = Several(observer, recorder)
+        with step(observer, "loading the data"):
+            federation = load_federation(config, parallel or Sequential(observer.preparing))
+        check_federation(config, federation)
+        useful = max(1, round(config.schedule.sampling_rate * federation.clients))
+        stack.enter_context(fixed_threads(config.engine.threads))
+        starting = "starting client actors" if config.engine.backend == "ray" else "building the model"
+        observer.preparing(starting, 0, 1)
+        pool = make_pool(federation, useful)
+        try:
+            federation = pool.federation
+            worker = Worker(config, federation)
+            worker.built(0)  # what is wrong with a model is said before anything is timed on it
+            resolved = precision_probe.resolve(config, pool, path, observer.note)
+            watched = PartitionDrawing(observer, pool, path, config.pictures)
+            pool.recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
+            rounds = Rounds(resolved, worker, pool, folder, watched, stopping)
+            observer.preparing(starting, 1, 1)
+            recorder.begins()
+            observer.placed(pool.plan)
+            if federation.synthetic:
+                observer.note(SYNTHETIC)
+            if has_one_class(federation):
+                observer.note(ONE_CLASS)
+            for found in (*getattr(federation, "notes", ()), *(rounds.clock.notes if rounds.clock else ())):
+                folder.log(found)
+                observer.note(found)
+            rounds.go_back()
+            if rounds.state.round:
+                observer.note(f"goes on after round {rounds.state.round}")
+            try:
+                with watched:
+                    run_through(rounds, folder, observer)
+            except Stopped:
+                folder.log(f"stopped after round {rounds.state.round}")
+                recorder.ends("stopped")
+                return "stopped"
+            save_global_model(path, rounds.worker, rounds.state.server, rounds.state.round)
+            if rounds.clock is not None:
+                from raysim.report.devices_plot import write_devices
+
+                virtual_seconds = rounds.clock.step(rounds.state.round).time
+                write_devices(path, rounds.clock.fleet, virtual_seconds, pictured=config.pictures)
+            conclude(config, folder, federation, rounds.worker.model(0).buffer.numel())
+            recorder.ends("finished")
+            return "finished"
+        finally:
+            pool.close()
+
+
+def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
+    """The clients' data as the run's method and model need it: spectra computed, pooled into one client."""
+    from raysim import seeds
+
+    federation: Federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    prepare_data = getattr(federation, "prepare", None)
+    if prepare_data is not None:
+        federation = prepare_data(getattr(config.model, "needs_spectra", False), parallel)
+    return federation.pooled() if config.method.traits.pooled else federation
+
+
+def inline_pool(config: RunConfig, federation: Federation, useful: int = 1) -> Pool:
+    """The pool of an in-process run."""
+    from raysim.engine.device import device_of
+    from raysim.engine.inline_backend import InlinePool
+    from raysim.engine.worker import Worker
+
+    return InlinePool(Worker(config, federation, device_of(config.engine)))
