@@ -41,8 +41,10 @@ class Option:
     @property
     def help(self) -> Help:
         """Its meaning; empty where a class of a user's own says none."""
-        notes = getattr(self.hint, "__metadata__", ())
-        return next((note for note in notes if isinstance(note, Help)), Help(self.schema().get("description", "")))
+        for note in getattr(self.hint, "__metadata__", ()):
+            if isinstance(note, Help):
+                return note
+        return Help(self.schema().get("description", ""))
 
     @property
     def type(self) -> Any:
@@ -92,7 +94,8 @@ class Option:
         )
 
 
-def options_of_class(section: str, cls: type[Any]) -> dict[str, Option]:
+@functools.lru_cache(maxsize=256)  # not without an end: a notebook's cell makes a new class whenever it is run
+def options_of_class(section: str, cls: Any) -> Mapping[str, Option]:
     """Path → option for every field of the dataclass ``cls``; each must have a default, so that any run can start."""
     hints = get_type_hints(cls, include_extras=True)
     options = {}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
@@ -79,9 +80,15 @@ def options_of(classes: Classes) -> dict[str, Option]:
     """Path → option of a run whose ``method``, ``workload`` and ``model`` have these classes."""
     options: dict[str, Option] = {}
     for section, cls in {**classes, **SECTIONS}.items():
-        options |= options_of_class(section, cls)
+        options.update(options_of_class(section, cls))
+    return {**options, **_own_options()}
+
+
+@functools.cache
+def _own_options() -> Mapping[str, Option]:
+    """The options outside all sections."""
     hints = get_type_hints(RunConfig, include_extras=True)
-    return options | {name: Option(name, hints[name], getattr(RunConfig, name)) for name in OWN}
+    return {name: Option(name, hints[name], getattr(RunConfig, name)) for name in OWN}
 
 
 def classes_of(config: RunConfig) -> dict[str, type[Any]]:
