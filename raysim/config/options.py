@@ -7,9 +7,9 @@ knows works too. What is text on the command line stands for what it would be in
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
 from raysim.config.nearest import did_you_mean
 from raysim.errors import ConfigError
@@ -94,9 +94,13 @@ class Option:
         )
 
 
-@functools.lru_cache(maxsize=256)  # not without an end: a notebook's cell makes a new class whenever it is run
-def options_of_class(section: str, cls: Any) -> Mapping[str, Option]:
+def options_of_class(section: str, cls: type[Any]) -> Mapping[str, Option]:
     """Path → option for every field of the dataclass ``cls``; each must have a default, so that any run can start."""
+    return _options_of_class(section, cast(Hashable, cls))
+
+
+@functools.lru_cache(maxsize=256)  # not without an end: a notebook's cell makes a new class whenever it is run
+def _options_of_class(section: str, cls: Any) -> Mapping[str, Option]:
     hints = get_type_hints(cls, include_extras=True)
     options = {}
     for field in fields(cls):
