@@ -1,8 +1,8 @@
 """Digests of what every method computes, so that a change of the code's layout can be shown to change no bit.
 
 ``python -m tests.witness write FILE`` before the change, ``python -m tests.witness compare FILE`` after it: each method
-on its small run of the tests, in this process and (with ``--ray``) on two actors; exit code 1 if a digest differs. A
-run that FILE does not have (of a new method) is named, and not compared.
+on its small run of the tests, in this process and (with ``--ray``) on two actors, which must give the same. Exit code 1
+if a digest differs or nothing could be compared. A method that FILE does not have is named as new, and not compared.
 """
 
 from __future__ import annotations
@@ -48,18 +48,20 @@ def config_of(method: str, output: Path, **engine: Any) -> RunConfig:
     return build([{path: value for path, value in chosen.items() if value is not None}])
 
 
-def digests(ray: bool, told: Callable[[str], None]) -> dict[str, dict[str, str]]:
-    """Run → part of its result → digest."""
+BACKENDS: Mapping[str, Mapping[str, Any]] = {
+    "inline": {"backend": "inline"},
+    "two actors": {"backend": "ray", "actors": 2},
+}
+
+
+def digests(backend: str, told: Callable[[str], None]) -> dict[str, dict[str, str]]:
+    """Method → part of its result → digest."""
     found = {}
-    backends: dict[str, dict[str, Any]] = {"inline": {"backend": "inline"}}
-    if ray:
-        backends["two actors"] = {"backend": "ray", "actors": 2}
     with tempfile.TemporaryDirectory() as folder:
         for method in (*METHODS, *OTHERS):
-            for name, engine in backends.items():
-                parts = fingerprint(run(config_of(method, Path(folder) / f"{method}-{name}", **engine)).folder)
-                found[f"{method}, {name}"] = {part: digest(content) for part, content in parts.items()}
-                told(f"{method}, {name}: {found[f'{method}, {name}']}")
+            parts = fingerprint(run(config_of(method, Path(folder) / method, **BACKENDS[backend])).folder)
+            found[method] = {part: digest(content) for part, content in parts.items()}
+            told(f"{method}, {backend}: {found[method]}")
     return found
 
 
@@ -70,17 +72,17 @@ def main() -> int:
     parser.add_argument("file", type=Path)
     parser.add_argument("--ray", action="store_true", help="also on two client actors")
     asked = parser.parse_args()
-    found = digests(asked.ray, lambda text: print(text, flush=True))
+    found = {name: digests(name, lambda text: print(text, flush=True)) for name in list(BACKENDS)[: 1 + asked.ray]}
     if asked.action == "write":
-        asked.file.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        asked.file.write_text(json.dumps(found["inline"], indent=1) + "\n", encoding="utf-8")
         return 0
     before = json.loads(asked.file.read_text(encoding="utf-8"))
-    new = [name for name in found if name not in before]
-    differing = [name for name, parts in found.items() if name in before and before[name] != parts]
-    compared = len(found) - len(new)
-    print(f"{compared - len(differing)} of {compared} runs are equal")
-    print("".join(f"new: {name}\n" for name in new) + "".join(f"differs: {name}\n" for name in differing), end="")
-    return 1 if differing else 0
+    known = [(name, method) for name, runs in found.items() for method in runs if method in before]
+    differing = [f"{method}, {name}" for name, method in known if found[name][method] != before[method]]
+    print(f"{len(known) - len(differing)} of {len(known)} runs are equal")
+    print("".join(f"new: {method}\n" for method in found["inline"] if method not in before), end="")
+    print("".join(f"differs: {run}\n" for run in differing), end="")
+    return 1 if differing or not known else 0
 
 
 if __name__ == "__main__":

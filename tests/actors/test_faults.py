@@ -191,7 +191,7 @@ def undisturbed(make_config: MakeConfig) -> Callable[..., dict[str, Any]]:
 def test_a_client_actor_killed_in_a_client_task_of_every_round(
     machines: Machines, make_config: MakeConfig, undisturbed: Any
 ) -> None:
-    rounds = 8
+    rounds = 4
     options = {"schedule__rounds": rounds, "schedule__local_epochs": 1, "evaluation__every": rounds}
     expected = undisturbed(**options)
     choice = random.Random(0)
