@@ -24,7 +24,7 @@ import numpy as np
 import torch
 
 from benchmarks.dense_spectral import DenseBasesBody, DenseBatch, DenseFiltersBody
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.graphs.batch import collate
 from workloads.graphs.graph_set import Graphs
 from workloads.graphs.tudataset import TuDataset
@@ -90,7 +90,7 @@ def measure(name: str, options: argparse.Namespace) -> None:
     graphs = load(name)
     batches = shuffled_batches(graphs, options.batch_size, options.batches)
     torch.manual_seed(0)
-    task = Task((graphs.features.shape[1],), int(graphs.labels.max()) + 1, "graph")
+    task = InputSpec((graphs.features.shape[1],), int(graphs.labels.max()) + 1, "graph")
     model = Spectral(hidden=options.hidden).build(task)
     forms = [Form(n, batches, model) for n in BODIES if fits(n, batches, options.hidden, options.gigabytes)]
     expected = forms[0].outputs()
@@ -120,7 +120,7 @@ def peak_memory(name: str, options: argparse.Namespace, form: str) -> float:
 
 def print_memory(name: str, options: argparse.Namespace) -> None:
     batches = shuffled_batches(load(name), options.batch_size, options.batches)
-    task = Task((batches[0].features.shape[1],), 10, "graph")
+    task = InputSpec((batches[0].features.shape[1],), 10, "graph")
     form = Form(options.memory_of, batches, Spectral(hidden=options.hidden).build(task))
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     before = _status("VmRSS")

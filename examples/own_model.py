@@ -9,7 +9,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.option_types import Help, PositiveInt
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ class Narrow:
 
     width: Annotated[PositiveInt, Help("units of each hidden layer")] = 8
 
-    def build(self, task: Task) -> nn.Module:
+    def build(self, task: InputSpec) -> nn.Module:
         """A new network for inputs of ``task.input_shape``; torch's generator has been seeded."""
         from torch import nn  # a run's options are read without torch
 

@@ -17,7 +17,7 @@ from raysim.config.run_config import RunConfig
 from raysim.errors import CheckpointError
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.state_files import damaged
-from workloads.federated_data import Task, distinct_tasks
+from workloads.federated_data import InputSpec, distinct_tasks
 
 if TYPE_CHECKING:
     import torch
@@ -97,7 +97,7 @@ def _checksum(tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> 
     return found.hexdigest()
 
 
-def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Task, folder: Path) -> torch.nn.Module:
+def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: InputSpec, folder: Path) -> torch.nn.Module:
     """A new module of the config's model and method with these values, in evaluation mode.
 
     Raises:
@@ -117,10 +117,10 @@ def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Task,
     return module.eval()
 
 
-def _task(found: dict[str, Any]) -> Task:
+def _task(found: dict[str, Any]) -> InputSpec:
     shape, classes, kind, name = found["input_shape"], found["classes"], found["kind"], found["name"]
     vocabulary, categories = found.get("vocabulary", 0), found.get("categories", [])
     whole = all(type(size) is int and size > 0 for size in (*shape, classes, *categories, vocabulary + 1))
     if not (whole and kind in ("array", "graph") and isinstance(name, str)):
         raise ValueError(f"{found} is no task")
-    return Task(tuple(shape), classes, kind, name, vocabulary, tuple(categories))
+    return InputSpec(tuple(shape), classes, kind, name, vocabulary, tuple(categories))

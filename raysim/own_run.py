@@ -21,7 +21,7 @@ from workloads.given import GivenData, GivenModel, made
 from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
 
 if TYPE_CHECKING:
-    from workloads.federated_data import Stream, Task
+    from workloads.federated_data import InputSpec, Stream
     from workloads.objective import Figure
     from workloads.own_arrays import OwnArrays
 
@@ -184,10 +184,10 @@ def check_digests(stored: RunConfig, config: RunConfig, path: Path) -> None:
             )
 
 
-def task_of(config: RunConfig) -> Task:
+def task_of(config: RunConfig) -> InputSpec:
     """What the model must fit, from the data or a sketch of it."""
     federation = config.workload.sketch(_stream(config)) if hasattr(config.workload, "sketch") else None
-    task: Task = (federation or config.workload.load(_stream(config))).task(0)
+    task: InputSpec = (federation or config.workload.load(_stream(config))).task(0)
     return task
 
 

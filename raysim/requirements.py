@@ -22,7 +22,7 @@ from workloads.objective import objective_of
 if TYPE_CHECKING:
     from raysim.config.registry import Kind
     from raysim.config.run_config import RunConfig
-    from workloads.federated_data import Federation, Task
+    from workloads.federated_data import Federation, InputSpec
     from workloads.objective import Objective
 
 FUNCTIONS: dict[Kind, tuple[str, ...]] = {
@@ -155,7 +155,7 @@ def _check_objective(config: RunConfig, name: str, objective: Objective) -> None
 def _check_one_task(federation: Federation, why: str, advice: str) -> None:
     if len(distinct_tasks(federation)) == 1:
         return
-    first: dict[Task, str] = {}
+    first: dict[InputSpec, str] = {}
     for client in range(federation.clients):
         first.setdefault(federation.task(client), federation.client_name(client))
         if len(first) > 1:

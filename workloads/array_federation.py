@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.federated_data import NO_SAMPLES, ClientData, Samples, Task
+from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
 from workloads.objective import CLASSIFICATION, Objective
 from workloads.partition import Common, Integers, Partition
 from workloads.partition_report import client_table
@@ -148,9 +148,9 @@ class ArrayFederation(SplitFederation):
     """The global test set, [0, ...] for none."""
     test_labels: NDArray[Any]
     vocabulary: int = 0
-    """Of token ids: how many there are (:attr:`workloads.federated_data.Task.vocabulary`)."""
+    """Of token ids: how many there are (:attr:`workloads.federated_data.InputSpec.vocabulary`)."""
     categories: tuple[int, ...] = ()
-    """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.Task.categories`)."""
+    """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.InputSpec.categories`)."""
     objective: Objective = CLASSIFICATION
     """What models are trained for and judged by."""
     outputs: int = 0
@@ -161,10 +161,10 @@ class ArrayFederation(SplitFederation):
         """Number of samples of the global test set."""
         return len(self.test_labels)
 
-    def task(self, client: int) -> Task:
+    def task(self, client: int) -> InputSpec:
         """What every client's model must fit."""
         shape = self.inputs.shape[1:]
-        return Task(
+        return InputSpec(
             shape, len(self.class_names) or self.outputs, vocabulary=self.vocabulary, categories=self.categories
         )
 

@@ -19,7 +19,7 @@ Stream = Callable[[str], np.random.Generator]
 
 
 @dataclass(frozen=True)
-class Task:
+class InputSpec:
     """What a model must fit: the shape of one input and the number of classes, or of other outputs."""
 
     input_shape: tuple[int, ...]
@@ -133,7 +133,7 @@ class Federation(Protocol):
         """What a person calls the client: its real site, or its number."""
         ...
 
-    def task(self, client: int) -> Task:
+    def task(self, client: int) -> InputSpec:
         """What the client's model must fit."""
         ...
 
@@ -174,7 +174,7 @@ class Federation(Protocol):
         ...
 
 
-def distinct_tasks(federation: Federation) -> tuple[Task, ...]:
+def distinct_tasks(federation: Federation) -> tuple[InputSpec, ...]:
     """Every task that a client has, once; federations whose clients are all alike need not list them."""
     return tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from workloads import partition
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
-from workloads.federated_data import Stream, Task
+from workloads.federated_data import InputSpec, Stream
 from workloads.objective import Figure, Kind, Objective
 from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from workloads.own_arrays import OwnArrays
@@ -157,14 +157,14 @@ class GivenModel:
         object.__setattr__(changed, "held", held)
         return changed
 
-    def build(self, task: Task) -> torch.nn.Module:
+    def build(self, task: InputSpec) -> torch.nn.Module:
         """A new module: a copy of the one that was given, or what the function makes."""
         if self.held is None:
             raise missing("model")
         return made(self.held, task)
 
 
-def made(held: Any, task: Task) -> torch.nn.Module:
+def made(held: Any, task: InputSpec) -> torch.nn.Module:
     """The module that a module or a function, of no argument or of the task, stands for."""
     import inspect
 

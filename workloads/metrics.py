@@ -24,7 +24,7 @@ LOSS_UNIT = 2.0**-24
 
 
 @dataclass(frozen=True, eq=False)
-class Evaluation:
+class EvaluationSums:
     """Sums over evaluated samples; `a + b` is the evaluation of both sets of samples, whatever the grouping.
 
     `loss_sum` is the sum over samples of their loss (nats), `confusion` int64 [classes, classes] with a row for each
@@ -42,7 +42,7 @@ class Evaluation:
     count: int = 0
 
     @classmethod
-    def empty(cls, classes: int) -> Evaluation:
+    def empty(cls, classes: int) -> EvaluationSums:
         """The evaluation of no samples, the zero of `+`."""
         return cls(0.0, np.zeros((classes, classes), dtype=np.int64))
 
@@ -99,13 +99,13 @@ class Evaluation:
             "balanced_accuracy": self.balanced_accuracy,
         }
 
-    def __add__(self, other: Evaluation) -> Evaluation:
+    def __add__(self, other: EvaluationSums) -> EvaluationSums:
         if self.confusion.shape != other.confusion.shape:
             raise ValueError(
                 f"Evaluations over {len(self.confusion)} and {len(other.confusion)} classes cannot be added."
             )
         sums = {name: self.sums.get(name, 0.0) + other.sums.get(name, 0.0) for name in {**self.sums, **other.sums}}
-        whole = Evaluation(
+        whole = EvaluationSums(
             self.loss_sum + other.loss_sum,
             self.confusion + other.confusion,
             sums=sums,
@@ -121,7 +121,7 @@ class Evaluation:
         )
 
     def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Evaluation):
+        if not isinstance(other, EvaluationSums):
             return NotImplemented
         sums = (self.loss_sum, self.sums, self.count) == (other.loss_sum, other.sums, other.count)
         return sums and np.array_equal(self.confusion, other.confusion)
@@ -135,13 +135,13 @@ def evaluate(
     classes: int,
     scores: bool = False,
     objective: Objective = CLASSIFICATION,
-) -> Evaluation:
+) -> EvaluationSums:
     """Loss and figures of a module over batches, on the batches' device; of classes also the confusion.
 
     The module maps `batch.x` to outputs as the objective asks for, logits [B, classes] by default; WorkloadError if it
     does not. It is evaluated in evaluation mode and left, all its parts, in the mode it was in. For given outputs the
     result does not depend on how the samples are cut into batches, unless a loss or metric that was given returns the
-    mean of a batch: see LOSS_UNIT. With `scores` the probabilities of every sample are kept, for `Evaluation.auc`.
+    mean of a batch: see LOSS_UNIT. With `scores` the probabilities of every sample are kept, for `EvaluationSums.auc`.
     """
     import torch
 
@@ -170,12 +170,12 @@ def evaluate(
             part.training = training
     table = np.zeros((0, 0) if objective.kind != "classification" else (classes, classes), dtype=np.int64)
     if not sums:
-        return Evaluation(0.0, table)
+        return EvaluationSums(0.0, table)
     if confusion is not None:
         table = confusion.cpu().numpy().reshape(classes, classes)
     totals = {name: value.item() * LOSS_UNIT for name, value in sums.items()}
     loss_sum = totals.pop("loss")
-    judged = Evaluation(loss_sum, table, sums=totals, count=0 if confusion is not None else count)
+    judged = EvaluationSums(loss_sum, table, sums=totals, count=0 if confusion is not None else count)
     if not scores:
         return judged
     probabilities = torch.cat([part for part, _ in kept]).float().cpu().numpy()

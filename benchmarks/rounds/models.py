@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.rounds.task import FirstStep
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.models.image_specs import Cnn, Mlp, MobileNet
 
 if TYPE_CHECKING:
     from workloads.models.classifier import Classifier
 
-INPUT = Task((3, 32, 32), 10)
+INPUT = InputSpec((3, 32, 32), 10)
 
 
 @dataclass(frozen=True)
 class MarkedCnn(Cnn):
     """McMahan's CNN."""
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         return _marked(super().build, task)
 
 
@@ -32,7 +32,7 @@ class MarkedCnn(Cnn):
 class MarkedMlp(Mlp):
     """One hidden layer of 64 units."""
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         return _marked(super().build, task)
 
 
@@ -40,7 +40,7 @@ class MarkedMlp(Mlp):
 class MarkedMobileNet(MobileNet):
     """MobileNetV2."""
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         return _marked(super().build, task)
 
 
@@ -56,7 +56,7 @@ def build(name: str) -> Classifier:
     return MODELS[name].build(INPUT)
 
 
-def _marked(build_plain: Callable[[Task], Classifier], task: Task) -> Classifier:
+def _marked(build_plain: Callable[[InputSpec], Classifier], task: InputSpec) -> Classifier:
     import torch
 
     with torch.random.fork_rng(devices=[]):

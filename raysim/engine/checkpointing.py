@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from raysim.engine.backend import Pool
     from raysim.engine.worker import Worker
     from raysim.storage.run_folder import RunFolder
-    from workloads.federated_data import Federation, Task
+    from workloads.federated_data import Federation, InputSpec
 
 ROUNDS = "schedule.rounds"
 MAY_CHANGE = (ROUNDS, "schedule.epochs", "engine.on_client_error")
@@ -167,7 +167,7 @@ class Saves:
 
 def state_template(worker: Worker, federation: Federation) -> Callable[[int], Any]:
     """What a client's saved state is read against, by client: the state before its first task."""
-    templates: dict[Task, Any] = {}
+    templates: dict[InputSpec, Any] = {}
 
     def template(client: int) -> Any:
         task = federation.task(client)

@@ -15,7 +15,7 @@ import numpy as np
 from raysim.engine import schedule
 from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.payload import Packed, PackedMessage, Packer
-from workloads.metrics import Evaluation, evaluate, fairness
+from workloads.metrics import EvaluationSums, evaluate, fairness
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ class EvaluateGlobal:
     batch_size: int
     scores: bool
 
-    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[Evaluation, list[Any]]:
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[EvaluationSums, list[Any]]:
         model = worker.deployed(0, self.message.unpack(inputs), None)
         samples = worker.federation.global_test(self.start, self.stop, worker.device)
         classes = worker.federation.task(0).classes
@@ -55,7 +55,9 @@ class EvaluateClients:
     batch_size: int
     scores: bool
 
-    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[tuple[Evaluation, Evaluation]], list[Any]]:
+    def run(
+        self, worker: Worker, inputs: Sequence[Any]
+    ) -> tuple[list[tuple[EvaluationSums, EvaluationSums]], list[Any]]:
         results = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
@@ -127,7 +129,7 @@ def evaluate_round(
         judged = list(by_client.values())
         whole = {name: _mean([found.figure(name) for found in judged]) for name in names}
     else:
-        total: Evaluation = functools.reduce(operator.add, results[:slices])
+        total: EvaluationSums = functools.reduce(operator.add, results[:slices])
         whole = {name: total.figure(name) for name in names}
     if validations:
         measure = "accuracy" if objective.accurate else "loss"

@@ -31,7 +31,7 @@ from workloads.objective import objective_of
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.method import ClientTask, Message, Update
-    from workloads.federated_data import ClientData, Federation, Task
+    from workloads.federated_data import ClientData, Federation, InputSpec
 
 CACHED_BYTES = 64 * 2**20
 """The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""
@@ -52,7 +52,7 @@ class Worker:
         self.federation = federation
         self.objective = objective_of(federation)
         self.device = device
-        self._models: dict[Task, FlatModel] = {}
+        self._models: dict[InputSpec, FlatModel] = {}
         self._data: OrderedDict[int, _Cached] = OrderedDict()
         self._cached_bytes = 0
         self._round = 0
@@ -169,7 +169,7 @@ class _Cached:
     """In which it was last asked for."""
 
 
-def new_module(config: RunConfig, task: Task) -> torch.nn.Module:
+def new_module(config: RunConfig, task: InputSpec) -> torch.nn.Module:
     """The config's model for a task, with its initial values and what the method adds to it."""
     with torch.random.fork_rng():
         torch.manual_seed(seeds.number(config.seed, "model"))

@@ -13,7 +13,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Message, Method, Update, Updates, Vector
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.local import Local
-from workloads.federated_data import ClientData, Federation, Task
+from workloads.federated_data import ClientData, Federation, InputSpec
 from workloads.option_types import Help
 
 
@@ -66,7 +66,7 @@ class BadState(Local):
 class WithBatchNorm:
     name: ClassVar[str] = "with-batch-norm"
 
-    def build(self, task: Task) -> torch.nn.Module:
+    def build(self, task: InputSpec) -> torch.nn.Module:
         from math import prod
 
         from workloads.models.classifier import Classifier

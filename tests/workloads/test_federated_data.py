@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.federated_data import NO_SAMPLES, ClientData, Task, batch_bounds
+from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, batch_bounds
 
 
 @settings(deadline=None, max_examples=50)
@@ -36,7 +36,7 @@ def test_batch_size_must_be_positive() -> None:
 
 
 def test_a_task_is_of_arrays_and_validation_empty_unless_said() -> None:
-    assert Task((3, 8, 8), 10) == Task((3, 8, 8), 10, "array")
-    assert Task((7,), 2, "graph") != Task((7,), 2)
+    assert InputSpec((3, 8, 8), 10) == InputSpec((3, 8, 8), 10, "array")
+    assert InputSpec((7,), 2, "graph") != InputSpec((7,), 2)
     data = ClientData(0, "one", NO_SAMPLES, NO_SAMPLES)
     assert (len(data.validation), list(data.validation.batches(4)), data.samples) == (0, [], 0)

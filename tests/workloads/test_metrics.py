@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import Batch
-from workloads.metrics import Evaluation, evaluate, fairness
+from workloads.metrics import EvaluationSums, evaluate, fairness
 
 
 def samples(count: int, classes: int, seed: int) -> tuple[Tensor, Tensor]:
@@ -24,7 +24,7 @@ def samples(count: int, classes: int, seed: int) -> tuple[Tensor, Tensor]:
 
 def test_by_hand() -> None:
     # rows: class 0 three of four right, class 1 one of two, class 2 has no samples.
-    evaluation = Evaluation(3.0, np.array([[3, 1, 0], [0, 1, 1], [0, 0, 0]], dtype=np.int64))
+    evaluation = EvaluationSums(3.0, np.array([[3, 1, 0], [0, 1, 1], [0, 0, 0]], dtype=np.int64))
     assert evaluation.to_metrics() == {
         "samples": 6.0,
         "loss": 0.5,
@@ -101,7 +101,7 @@ def test_no_samples() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         evaluation = evaluate(nn.Identity(), [], classes=3)
-        assert evaluation == Evaluation.empty(3) and evaluation.samples == 0
+        assert evaluation == EvaluationSums.empty(3) and evaluation.samples == 0
         assert all(math.isnan(value) for value in (evaluation.loss, evaluation.accuracy, evaluation.balanced_accuracy))
         assert all(math.isnan(value) for value in fairness(np.array([])).values())
         assert all(math.isnan(value) for value in fairness(np.array([math.nan])).values())
@@ -109,7 +109,7 @@ def test_no_samples() -> None:
 
 def test_other_numbers_of_classes_do_not_add() -> None:
     with pytest.raises(ValueError, match="3 and 4 classes"):
-        Evaluation.empty(3) + Evaluation.empty(4)
+        EvaluationSums.empty(3) + EvaluationSums.empty(4)
 
 
 def test_fairness_by_hand() -> None:
@@ -125,13 +125,13 @@ def test_auc_by_hand_and_over_chunks() -> None:
     scores = np.array([[0.1, 0.9], [0.6, 0.4], [0.4, 0.6], [0.9, 0.1]], np.float32)
     labels = np.array([1, 1, 0, 0])
     table = np.array([[1, 1], [1, 1]])
-    whole = Evaluation(1.0, table, scores, labels)
+    whole = EvaluationSums(1.0, table, scores, labels)
     assert whole.auc == pytest.approx(0.75)
-    halves = [Evaluation(0.5, np.array([[0, 0], [1, 1]]), scores[:2], labels[:2])]
-    halves.append(Evaluation(0.5, np.array([[1, 1], [0, 0]]), scores[2:], labels[2:]))
+    halves = [EvaluationSums(0.5, np.array([[0, 0], [1, 1]]), scores[:2], labels[:2])]
+    halves.append(EvaluationSums(0.5, np.array([[1, 1], [0, 0]]), scores[2:], labels[2:]))
     assert math.isnan(halves[0].auc)
-    assert (Evaluation.empty(2) + halves[0] + halves[1]).auc == pytest.approx(0.75)
-    assert math.isnan((halves[0] + Evaluation(0.5, halves[1].confusion)).auc)
+    assert (EvaluationSums.empty(2) + halves[0] + halves[1]).auc == pytest.approx(0.75)
+    assert math.isnan((halves[0] + EvaluationSums(0.5, halves[1].confusion)).auc)
 
 
 def test_auc_of_three_classes_against_scikit_learn() -> None:
@@ -140,7 +140,7 @@ def test_auc_of_three_classes_against_scikit_learn() -> None:
     draw = np.random.default_rng(0)
     scores = draw.dirichlet(np.ones(3), 60).astype(np.float32)
     labels = draw.integers(0, 3, 60)
-    found = Evaluation(0.0, np.diag(np.bincount(labels)), scores, labels).auc
+    found = EvaluationSums(0.0, np.diag(np.bincount(labels)), scores, labels).auc
     assert found == pytest.approx(roc_auc_score(labels, scores, multi_class="ovr"), abs=1e-6)
 
 

@@ -10,7 +10,7 @@ import torch
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import Batch
-from workloads.metrics import LOSS_UNIT, Evaluation, evaluate
+from workloads.metrics import LOSS_UNIT, EvaluationSums, evaluate
 from workloads.objective import Kind, Objective
 
 OUTPUTS: dict[Kind, torch.Tensor] = {
@@ -34,7 +34,7 @@ LOSSES: dict[Kind, float] = {
 }
 
 
-def judged(kind: Kind, size: int = 2, **given: object) -> Evaluation:
+def judged(kind: Kind, size: int = 2, **given: object) -> EvaluationSums:
     def batches() -> Iterator[Batch]:
         for start in range(0, 2, size):
             yield Batch(OUTPUTS[kind][start : start + size], LABELS[kind][start : start + size])
@@ -63,7 +63,7 @@ def test_sums_do_not_depend_on_batches_or_order(kind: Kind) -> None:
     whole, single = judged(kind, metrics=metrics), judged(kind, size=1, metrics=metrics)
     assert whole == single and whole.samples == 2
     assert (single + whole).figure("largest") == whole.figure("largest")
-    assert whole + Evaluation(0.0, whole.confusion * 0) == whole
+    assert whole + EvaluationSums(0.0, whole.confusion * 0) == whole
 
 
 def test_a_loss_of_ones_own_may_be_of_samples_or_of_the_batch() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 
 from workloads.errors import WorkloadError
-from workloads.federated_data import NO_SAMPLES, ClientData, Samples, Task
+from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
 from workloads.graphs.graph_set import Graphs, Integers, offsets
 from workloads.graphs.spectra import Laplacian, compute_spectra
 from workloads.partition_report import client_table
@@ -33,8 +33,8 @@ class GraphClient:
     """The set that its graphs are of; clients of one set have the same task."""
 
     @property
-    def task(self) -> Task:
-        return Task((self.graphs.features.shape[1],), len(self.class_names), "graph", self.set_name)
+    def task(self) -> InputSpec:
+        return InputSpec((self.graphs.features.shape[1],), len(self.class_names), "graph", self.set_name)
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,11 +69,11 @@ class GraphFederation:
         return 0
 
     @property
-    def tasks(self) -> tuple[Task, ...]:
+    def tasks(self) -> tuple[InputSpec, ...]:
         """Every task that a client has, once."""
         return tuple(dict.fromkeys(part.task for part in self.parts))
 
-    def task(self, client: int) -> Task:
+    def task(self, client: int) -> InputSpec:
         return self.parts[client].task
 
     def samples(self, client: int) -> int:

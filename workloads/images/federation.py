@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from workloads.array_federation import ArrayFederation
 from workloads.augmentation import NO_AUGMENTATION, Augmentation
 from workloads.augmented_fill import Fill
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.partition import Integers
 
 if TYPE_CHECKING:
@@ -38,9 +38,9 @@ class ImageFederation(ArrayFederation):
     def test_images(self) -> NDArray[np.uint8]:
         return self.test_inputs
 
-    def task(self, client: int) -> Task:
+    def task(self, client: int) -> InputSpec:
         height, width, channels = self.images.shape[1:]
-        return Task((channels, height, width), len(self.class_names))
+        return InputSpec((channels, height, width), len(self.class_names))
 
     def samples(self, client: int) -> int:
         return super().samples(client) + (self.fill.size(client) if self.fill else 0)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from workloads.array_federation import SplitFederation
 from workloads.augmentation import NO_AUGMENTATION, Augmentation
-from workloads.federated_data import Batch, Samples, Task
+from workloads.federated_data import Batch, InputSpec, Samples
 from workloads.images.decoded_cache import CHANNELS, ImageCache
 from workloads.partition import Integers
 
@@ -48,9 +48,9 @@ class FileFederation(SplitFederation):
     def global_test_size(self) -> int:
         return len(self.global_rows)
 
-    def task(self, client: int) -> Task:
+    def task(self, client: int) -> InputSpec:
         size = self.train_files.cache.size
-        return Task((CHANNELS, size, size), len(self.class_names))
+        return InputSpec((CHANNELS, size, size), len(self.class_names))
 
     def _training_labels(self) -> Integers:
         return self.train_files.labels

@@ -18,11 +18,11 @@ from workloads.option_types import Help, PositiveInt, ShareBelowOne
 if TYPE_CHECKING:
     from torch import nn
 
-    from workloads.federated_data import Task
+    from workloads.federated_data import InputSpec
     from workloads.models.classifier import Classifier
 
 
-def node_width(model: str, task: Task) -> int:
+def node_width(model: str, task: InputSpec) -> int:
     """F, the width of a node's features; WorkloadError if the task's inputs are no graphs."""
     if task.kind != "graph":
         raise WorkloadError(
@@ -44,10 +44,10 @@ class GraphNetwork(ModelOptions):
         ShareBelowOne, Help("dropout behind every convolution and before the head", "Xie et al. 2021 (code)")
     ] = 0.5
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         node_width(self.name, task)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         width = node_width(self.name, task)
         from torch import nn
 

@@ -16,7 +16,7 @@ from workloads.models.model_options import ModelOptions, array_shape, image_shap
 from workloads.option_types import Ge, Help, Le, Positive, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
-    from workloads.federated_data import Task
+    from workloads.federated_data import InputSpec
     from workloads.models.classifier import Classifier
 
 Stem = Literal["auto", "small", "imagenet"]
@@ -35,7 +35,7 @@ def no_weights(path: Path) -> str:
     )
 
 
-def uses_small_stem(stem: Stem, task: Task) -> bool:
+def uses_small_stem(stem: Stem, task: InputSpec) -> bool:
     """Whether ``stem`` means the small form here; ``auto`` looks at the longer side of the image."""
     if stem == "auto":
         return max(task.input_shape[1:], default=0) <= SMALL_STEM_LIMIT
@@ -49,10 +49,10 @@ class Logistic(ModelOptions):
     name: ClassVar[str] = "logistic"
     parts: ClassVar[tuple[str, ...]] = ("head.",)
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         array_shape(self.name, task)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         from workloads.models.mlp_cnn import multilayer_perceptron
 
         return multilayer_perceptron(array_shape(self.name, task), (), task.classes, task.categories)
@@ -77,7 +77,7 @@ class Mlp(ModelOptions):
         """Of every hidden layer."""
         return (self.hidden,) if isinstance(self.hidden, int) else tuple(self.hidden)
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         if not self.widths or min(self.widths) < 1:
             raise WorkloadError(
                 f"Model 'mlp': hidden must be one width or a list of widths, each at least 1, not {self.hidden!r}."
@@ -85,7 +85,7 @@ class Mlp(ModelOptions):
             )
         array_shape(self.name, task)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         self.check(task)
         from workloads.models.mlp_cnn import multilayer_perceptron
 
@@ -105,10 +105,10 @@ class Cnn(ModelOptions):
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer; LEAF's for FEMNIST has 2048")] = 512
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         image_shape(self.name, task, least=4)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         shape = image_shape(self.name, task, least=4)
         from workloads.models.mlp_cnn import mcmahan_cnn
 
@@ -130,10 +130,10 @@ class AlexNet(ModelOptions):
         ShareBelowOne, Help("dropout before each hidden fully connected layer", "Krizhevsky et al. 2012")
     ] = 0.5
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         image_shape(self.name, task, least=15)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         shape = image_shape(self.name, task, least=15)
         if min(shape[1:]) >= 64:
             from workloads.models.torchvision_models import alexnet
@@ -161,10 +161,10 @@ class MobileNet(ModelOptions):
     width: Annotated[Positive, Help("multiplier of the channels", "Sandler et al. 2018")] = 1.0
     dropout: Annotated[ShareBelowOne, Help("dropout before the head")] = 0.2
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 32)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         self.check(task)
         from workloads.models.torchvision_models import mobilenet_v2
 
@@ -209,7 +209,7 @@ class ResidualNetwork(ModelOptions):
         """Whether the network has BatchNorm layers."""
         return self.norm == "batch"
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         if 64 % self.norm_groups:
             raise WorkloadError(
                 f"Model {self.name!r}: norm_groups = {self.norm_groups} does not divide the 64 channels of its first "
@@ -219,7 +219,7 @@ class ResidualNetwork(ModelOptions):
         if self.weights_file and not Path(self.weights_file).expanduser().is_file():
             raise WorkloadError(no_weights(Path(self.weights_file).expanduser()))
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         self.check(task)
         from workloads.models.torchvision_models import resnet
 

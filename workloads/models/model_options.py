@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 from workloads.errors import WorkloadError
 
 if TYPE_CHECKING:
-    from workloads.federated_data import Task
+    from workloads.federated_data import InputSpec
     from workloads.models.classifier import Classifier
 
 
@@ -24,15 +24,15 @@ class ModelOptions(ABC):
     """Whether the network has BatchNorm layers."""
 
     @abstractmethod
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         """Whether ``build`` can do with inputs of this shape, without importing torch; WorkloadError if not."""
 
     @abstractmethod
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         """A freshly initialised network for this task."""
 
 
-def array_shape(model: str, task: Task) -> tuple[int, ...]:
+def array_shape(model: str, task: InputSpec) -> tuple[int, ...]:
     """The shape of the task's inputs; WorkloadError if these are graphs or tokens."""
     if task.kind == "graph":
         raise WorkloadError(
@@ -47,7 +47,7 @@ def array_shape(model: str, task: Task) -> tuple[int, ...]:
     return task.input_shape
 
 
-def image_shape(model: str, task: Task, least: int) -> tuple[int, int, int]:
+def image_shape(model: str, task: InputSpec, least: int) -> tuple[int, int, int]:
     """The task's (channels, height, width); WorkloadError if it is no image or a side is under ``least`` pixels."""
     array_shape(model, task)
     if len(task.input_shape) != 3:
@@ -64,7 +64,7 @@ def image_shape(model: str, task: Task, least: int) -> tuple[int, int, int]:
     return channels, height, width
 
 
-def signal_shape(model: str, task: Task, least: int) -> tuple[int, int]:
+def signal_shape(model: str, task: InputSpec, least: int) -> tuple[int, int]:
     """The task's (channels, length); WorkloadError if its inputs are no signals or shorter than ``least``."""
     shape = array_shape(model, task)
     if len(shape) != 2 or shape[1] < least:
@@ -75,7 +75,7 @@ def signal_shape(model: str, task: Task, least: int) -> tuple[int, int]:
     return shape[0], shape[1]
 
 
-def token_length(model: str, task: Task) -> int:
+def token_length(model: str, task: InputSpec) -> int:
     """The number of tokens in an input; WorkloadError if the task's inputs are no token sequences."""
     if task.kind == "graph" or not task.vocabulary or len(task.input_shape) != 1:
         raise WorkloadError(

@@ -10,7 +10,7 @@ from workloads.models.model_options import ModelOptions, signal_shape, token_len
 from workloads.option_types import Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
-    from workloads.federated_data import Task
+    from workloads.federated_data import InputSpec
     from workloads.models.classifier import Classifier
 
 
@@ -26,10 +26,10 @@ class Cnn1d(ModelOptions):
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer")] = 128
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         signal_shape(self.name, task, least=4)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         shape = signal_shape(self.name, task, least=4)
         from workloads.models.mlp_cnn import signal_cnn
 
@@ -50,10 +50,10 @@ class Lstm(ModelOptions):
     hidden: Annotated[PositiveInt, Help("units of each layer", "LEAF, Caldas et al. 2018")] = 256
     layers: Annotated[PositiveInt, Help("stacked layers", "LEAF, Caldas et al. 2018")] = 2
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         token_length(self.name, task)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         token_length(self.name, task)
         from workloads.models.sequence_networks import lstm
 
@@ -75,7 +75,7 @@ class Transformer(ModelOptions):
     heads: Annotated[PositiveInt, Help("heads of the attention")] = 4
     dropout: Annotated[ShareBelowOne, Help("dropout in each layer")] = 0.0
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         if self.width % self.heads:
             raise WorkloadError(
                 f"Model 'transformer': width = {self.width} is no multiple of heads = {self.heads}. Set width to "
@@ -83,7 +83,7 @@ class Transformer(ModelOptions):
             )
         token_length(self.name, task)
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         self.check(task)
         from workloads.models.sequence_networks import transformer
 

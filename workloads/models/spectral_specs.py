@@ -10,7 +10,7 @@ from workloads.models.model_options import ModelOptions
 from workloads.option_types import Ge, Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
-    from workloads.federated_data import Task
+    from workloads.federated_data import InputSpec
     from workloads.models.classifier import Classifier
 
 
@@ -37,7 +37,7 @@ class Spectral(ModelOptions):
         ),
     ] = 0.1
 
-    def check(self, task: Task) -> None:
+    def check(self, task: InputSpec) -> None:
         """WorkloadError where the inputs are no graphs or the widths do not fit."""
         if task.kind != "graph":
             raise WorkloadError(
@@ -50,7 +50,7 @@ class Spectral(ModelOptions):
                 f"heads. Nearest: hidden {_nearest(self.hidden, self.heads)}."
             )
 
-    def build(self, task: Task) -> Classifier:
+    def build(self, task: InputSpec) -> Classifier:
         """A freshly initialised network."""
         self.check(task)
         from torch import nn

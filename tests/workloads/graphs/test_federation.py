@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from workloads.errors import WorkloadError
-from workloads.federated_data import NO_SAMPLES, Federation, Samples, Task
+from workloads.federated_data import NO_SAMPLES, Federation, InputSpec, Samples
 from workloads.graphs.federation import GraphClient, GraphFederation, union
 from workloads.graphs.graph_set import Graphs, offsets
 from workloads.parallel_map import sequential
@@ -75,8 +75,8 @@ def test_it_is_a_federation(mixed: GraphFederation) -> None:
     federation: Federation = locked(mixed)
     assert federation.clients == 2
     assert [federation.task(client) for client in range(2)] == [
-        Task((2,), 2, "graph", "narrow"),
-        Task((3,), 3, "graph", "wide"),
+        InputSpec((2,), 2, "graph", "narrow"),
+        InputSpec((3,), 3, "graph", "wide"),
     ]
     assert federation.class_names == ("0", "1", "2")
     assert (federation.samples(0), federation.test_samples(0), federation.global_test_size) == (3, 2, 0)

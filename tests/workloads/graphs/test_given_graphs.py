@@ -15,7 +15,7 @@ from raysim.engine.sharing import common_names
 from tests.fingerprint import fingerprint
 from tests.own_graphs import Net, graph, graphs
 from workloads.errors import WorkloadError
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.graphs.batch import collate
 from workloads.graphs.given_graphs import GivenGraphs, gather_graphs, hold_graphs, read_graphs
 
@@ -87,7 +87,10 @@ def test_sets_of_one_width_can_be_tasks_of_their_own() -> None:
     stream = np.random.default_rng
     assert len(GivenGraphs().holding(own).load(lambda purpose: stream(0)).tasks) == 1
     apart = GivenGraphs(tasks="own").holding(own).load(lambda purpose: stream(0))
-    assert apart.tasks == (Task((3,), 2, "graph", "own graphs of a"), Task((3,), 2, "graph", "own graphs of b"))
+    assert apart.tasks == (
+        InputSpec((3,), 2, "graph", "own graphs of a"),
+        InputSpec((3,), 2, "graph", "own graphs of b"),
+    )
 
 
 def test_test_graphs_of_each_client_are_no_training_graphs() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.graphs import tudataset
 from workloads.graphs.federation import GraphFederation
 from workloads.graphs.tudataset import SETTINGS, TuDataset
@@ -47,8 +47,8 @@ def test_one_client_a_set(folder: Path, stream: Stream) -> None:
     federation = TuDataset(sets=("ONE", "TWO"), data=str(folder), laplacian="combinatorial").load(stream)
     assert [federation.client_name(client) for client in range(federation.clients)] == ["ONE", "TWO"]
     assert [federation.task(client) for client in range(2)] == [
-        Task((3,), 2, "graph", "ONE"),
-        Task((3,), 4, "graph", "TWO"),
+        InputSpec((3,), 2, "graph", "ONE"),
+        InputSpec((3,), 4, "graph", "TWO"),
     ]
     assert (federation.samples(0), len(federation.parts[0].validation), federation.test_samples(0)) == (72, 9, 9)
     assert (federation.samples(1), len(federation.parts[1].validation), federation.test_samples(1)) == (32, 4, 4)
@@ -108,7 +108,7 @@ def test_one_set_cut_over_clients(folder: Path, stream: Stream, kind: Any) -> No
     options = TuDataset(sets=("ONE",), parts=4, partition=kind, alpha=0.3, data=str(folder))
     federation = options.load(stream)
     assert [part.name for part in federation.parts] == [f"ONE part {part}" for part in range(4)]
-    assert {part.task for part in federation.parts} == {Task((3,), 2, "graph", "ONE")}
+    assert {part.task for part in federation.parts} == {InputSpec((3,), 2, "graph", "ONE")}
     assert sum(len(part.graphs) for part in federation.parts) == 90
     labels = np.concatenate([part.graphs.labels for part in federation.parts])
     assert np.bincount(labels).tolist() == [60, 30]

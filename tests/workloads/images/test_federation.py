@@ -11,7 +11,7 @@ import torch
 from tests.workloads.conftest import Stream
 from workloads.augmentation import NO_AUGMENTATION
 from workloads.errors import WorkloadError
-from workloads.federated_data import Federation, Samples, Task
+from workloads.federated_data import Federation, InputSpec, Samples
 from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.images.image_set import ImageSet, image_set
 from workloads.images.image_workload import ImageOptions
@@ -60,7 +60,7 @@ def frozen(federation: ImageFederation) -> ImageFederation:
 def test_it_is_a_federation(stream: Stream) -> None:
     federation: Federation = Numbered(clients=4).load(stream)
     assert federation.clients == 4
-    assert federation.task(3) == Task((1, 8, 8), 5)
+    assert federation.task(3) == InputSpec((1, 8, 8), 5)
     assert federation.class_names == ("0", "1", "2", "3", "4")
     assert federation.global_test_size == 20
 

@@ -13,7 +13,7 @@ from PIL import Image
 from tests.workloads.conftest import Stream
 from workloads.augmentation import Augmentation
 from workloads.errors import WorkloadError
-from workloads.federated_data import Federation, Samples, Task
+from workloads.federated_data import Federation, InputSpec, Samples
 from workloads.images import decode, decoded_cache
 from workloads.images.file_federation import FileFederation
 from workloads.images.ssl_fl import CovidFl, Retina
@@ -85,7 +85,7 @@ def test_published_split_of_five_clients(retina: Retina, stream: Stream) -> None
     assert table["samples"].tolist() == [5] * 5
     assert table["test_samples"].tolist() == [1] * 5
     assert table.attrs == {"workload": "retina", "synthetic": False, "class_names": ["0", "1"]}
-    assert federation.task(0) == Task((3, 4, 4), 2)
+    assert federation.task(0) == InputSpec((3, 4, 4), 2)
     for number in range(5):
         client = federation.client(number, "cpu")
         train, test = values(client.train, federation), values(client.test, federation)

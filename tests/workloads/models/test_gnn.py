@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from raysim.config.registry import resolve
 from raysim.flat_model import FlatModel, all_names
 from workloads.errors import WorkloadError
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.graphs.batch import GraphBatch
 from workloads.graphs.structural_encodings import structure_encodings
 from workloads.models.classifier import Classifier, has_batch_norm
@@ -35,7 +35,7 @@ PATH_AND_LOOP = batch_of([3, 1, 2], [(0, 1), (1, 2), (4, 5), (4, 4)])
 
 def build(options: Any, width: int = 3, classes: int = 2) -> Classifier:
     torch.manual_seed(1)
-    model: Classifier = options.build(Task((width,), classes, "graph"))
+    model: Classifier = options.build(InputSpec((width,), classes, "graph"))
     return model
 
 
@@ -68,7 +68,7 @@ def test_gin_is_its_formula() -> None:
 def test_gin_by_hand() -> None:
     # Every weight one, every bias zero, features 1: P3 has sums 2, 3, 2 with the node itself, the single node 1;
     # one layer keeps them (1 hidden unit), so the read-outs are 2 + 3 + 2 and 1.
-    model = Gin(layers=1, hidden=1, dropout=0.0).build(Task((1,), 1, "graph"))
+    model = Gin(layers=1, hidden=1, dropout=0.0).build(InputSpec((1,), 1, "graph"))
     for name, parameter in model.named_parameters():
         nn.init.constant_(parameter, 0.0 if name.endswith("bias") else 1.0)
     batch = batch_of([3, 1], [(0, 1), (1, 2)], width=1)
@@ -190,4 +190,4 @@ def test_dropout_acts_in_training_only(options: Any) -> None:
 @pytest.mark.parametrize("name", ["gin", "graphsage", "gin-star"])
 def test_images_are_refused(name: str) -> None:
     with pytest.raises(WorkloadError, match=rf"Model '{name}' needs graphs.*shape \(1, 8, 8\).*'cnn'"):
-        resolve("model", name)().build(Task((1, 8, 8), 10))
+        resolve("model", name)().build(InputSpec((1, 8, 8), 10))

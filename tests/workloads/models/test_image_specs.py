@@ -8,7 +8,7 @@ from torch import nn
 
 from raysim.config.registry import resolve
 from workloads.errors import WorkloadError
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.models import MODELS
 from workloads.models.classifier import Classifier, has_batch_norm
 from workloads.models.image_specs import AlexNet, Cnn, Mlp, MobileNet, ResNet18, ResNet50
@@ -17,7 +17,7 @@ IMAGE_MODELS = [name for name, location in MODELS.items() if location.startswith
 
 
 def build(options: Any, *input_shape: int, classes: int = 10) -> Classifier:
-    model = options.build(Task(input_shape, classes))
+    model = options.build(InputSpec(input_shape, classes))
     assert isinstance(model, Classifier)
     return model
 
@@ -62,7 +62,7 @@ def test_names_and_shapes(name: str, shape: tuple[int, int, int]) -> None:
     options = resolve("model", name)()
     if name == "alexnet" and shape[1] == 8:
         with pytest.raises(WorkloadError, match="at least 15x15 pixels"):
-            options.build(Task(shape, 10))
+            options.build(InputSpec(shape, 10))
         return
     model = on_meta(options, *shape, classes=7)
     inputs = torch.empty(2, *shape, device="meta")
@@ -154,13 +154,13 @@ def test_least_size_is_named_and_works(options: Any, least: int) -> None:
     model = on_meta(options, 3, least, least)
     assert model(torch.empty(2, 3, least, least, device="meta")).shape == (2, 10)
     with pytest.raises(WorkloadError, match=f"'{options.name}' needs images of at least {least}x{least} pixels"):
-        options.build(Task((3, least, least - 1), 10))
+        options.build(InputSpec((3, least, least - 1), 10))
 
 
 @pytest.mark.parametrize("name", ["cnn", "alexnet", "mobilenet", "resnet18", "resnet50"])
 def test_no_image(name: str) -> None:
     with pytest.raises(WorkloadError, match=r"\(channels, height, width\).*\(30,\)"):
-        resolve("model", name)().build(Task((30,), 10))
+        resolve("model", name)().build(InputSpec((30,), 10))
 
 
 @pytest.mark.parametrize("name", IMAGE_MODELS)
@@ -168,13 +168,13 @@ def test_graphs_are_refused(name: str) -> None:
     with pytest.raises(
         WorkloadError, match=rf"Model '{name}' takes arrays.*are graphs.*'gin', 'graphsage', 'gin-star'"
     ):
-        resolve("model", name)().build(Task((30,), 10, "graph"))
+        resolve("model", name)().build(InputSpec((30,), 10, "graph"))
 
 
 @pytest.mark.parametrize("hidden", [0, (), (8, 0), (-1,)])
 def test_impossible_hidden_widths(hidden: Any) -> None:
     with pytest.raises(WorkloadError, match="hidden must be"):
-        Mlp(hidden=hidden).build(Task((4,), 10))
+        Mlp(hidden=hidden).build(InputSpec((4,), 10))
 
 
 @pytest.mark.parametrize("stem", ["small", "imagenet"])
@@ -192,7 +192,7 @@ def test_a_group_normed_network_looks_at_every_sample_alone() -> None:
     inputs = torch.randn(3, 3, 8, 8)
     torch.testing.assert_close(model(inputs)[:1], model(inputs[:1]), rtol=1e-3, atol=1e-4)
     with pytest.raises(WorkloadError, match=r"norm_groups = 3 does not divide the 64 channels.*16, 32 or 64"):
-        ResNet18(norm_groups=3).check(Task((3, 32, 32), 10))
+        ResNet18(norm_groups=3).check(InputSpec((3, 32, 32), 10))
 
 
 def test_models_know_their_names() -> None:

@@ -7,18 +7,18 @@ import torch
 
 from raysim.config.registry import resolve
 from workloads.errors import WorkloadError
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.models.classifier import task_specific
 from workloads.models.image_specs import Logistic, Mlp
 from workloads.models.mlp_cnn import TableInput
 from workloads.models.sequence_specs import Cnn1d, Lstm, Transformer
 
-CHARACTERS = Task((80,), 80, vocabulary=80)
-TABLE = Task((4,), 2, categories=(3, 9))
+CHARACTERS = InputSpec((80,), 80, vocabulary=80)
+TABLE = InputSpec((4,), 2, categories=(3, 9))
 """Two numbers and two categories."""
 
 
-def count(options: Any, task: Task) -> int:
+def count(options: Any, task: InputSpec) -> int:
     with torch.device("meta"):
         return sum(parameter.numel() for parameter in options.build(task).parameters())
 
@@ -31,7 +31,7 @@ def count(options: Any, task: Task) -> int:
         # (80 + 80)·64; a layer: 4·64·65 of attention, 64·256 + 256 + 256·64 + 64, two norms of 128; a norm; 65·80.
         (Transformer(), CHARACTERS, 10_240 + 2 * (16_640 + 33_088 + 256) + 128 + 5_200),
         # 5·9·32 + 32, 5·32·64 + 64, 64·32·128 + 128, 129·6.
-        (Cnn1d(), Task((9, 128), 6), 1_472 + 10_304 + 262_272 + 774),
+        (Cnn1d(), InputSpec((9, 128), 6), 1_472 + 10_304 + 262_272 + 774),
         # One column a category: 2 + 3 + 9 inputs.
         (Logistic(), TABLE, 15 * 2),
         # Widths 2 and 5 of the embeddings: 3·2 + 9·5, then 2 + 2 + 5 inputs.
@@ -39,7 +39,7 @@ def count(options: Any, task: Task) -> int:
         (Mlp(hidden=4, embedding=1), TABLE, 12 + 5 * 4 + 5 * 2),
     ],
 )
-def test_parameter_counts(options: Any, task: Task, expected: int) -> None:
+def test_parameter_counts(options: Any, task: InputSpec, expected: int) -> None:
     assert count(options, task) == expected
 
 
@@ -85,7 +85,7 @@ def test_a_token_of_the_transformer_does_not_see_those_after_it() -> None:
 
 @pytest.mark.parametrize("name", ["lstm", "transformer", "cnn1d"])
 def test_initial_values_follow_the_global_seed(name: str) -> None:
-    task = Task((9, 32), 6) if name == "cnn1d" else CHARACTERS
+    task = InputSpec((9, 32), 6) if name == "cnn1d" else CHARACTERS
     values = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
@@ -96,15 +96,15 @@ def test_initial_values_follow_the_global_seed(name: str) -> None:
 @pytest.mark.parametrize(
     ("name", "task", "words"),
     [
-        ("lstm", Task((1, 28, 28), 10), r"'lstm' needs sequences of tokens.*other arrays, of shape \(1, 28, 28\)"),
-        ("transformer", Task((5,), 2, "graph"), "'transformer' needs sequences of tokens.*other graphs"),
-        ("cnn1d", Task((3, 8, 8), 10), r"'cnn1d' needs signals.*length of at least 4.*\(3, 8, 8\)"),
-        ("cnn1d", Task((9, 3), 6), r"\(9, 3\)"),
+        ("lstm", InputSpec((1, 28, 28), 10), r"'lstm' needs sequences of tokens.*other arrays, of shape \(1, 28, 28\)"),
+        ("transformer", InputSpec((5,), 2, "graph"), "'transformer' needs sequences of tokens.*other graphs"),
+        ("cnn1d", InputSpec((3, 8, 8), 10), r"'cnn1d' needs signals.*length of at least 4.*\(3, 8, 8\)"),
+        ("cnn1d", InputSpec((9, 3), 6), r"\(9, 3\)"),
         ("mlp", CHARACTERS, "'mlp' takes numbers.*sequences of tokens. Choose 'lstm' or 'transformer'"),
         ("cnn", CHARACTERS, "'cnn' takes numbers"),
     ],
 )
-def test_other_inputs_are_refused(name: str, task: Task, words: str) -> None:
+def test_other_inputs_are_refused(name: str, task: InputSpec, words: str) -> None:
     options = resolve("model", name)()
     for refused in (options.check, options.build):
         with pytest.raises(WorkloadError, match=words):

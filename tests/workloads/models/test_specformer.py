@@ -11,7 +11,7 @@ import torch
 
 from benchmarks import dense_spectral
 from workloads.errors import WorkloadError
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.graphs.batch import GraphSamples, collate, pack_starts
 from workloads.graphs.graph_set import Graphs, offsets
 from workloads.graphs.spectra import compute_spectra
@@ -223,7 +223,7 @@ def test_attention_weights_are_dropped_too() -> None:
 
 
 def test_dropout_is_on_by_default_as_published() -> None:
-    model = Spectral(hidden=8, heads=2).build(Task((3,), 2, "graph"))
+    model = Spectral(hidden=8, heads=2).build(InputSpec((3,), 2, "graph"))
     rates = {part.p for part in model.modules() if isinstance(part, torch.nn.Dropout)}
     assert rates == {0.1}
 
@@ -253,9 +253,9 @@ def test_a_batch_keeps_labels_with_their_graphs() -> None:
 )
 def test_widths_that_do_not_fit_are_refused(options: Spectral, message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
-        options.build(Task((3,), 2, "graph"))
+        options.build(InputSpec((3,), 2, "graph"))
 
 
 def test_images_are_refused() -> None:
     with pytest.raises(WorkloadError, match="needs graphs"):
-        Spectral().build(Task((3, 8, 8), 2))
+        Spectral().build(InputSpec((3, 8, 8), 2))

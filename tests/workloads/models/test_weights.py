@@ -11,11 +11,11 @@ from torch import Tensor
 from torchvision import models
 
 from workloads.errors import WorkloadError
-from workloads.federated_data import Task
+from workloads.federated_data import InputSpec
 from workloads.models.classifier import Classifier
 from workloads.models.image_specs import ResNet18, ResNet50
 
-SMALL = Task((3, 32, 32), 4)
+SMALL = InputSpec((3, 32, 32), 4)
 
 
 @pytest.fixture(scope="module")
@@ -26,7 +26,7 @@ def state() -> dict[str, Tensor]:
     return {name: torch.randn_like(value) if value.is_floating_point() else value for name, value in values.items()}
 
 
-def build(options: Any, task: Task) -> Classifier:
+def build(options: Any, task: InputSpec) -> Classifier:
     torch.manual_seed(2)
     model = options.build(task)
     assert isinstance(model, Classifier)
@@ -51,12 +51,12 @@ def test_round_trip(state: dict[str, Tensor], tmp_path: Path, suffix: str) -> No
     ("options", "task"),
     [
         ({"stem": "auto"}, SMALL),
-        ({"stem": "small"}, Task((1, 96, 96), 4)),
-        ({"stem": "imagenet"}, Task((1, 32, 32), 4)),
+        ({"stem": "small"}, InputSpec((1, 96, 96), 4)),
+        ({"stem": "imagenet"}, InputSpec((1, 32, 32), 4)),
     ],
 )
 def test_first_convolution_stays_random_where_it_differs(
-    state: dict[str, Tensor], tmp_path: Path, options: dict[str, Any], task: Task
+    state: dict[str, Tensor], tmp_path: Path, options: dict[str, Any], task: InputSpec
 ) -> None:
     torch.save(state, tmp_path / "weights.pth")
     loaded = build(ResNet18(**options, weights_file=str(tmp_path / "weights.pth")), task).body.state_dict()
