@@ -2,6 +2,8 @@
 
     RAYSIM_DATA=/path/to/data python -m benchmarks.spectral --sets NCI1,PROTEINS
 
+``--rows FILE`` adds what is printed to a CSV file: docs/results/spectral-cost.csv holds the table of docs/fedssp.md.
+
 All forms (benchmarks/dense_spectral.py says what the two dense ones are) train the same batches from the same values:
 forward, backward, AdamW, one thread. They take turns (A B C A B C), times are CPU seconds of an epoch, scaled up from
 the batches that ran. First the outputs are compared, in evaluation mode. A dense form is left out of a set where its
@@ -21,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import torch
 
 from benchmarks.dense_spectral import DenseBasesBody, DenseBatch, DenseFiltersBody
@@ -48,7 +51,7 @@ def shuffled_batches(graphs: Graphs, size: int, count: int) -> list[Graphs]:
 
 @dataclass
 class Form:
-    """One way to compute the network, with a model and an optimiser of its own."""
+    """One way to compute the network, with a model and an optimizer of its own."""
 
     name: str
     batches: list[Graphs]
@@ -103,17 +106,34 @@ def measure(name: str, options: argparse.Namespace) -> None:
     print(f"{name}: {len(graphs)} graphs, batches of {options.batch_size}, hidden {options.hidden}")
     for form in forms:
         ratios = [own / edges for own, edges in zip(seconds[form.name], seconds["edges"], strict=True)]
+        row = {
+            "set": name,
+            "batch_size": options.batch_size,
+            "batches": options.batches,
+            "repeats": options.repeats,
+            "hidden": options.hidden,
+            "form": form.name,
+            "epoch_seconds": round(statistics.median(seconds[form.name]) * scale, 3),
+            "ratio": round(statistics.median(ratios), 2),
+            "least_ratio": round(min(ratios), 2),
+            "largest_ratio": round(max(ratios), 2),
+            "megabytes": round(peak_memory(name, options, form.name)),
+            "outputs_apart": f"{apart[form.name]:.1e}",
+        }
         print(
-            f"  {form.name:14} {statistics.median(seconds[form.name]) * scale:8.2f} s an epoch"
-            f"  {statistics.median(ratios):6.1f}x ({min(ratios):.1f} to {max(ratios):.1f})"
-            f"  {peak_memory(name, options, form.name):6.0f} MB  outputs within {apart[form.name]:.1e}",
+            "  {form:14} {epoch_seconds:8.2f} s an epoch  {ratio:6.1f}x ({least_ratio:.1f} to {largest_ratio:.1f})"
+            "  {megabytes:6d} MB  outputs within {outputs_apart}".format(**row),
             flush=True,
         )
+        if options.rows:
+            pd.DataFrame([row]).to_csv(options.rows, mode="a", header=not options.rows.exists(), index=False)
 
 
 def peak_memory(name: str, options: argparse.Namespace, form: str) -> float:
     """Peak resident megabytes of training in one form, above what the process had before."""
-    arguments = [f"--{key.replace('_', '-')}={value}" for key, value in vars(options).items() if key != "memory_of"]
+    arguments = [
+        f"--{key.replace('_', '-')}={value}" for key, value in vars(options).items() if key not in ("memory_of", "rows")
+    ]
     command = [sys.executable, __file__, *arguments, f"--sets={name}", f"--memory-of={form}"]
     return float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
 
@@ -141,6 +161,7 @@ def main() -> None:
     parser.add_argument("--batches", type=int, default=2, help="batches that run")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--gigabytes", type=float, default=10.0)
+    parser.add_argument("--rows", type=Path, help="CSV file that the results are added to")
     parser.add_argument("--memory-of", choices=list(BODIES), help=argparse.SUPPRESS)
     options = parser.parse_args()
     torch.set_num_threads(1)
