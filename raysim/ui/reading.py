@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,12 @@ class Reading:
         for name in CURVES:
             points = [(row["round"], row[name]) for row in rows if row.get(name) is not None]
             series[name] = thinned(points, POINTS)
+        bytes_so_far = accumulate((row.get("bytes_down") or 0) + (row.get("bytes_up") or 0) for row in rows)
+        clock = [
+            (row["round"], row["virtual_seconds"] / 3600) for row in rows if row.get("virtual_seconds") is not None
+        ]
+        costs = {"bytes": dict(zip([row["round"] for row in rows], bytes_so_far, strict=True)), "hours": dict(clock)}
+        drawn = {number for points in series.values() for number, _ in points}
         last: dict[str, Any] = {}
         for row in rows[-200:]:
             last |= {name: value for name, value in row.items() if value is not None}
@@ -119,6 +126,7 @@ class Reading:
         return {
             "count": len(rows),
             "series": series,
+            "costs": {name: [pair for pair in own.items() if pair[0] in drawn] for name, own in costs.items()},
             "last": last,
             "best_accuracy": max(accuracies, default=None),
             "totals": totals,

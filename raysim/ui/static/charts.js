@@ -20,7 +20,7 @@ export class Chart {
    * @param series [{name, label, color}] with color "one" to "three" of page.css
    * @param options bars: stacked bars in the place of lines; range: fixed bounds of the values; format: of a value, as
    *   d3-format has it; places: what the positions are, said below the axis; title: of a position, as plotly's hover
-   *   templates have it; log: a button that offers a logarithmic axis, and its section
+   *   templates have it; log: a button that offers a logarithmic axis, and its section; axis: see costs.js
    */
   constructor(box, series, options) {
     Object.assign(this, { box, series, options, points: {}, logarithmic: false });
@@ -49,7 +49,8 @@ export class Chart {
   }
 
   trace({ name, label, color }) {
-    const [x, y] = [0, 1].map((at) => this.points[name].map((point) => point[at]));
+    const [rounds, y] = [0, 1].map((at) => this.points[name].map((point) => point[at]));
+    const x = this.options.axis?.places(rounds) ?? rounds;
     const shared = { name: label, x, y, hovertemplate: `%{y:${this.options.format}}` };
     if (!this.options.bars) {
       const mode = x.length <= MARKED ? "lines+markers" : "lines";
@@ -61,11 +62,12 @@ export class Chart {
   }
 
   layout(legend) {
-    const { bars, format, range, places, title } = this.options;
+    const { bars, format, range, places } = this.options;
+    const against = this.options.axis?.looks() ?? { title: this.options.title };
     const axis = { gridcolor: this.color("line"), zeroline: false, automargin: true, fixedrange: touch };
     const type = this.logarithmic ? "log" : "linear";
     return {
-      uirevision: type, // what the reader has zoomed stays while values come in
+      uirevision: `${type} ${against.label}`, // what the reader has zoomed stays while values come in
       barmode: bars ? "stack" : undefined,
       dragmode: touch ? false : "zoom",
       hovermode: "x unified",
@@ -82,8 +84,10 @@ export class Chart {
         ...axis,
         showgrid: false,
         showticklabels: !places,
+        tickformat: against.format,
+        ticksuffix: against.unit,
         title: { text: places ?? "" },
-        unifiedhovertitle: { text: title ?? "round %{x}" },
+        unifiedhovertitle: { text: against.title ?? "round %{x}" },
       },
       yaxis: { ...axis, type, range, tickformat: format.endsWith("%") ? ".1~%" : undefined, nticks: 6, dtick: this.logarithmic ? "D2" : undefined },
     };

@@ -2,12 +2,14 @@
 
 import { Chart } from "./charts.js";
 import { Clients } from "./clients.js";
+import { CostAxis } from "./costs.js";
 import { byId, element, known, number, percent, share } from "./format.js";
 import { showRun } from "./run.js";
 
 const parts = {};
 let ahead = 0; // of the server's clock, in seconds
 
+const axis = new CostAxis(() => charts.forEach((chart) => chart.draw()));
 const charts = [
   new Chart(
     byId("accuracy"),
@@ -16,7 +18,7 @@ const charts = [
       { name: "client_accuracy_mean", label: "mean of clients", color: "two" },
       { name: "client_accuracy_worst_decile", label: "worst 10\u202f% of clients", color: "three" },
     ],
-    { format: ".2%" },
+    { format: ".2%", axis },
   ),
   new Chart(
     byId("loss"),
@@ -24,7 +26,7 @@ const charts = [
       { name: "loss", label: "test", color: "one" },
       { name: "train_loss", label: "training", color: "two" },
     ],
-    { format: ".4~g", log: true },
+    { format: ".4~g", log: true, axis },
   ),
   new Chart(
     byId("phases"),
@@ -43,6 +45,7 @@ const charts = [
 const clients = new Clients();
 
 function showRounds(rounds) {
+  axis.show(rounds.costs);
   const series = { ...rounds.series };
   // A personal method has no other accuracy than its clients'.
   if (JSON.stringify(series.accuracy) === JSON.stringify(series.client_accuracy_mean)) series.accuracy = [];

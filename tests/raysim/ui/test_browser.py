@@ -162,6 +162,9 @@ def test_a_chart_tells_values_is_logarithmic_on_request_and_keeps_a_zoom(browser
         until(opened, "document.getElementById('loss').data[0].x.length", 3)
         assert opened.evaluate(kind) == "log"
         assert opened.evaluate("document.getElementById('loss')._fullLayout.xaxis.range") == [0, 2]
+        opened.get_by_role("button", name="bytes").click()  # what the rounds have cost so far, not the rounds' numbers
+        until(opened, "document.getElementById('accuracy').data[0].x.join()", "30,60,60")
+        expect(opened.get_by_role("button", name="virtual hours")).to_be_hidden()
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

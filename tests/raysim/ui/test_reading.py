@@ -29,6 +29,14 @@ def test_the_parts_come_once_and_again_only_when_something_changed(folder: Path)
     assert reading.refresh()["rounds"]["series"]["accuracy"] == [(1.0, 0.4)]
 
 
+def test_curves_can_be_drawn_against_what_the_rounds_have_cost(folder: Path) -> None:
+    RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.9, "bytes_up": 5, "virtual_seconds": 7200.0})
+    assert Reading(folder).refresh()["rounds"]["costs"] == {
+        "bytes": [(1.0, 30.0), (2.0, 60.0), (3.0, 65.0)],
+        "hours": [(3.0, 2.0)],
+    }
+
+
 def test_states(folder: Path) -> None:
     with Recorder(folder, (1, 1)) as recorder:
         recorder.begins()
