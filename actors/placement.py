@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import ray
 
@@ -22,6 +22,9 @@ def alive_nodes() -> dict[str, dict[str, float]]:
 class Starter:
     """Starts client actors; the first call of each must be ``prepare``."""
 
+    actor: ClassVar[Any] = ClientActor
+    """The class of the processes."""
+
     def __init__(self, config: RunConfig) -> None:
         self._engine = config.engine
         # Names must be unique within a namespace: this one is the run's own, so no other run can be in the way.
@@ -30,7 +33,7 @@ class Starter:
     def start(self, place: int, life: int = 1) -> Any:
         """Start an actor for a slot of the pool; ``life`` counts the actors that the slot has had."""
         # A new name for each life: for a while Ray still holds the dead actor's.
-        return ClientActor.options(
+        return self.actor.options(
             name=actor_name(place) + (f" (life {life})" if life > 1 else ""),
             namespace=self._namespace,
             num_cpus=self._engine.cpus_per_client,

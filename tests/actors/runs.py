@@ -9,15 +9,15 @@ import ray
 
 from actors.capacity import place
 from actors.parallel_map import RayParallel
-from actors.placement import Starter
 from actors.pool import RayPool
 from raysim.config.run_config import RunConfig
 from raysim.driver import drive
-from raysim.engine.observer import Observer
 from raysim.preparation import prepare
 from raysim.simulation import run
+from tests.actors.mortal import MortalStarter, sentence
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
+from tests.watch import Watch
 from workloads.federated_data import Federation
 
 METHODS: dict[str, dict[str, Any]] = {
@@ -70,10 +70,18 @@ def options(method: str) -> dict[str, Any]:
 _UNDISTURBED: dict[str, dict[str, Any]] = {}
 
 
+def quick(method: str) -> dict[str, Any]:
+    """The method's run with client tasks that last no longer than they must."""
+    if method in METHODS:
+        return options(method)
+    few = {} if "workload__name" in OTHERS[method] else {"workload__limit": 400}
+    return {**options(method), "schedule__local_epochs": 1, **few}
+
+
 def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
-    """What the method's run gives in this process, computed once for all tests."""
+    """What the method's quick run gives in this process, computed once for all tests."""
     if method not in _UNDISTURBED:
-        config = make_config(f"{method}-inline", engine__backend="inline", **options(method))
+        config = make_config(f"{method}-inline", engine__backend="inline", **quick(method))
         _UNDISTURBED[method] = fingerprint(run(config).folder)
     return _UNDISTURBED[method]
 
@@ -87,8 +95,8 @@ class Lender:
     def __init__(self) -> None:
         self._actors: list[Any] = []
 
-    def run(self, config: RunConfig, observer: Observer, actors: int) -> dict[str, Any]:
-        """A run on so many of them that is driven by this process."""
+    def run(self, config: RunConfig, actors: int, *, dies: bool = False) -> dict[str, Any]:
+        """A run on so many of them that is driven by this process; if asked for, one of them dies in round 2."""
         engine = replace(config.engine, actors=actors, cpus_per_client=0.5)  # the rest is for tasks before the rounds
         config = replace(config, engine=engine)
         lender = self
@@ -105,10 +113,14 @@ class Lender:
             placement = place(config, [dict(ray.cluster_resources())], useful)
             assert placement.actors == actors
             given, self._actors = self._actors[:actors], self._actors[actors:]
-            return Lent(config, federation, placement, useful, Starter(config), given)
+            return Lent(config, federation, placement, useful, MortalStarter(config), given)
 
-        folder = prepare(config)
-        assert drive(config, folder, pool, observer, lambda: False, RayParallel()) == "finished"
+        folder, watch = prepare(config), Watch()
+        if dies:
+            sentence(config).touch()
+        assert drive(config, folder, pool, watch, lambda: False, RayParallel()) == "finished"
+        assert not sentence(config).exists()
+        assert any(" died during round 2" in note for note in watch.notes) == dies, watch.notes
         return fingerprint(folder)
 
     def close(self) -> None:

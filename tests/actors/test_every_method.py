@@ -1,6 +1,6 @@
-"""The result of every method is a function of its config: in this process = on any number of actors = with one killed.
+"""The result of every method is a function of its config: in this process = on any number of actors = with one dead.
 
-All but one on actors that are lent; test_repeatability.py has runs that are stopped and resumed.
+All on actors that are lent; test_faults.py kills actors and drivers at any moment.
 """
 
 from __future__ import annotations
@@ -12,10 +12,8 @@ from typing import Any
 import pytest
 
 from raysim.config.run_config import build
-from raysim.engine.observer import Silent
 from raysim.simulation import run
-from tests.actors.processes import Killer
-from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, options, undisturbed
+from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, options, quick, undisturbed
 from tests.fingerprint import fingerprint
 from tests.raysim.scaffold import layer
 from tests.small_runs import MakeConfig
@@ -35,30 +33,12 @@ KILLED = (*METHODS, "fedpac", "fedssp", "gcfl")
 
 @pytest.mark.parametrize("method", [method for method in OTHERS if method not in KILLED])
 def test_on_three_actors(lender: Lender, make_config: MakeConfig, method: str) -> None:
-    short = options(method) | {"schedule__local_epochs": 1}  # no actor has to be killed at work here
-    expected = fingerprint(run(make_config("inline", engine__backend="inline", **short)).folder)
-    assert lender.run(make_config("three", **short), Silent(), actors=3) == expected
+    assert lender.run(make_config("three", **quick(method)), 3) == undisturbed(make_config, method)
 
 
 @pytest.mark.parametrize("method", KILLED)
-def test_on_three_actors_of_which_one_is_killed(lender: Lender, make_config: MakeConfig, method: str) -> None:
-    expected = undisturbed(make_config, method)
-    killer = Killer("ray::train[round", round=2)
-    assert lender.run(make_config(f"{method}-killed", **options(method)), killer, actors=3) == expected
-    assert killer.killed
-    assert any(" died during round" in note for note in killer.notes)
-
-
-@pytest.mark.usefixtures("ray_session")
-def test_the_driver_killed_goes_on_from_its_checkpoint_by_itself(make_config: MakeConfig) -> None:
-    """Of a method without client states; test_faults.py has one with them, and what befalls client actors."""
-    expected = undisturbed(make_config, "fedrad")
-    killer = Killer("ray::DriverActor", round=3)
-    found = run(make_config("driver", engine__actors=2, **options("fedrad")), observer=killer)
-    assert killer.killed
-    assert any("the driver died" in note for note in killer.notes)
-    assert any("goes on after round" in note for note in killer.notes)
-    assert fingerprint(found.folder) == expected
+def test_on_three_actors_of_which_one_dies(lender: Lender, make_config: MakeConfig, method: str) -> None:
+    assert lender.run(make_config("three", **quick(method)), 3, dies=True) == undisturbed(make_config, method)
 
 
 def test_every_method_is_among_these() -> None:
@@ -71,7 +51,7 @@ def test_every_method_is_among_these() -> None:
 def test_any_number_of_actors_gives_the_same_bits(lender: Lender, make_config: MakeConfig, method: str) -> None:
     expected = undisturbed(make_config, method)
     for actors in (1, 2):
-        assert lender.run(make_config(f"{method}-{actors}", **options(method)), Silent(), actors) == expected
+        assert lender.run(make_config(f"{method}-{actors}", **quick(method)), actors) == expected
 
 
 KEPT: dict[str, dict[str, Any]] = {
@@ -84,25 +64,23 @@ KEPT: dict[str, dict[str, Any]] = {
 def test_kept_moments_give_the_same_bits_on_two_actors(lender: Lender, make_config: MakeConfig, case: str) -> None:
     options = {**KEPT[case], "training__optimizer_state": "kept"}
     expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
-    assert lender.run(make_config("on-two", **options), Silent(), 2) == expected
+    assert lender.run(make_config("on-two", **options), 2) == expected
 
 
 IN_VIRTUAL_TIME: dict[str, dict[str, Any]] = {
-    "buffered": {**options("scaffold"), "schedule__local_epochs": 20, "timing__buffer": 2, "timing__concurrency": 4},
-    "async": {**IMAGES, "method__name": "fedld", "schedule__rounds": 6},
+    "buffered": {**options("scaffold"), "timing__buffer": 2, "timing__concurrency": 4},
+    "async": {**IMAGES, "schedule__local_epochs": 2, "method__name": "fedld", "schedule__rounds": 6},
     "deadline": {**options("fedrad"), "model__name": "mlp", "schedule__local_epochs": 20, "timing__deadline": 200.0},
 }
 
 
 @pytest.mark.parametrize("mode", IN_VIRTUAL_TIME)
-def test_virtual_time_gives_the_same_bits_when_an_actor_is_killed(
+def test_virtual_time_gives_the_same_bits_when_an_actor_dies(
     lender: Lender, make_config: MakeConfig, mode: str
 ) -> None:
     options = {**IN_VIRTUAL_TIME[mode], "timing__mode": mode, "devices__preset": "phones"}
     expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
-    killer = Killer("ray::train[round", round=2)
-    assert lender.run(make_config("killed", **options), killer, actors=3) == expected
-    assert killer.killed
+    assert lender.run(make_config("dies", **options), 3, dies=True) == expected
 
 
 MERGED: dict[str, Any] = {
@@ -122,23 +100,13 @@ def test_merged_single_steps_give_the_same_bits_on_any_number_of_actors(
     apart = make_config("apart", engine__backend="inline", engine__merge_single_steps=False, **MERGED)
     expected = fingerprint(run(make_config("inline", engine__backend="inline", **MERGED)).folder)
     assert expected != fingerprint(run(apart).folder)  # it is another program, whose last bits differ
-    for actors in (1, 3):
-        assert lender.run(make_config(f"on-{actors}", **MERGED), Silent(), actors) == expected
-
-
-def test_merged_single_steps_of_which_an_actor_is_killed(lender: Lender, make_config: MakeConfig) -> None:
-    # Longer client tasks and more rounds than above, so that an actor is killed while it trains merged clients.
-    options = MERGED | {"model__hidden": 4096, "schedule__rounds": 8}
-    expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
-    killer = Killer("ray::train[round", round=2)
-    assert lender.run(make_config("killed", **options), killer, actors=3) == expected
-    assert killer.killed
-    assert any(" died during round" in note for note in killer.notes)
+    assert lender.run(make_config("on-1", **MERGED), 1) == expected
+    assert lender.run(make_config("on-3", **MERGED), 3, dies=True) == expected
 
 
 def test_what_a_method_is_told_of_the_population_is_the_same_on_ray(lender: Lender, tmp_path: Path) -> None:
     joins = {"schedule__joins": (2, 2), "schedule__join_every": 2}
     inline = run(build([layer(tmp_path / "inline", **joins)]))
     on_ray = build([layer(tmp_path / "ray", **joins, engine__backend="ray")])
-    assert lender.run(on_ray, Silent(), 2) == fingerprint(inline.folder)
+    assert lender.run(on_ray, 2) == fingerprint(inline.folder)
     assert inline.rounds["control"].tolist() == [0.0, -1.0, 0.0, -1.75]
