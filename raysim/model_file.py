@@ -121,6 +121,6 @@ def _task(found: dict[str, Any]) -> InputSpec:
     shape, classes, kind, name = found["input_shape"], found["classes"], found["kind"], found["name"]
     vocabulary, categories = found.get("vocabulary", 0), found.get("categories", [])
     whole = all(type(size) is int and size > 0 for size in (*shape, classes, *categories, vocabulary + 1))
-    if not (whole and kind in ("array", "graph") and isinstance(name, str)):
+    if not (whole and kind in ("array", "graph", "nodes") and isinstance(name, str)):
         raise ValueError(f"{found} is no task")
     return InputSpec(tuple(shape), classes, kind, name, vocabulary, tuple(categories))

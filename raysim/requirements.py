@@ -127,7 +127,7 @@ def _check_model_kind(config: RunConfig) -> None:
         raise without_batch_norm(config)
 
 
-INPUTS = {"array": "arrays, such as images", "graph": "graphs"}
+INPUTS = {"array": "arrays, such as images", "graph": "graphs", "nodes": "nodes of one graph"}
 
 
 def _check_resources(config: RunConfig) -> None:

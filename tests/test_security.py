@@ -227,8 +227,8 @@ def test_the_search_finds(source: str) -> None:
     assert forbidden(source)
 
 
-UNPICKLER = "workloads/data_sets/cifar_batches.py"
-"""Published as pickles alone; tests/workloads/data_sets/test_converters.py holds it to arrays."""
+UNPICKLER = "workloads/array_pickles.py"
+"""For data that is published as pickles alone; tests/workloads/test_array_pickles.py holds it to arrays."""
 
 
 def test_our_own_code_has_no_dangerous_call() -> None:

@@ -23,9 +23,10 @@ class InputSpec:
     """What a model must fit: the shape of one input and the number of classes, or of other outputs."""
 
     input_shape: tuple[int, ...]
-    """Of images channels, height and width; of graphs the width F of a node's features alone."""
+    """Of images channels, height and width; of graphs and nodes the width F of a node's features alone."""
     classes: int
-    kind: Literal["array", "graph"] = "array"
+    kind: Literal["array", "graph", "nodes"] = "array"
+    """Arrays, whole graphs, or the nodes of one graph."""
     name: str = ""
     """What is to be told apart, by the name of its data set: two sets of two classes are two tasks. Clients whose tasks
     differ, be it in their names alone, never share input layers or heads (raysim/engine/sharing.py)."""
@@ -41,7 +42,8 @@ class Batch:
     """A mini-batch of B inputs and their labels, not to be written to."""
 
     x: Any
-    """Images: float32 [B, C, H, W], by default channels_last; graphs: a GraphBatch of B graphs."""
+    """Images: float32 [B, C, H, W], by default channels_last; graphs: a GraphBatch of B graphs, nodes:
+    a NodeBatch."""
     y: torch.Tensor
     """Labels: int64 [B], or as the federation's objective has them (workloads/objective.py)."""
 
@@ -98,8 +100,8 @@ class Federation(Protocol):
     """All clients' data, small enough to be shared by every process of a node; a client is an index into it.
 
     A workload is a dataclass of options with ``load(stream) -> Federation``. So that a run can be checked before it
-    starts, it may also have ``inputs`` ("array" or "graph", as in a task) and ``sketch(stream) -> Federation | None``:
-    the same clients with the same sizes and tasks but without their samples, at a small part of the time of ``load``.
+    starts, it may also have ``inputs`` (the kind of its tasks) and ``sketch(stream) -> Federation | None``: the same
+    clients with the same sizes and tasks but without their samples, at a small part of the time of ``load``.
     None is for where only loading tells; missing data and a split that cannot be are a WorkloadError, as in ``load``.
     A federation whose models do not tell classes apart also has ``objective`` (workloads/objective.py).
     """

@@ -28,6 +28,8 @@ def data_name(section: Mapping[str, object]) -> str:
             more = f" and {len(sets) - LISTED} more" if len(sets) > LISTED else ""
             return "+".join(map(str, sets[:LISTED])) + more
         return str(section.get("setting") or name)
+    if name == "nodes":
+        return PurePath(path).stem if isinstance(path, str) and path else str(section.get("graph") or name)
     if name == "given":
         return str(section.get("title") or "own data")
     return str(name or "?")

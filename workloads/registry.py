@@ -26,5 +26,6 @@ WORKLOADS: dict[str, str] = {
     "har": "workloads.har:Har",
     "synthetic": "workloads.images.synthetic:Synthetic",
     "tudataset": "workloads.graphs.tudataset:TuDataset",
+    "nodes": "workloads.graphs.nodes:Nodes",
     "toy-graphs": "workloads.graphs.toy:ToyGraphs",
 }

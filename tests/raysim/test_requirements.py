@@ -144,7 +144,12 @@ def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
     from workloads.federated_data import InputSpec
     from workloads.models.classifier import has_batch_norm
 
-    tasks = {"array": InputSpec((3, 64, 64), 2), "graph": InputSpec((5,), 2, "graph"), "cnn1d": InputSpec((3, 64), 2)}
+    tasks = {
+        "array": InputSpec((3, 64, 64), 2),
+        "graph": InputSpec((5,), 2, "graph"),
+        "nodes": InputSpec((5,), 2, "nodes"),
+        "cnn1d": InputSpec((3, 64), 2),
+    }
     tasks |= dict.fromkeys(("lstm", "transformer"), InputSpec((8,), 5, vocabulary=5))
     for name in registry.known("model"):
         if name == "resnet50":

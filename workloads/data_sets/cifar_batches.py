@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import pickle
 import tarfile
 from pathlib import Path
 from typing import Any
@@ -11,13 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.array_pickles import unpickled
+
 BATCHES = {
     "cifar10": ("cifar-10-batches-py", [f"data_batch_{number}" for number in range(1, 6)], ["test_batch"], b"labels"),
     "cifar100": ("cifar-100-python", ["train"], ["test"], b"fine_labels"),
 }
 """Name to the folder of the batches, those of the training and of the test part, and the key of the labels."""
-ARRAYS = {"_reconstruct", "ndarray", "dtype"}
-MODULES = {"numpy", "numpy.core.multiarray", "numpy._core.multiarray"}
 
 
 def cifar_arrays(source: Path, name: str) -> dict[str, NDArray[Any]]:
@@ -51,17 +49,8 @@ def _batch(source: Path, folder: str, name: str) -> dict[bytes, Any]:
         return _unpickled(member.read())
 
 
-class _ArraysOnly(pickle.Unpickler):
-    """Makes dicts, lists, texts, numbers and numpy arrays; a pickle that asks for anything else is refused."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if module in MODULES and name in ARRAYS:
-            return super().find_class(module.replace("numpy.core", "numpy._core"), name)
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}, which no batch of CIFAR holds")
-
-
 def _unpickled(content: bytes) -> dict[bytes, Any]:
-    found = _ArraysOnly(io.BytesIO(content), encoding="bytes").load()
+    found = unpickled(content, "bytes")
     if not isinstance(found, dict):
         raise ValueError("a batch is no dictionary")
     return found

@@ -21,4 +21,5 @@ MODELS: dict[str, str] = {
     "gin": "workloads.models.graph_specs:Gin",
     "graphsage": "workloads.models.graph_specs:GraphSage",
     "gin-star": "workloads.models.graph_specs:StructuralGin",
+    "gcn": "workloads.models.node_specs:Gcn",
 }

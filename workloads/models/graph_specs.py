@@ -26,8 +26,10 @@ def node_width(model: str, task: InputSpec) -> int:
     """F, the width of a node's features; WorkloadError if the task's inputs are no graphs."""
     if task.kind != "graph":
         raise WorkloadError(
-            f"Model {model!r} needs graphs, but the workload's inputs are arrays of shape {task.input_shape}. Choose an"
-            " image model, such as 'cnn' or 'mlp', or a workload of graphs."
+            f"Model {model!r} needs whole graphs, but the workload's inputs are nodes of one. Choose 'gcn'."
+            if task.kind == "nodes"
+            else f"Model {model!r} needs graphs, but the workload's inputs are arrays of shape {task.input_shape}. "
+            "Choose an image model, such as 'cnn' or 'mlp', or a workload of graphs."
         )
     return task.input_shape[0]
 

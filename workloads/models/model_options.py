@@ -16,7 +16,7 @@ class ModelOptions(ABC):
     """Base of the options of a model, which are frozen dataclasses."""
 
     name: ClassVar[str]
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    inputs: ClassVar[Literal["array", "graph", "nodes"]] = "array"
     """What kind of task it is for."""
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     """What names of its parameters begin with, as far as methods may ask for it (``Traits.model_parts``)."""
@@ -34,6 +34,11 @@ class ModelOptions(ABC):
 
 def array_shape(model: str, task: InputSpec) -> tuple[int, ...]:
     """The shape of the task's inputs; WorkloadError if these are graphs or tokens."""
+    if task.kind == "nodes":
+        raise WorkloadError(
+            f"Model {model!r} takes arrays, such as images, but the workload's inputs are nodes of a graph. Choose "
+            "'gcn'."
+        )
     if task.kind == "graph":
         raise WorkloadError(
             f"Model {model!r} takes arrays, such as images, but the workload's inputs are graphs. Choose a graph model:"
@@ -77,10 +82,10 @@ def signal_shape(model: str, task: InputSpec, least: int) -> tuple[int, int]:
 
 def token_length(model: str, task: InputSpec) -> int:
     """The number of tokens in an input; WorkloadError if the task's inputs are no token sequences."""
-    if task.kind == "graph" or not task.vocabulary or len(task.input_shape) != 1:
+    if task.kind != "array" or not task.vocabulary or len(task.input_shape) != 1:
         raise WorkloadError(
             f"Model {model!r} needs sequences of tokens, such as characters, but the workload's inputs are other "
-            f"{'graphs' if task.kind == 'graph' else f'arrays, of shape {task.input_shape}'}. Choose 'mlp' or a "
+            f"{f'arrays, of shape {task.input_shape}' if task.kind == 'array' else 'graphs'}. Choose 'mlp' or a "
             "workload of text."
         )
     return task.input_shape[0]

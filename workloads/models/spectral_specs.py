@@ -41,7 +41,8 @@ class Spectral(ModelOptions):
         """WorkloadError where the inputs are no graphs or the widths do not fit."""
         if task.kind != "graph":
             raise WorkloadError(
-                f"Model 'spectral' needs graphs, but the workload's inputs are arrays of shape {task.input_shape}. "
+                f"Model 'spectral' needs graphs, but the workload's inputs are "
+                f"{'nodes of one' if task.kind == 'nodes' else f'arrays of shape {task.input_shape}'}. "
                 "Choose the workload 'tudataset' or 'toy-graphs', or a model for images."
             )
         if self.hidden % 2 or self.hidden % self.heads:

@@ -95,7 +95,7 @@ def test_a_pickle_that_asks_for_more_than_arrays_is_refused(tmp_path: Path) -> N
 
     for part in ("train", "test"):
         (tmp_path / part).write_bytes(pickle.dumps({b"data": Bad()}, protocol=4))
-    with pytest.raises(WorkloadError, match=r"it asks for .*, which no batch of CIFAR holds"):
+    with pytest.raises(WorkloadError, match=r"it asks for .*, which no such file holds"):
         convert(BY_NAME["cifar100"], tmp_path, tmp_path / "data")
     assert not (tmp_path / "run").exists() and not (tmp_path / "data").exists()
 

@@ -1,0 +1,175 @@
+"""Node classification: a graph of two rings, cut over clients by hand and at random."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import nn
+
+from raysim.launch import main
+from raysim.simulation import run
+from tests.fingerprint import fingerprint
+from tests.small_runs import small_run
+from tests.workloads.conftest import Stream
+from workloads.errors import WorkloadError
+from workloads.federated_data import InputSpec
+from workloads.graphs.node_federation import NodeFederation
+from workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, node_graph
+from workloads.graphs.nodes import Nodes
+
+
+def rings(folder: Path, size: int = 30) -> str:
+    """Two rings of nodes, each a class; a node's features are its class, disturbed."""
+    generator = np.random.default_rng(0)
+    labels = np.repeat([0, 1], size)
+    nodes = np.arange(2 * size)
+    edges = np.stack([nodes, np.concatenate([np.roll(nodes[:size], 1), np.roll(nodes[size:], 1)])], axis=1)
+    features = (np.eye(2)[labels] + 0.7 * generator.random((2 * size, 2))).astype(np.float32)
+    masks: dict[str, Any] = {
+        f"{part}_masks": np.stack([nodes % 3 == row]) for row, part in enumerate(("train", "val", "test"))
+    }
+    np.savez(folder / "rings.npz", node_features=features, node_labels=labels, edges=edges, **masks)
+    return str(folder / "rings.npz")
+
+
+def by_hand() -> NodeFederation:
+    """Nodes 0, 2 and 4 are client 0's, 1 and 3 client 1's."""
+    edges = np.array([[0, 2], [2, 4], [0, 1], [3, 1], [4, 3]]).T
+    graph = node_graph("hand", np.arange(10).reshape(5, 2), edges, np.array([0, 1, 1, 0, 1]))
+    roles = np.array([TRAIN, TRAIN, TEST, UNUSED, VALIDATION], np.int8)
+    return NodeFederation(graph, np.array([0, 1, 0, 1, 0]), roles, 2)
+
+
+def test_a_client_has_its_nodes_and_the_edges_between_them() -> None:
+    federation = by_hand()
+    assert federation.task(0) == InputSpec((2,), 2, "nodes")
+    data = federation.client(0, "cpu")
+    [train], [test], [validation] = (list(part.batches(9)) for part in (data.train, data.test, data.validation))
+    for batch, node, label in ((train, 0, 0), (test, 1, 1), (validation, 2, 1)):
+        assert batch.x.nodes.tolist() == [node] and batch.y.tolist() == [label] and len(batch) == 1
+        assert batch.x.x.tolist() == [[0, 1], [4, 5], [8, 9]] and batch.x.num_nodes == 3
+        assert batch.x.edge_index.tolist() == [[0, 1, 1, 2], [1, 2, 0, 1]]
+    assert federation.client(1, "cpu").train.batches(1).__next__().x.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert not len(federation.client(1, "cpu").test)
+    table = federation.manifest()
+    assert table["nodes"].tolist() == [3, 2] and table["edges"].tolist() == [2, 1]
+    assert table["samples"].tolist() == [1, 1] and table["validation_samples"].tolist() == [1, 0]
+
+
+def test_the_union_has_the_edges_between_clients_again() -> None:
+    whole = by_hand().pooled()
+    [batch] = whole.client(0, "cpu").train.batches(9)
+    assert whole.clients == 1 and whole.samples(0) == 2 and batch.x.edge_index.shape == (2, 10)
+
+
+def test_mini_batches_hold_each_training_node_once(tmp_path: Path, stream: Stream) -> None:
+    samples = Nodes(path=rings(tmp_path), clients=2).load(stream).client(0, "cpu").train
+    generator = torch.Generator().manual_seed(0)
+    batches = list(samples.batches(4, generator))
+    nodes = torch.cat([batch.x.nodes for batch in batches]).tolist()
+    [whole] = samples.batches(1)
+    assert len(batches) > 1 and nodes != sorted(nodes) and sorted(nodes) == whole.x.nodes.tolist()
+    labels = dict(zip(whole.x.nodes.tolist(), whole.y.tolist(), strict=True))
+    assert [labels[node] for node in nodes] == torch.cat([batch.y for batch in batches]).tolist()
+
+
+@pytest.mark.parametrize("partition", ["iid", "dirichlet"])
+def test_every_node_has_one_client_and_the_note_counts_lost_edges(
+    partition: Any, tmp_path: Path, stream: Stream
+) -> None:
+    options = Nodes(path=rings(tmp_path), clients=3, partition=partition, split="random", test_share=0.25)
+    federation = options.load(stream)
+    table = federation.manifest()
+    assert table["nodes"].sum() == 60 and (table["samples"] > 0).all()
+    if partition == "iid":
+        assert table["nodes"].tolist() == [20] * 3 and table["test_samples"].tolist() == [5] * 3
+        assert table["samples"].tolist() == [11] * 3
+    assert federation.notes == (
+        f"rings: {60 - table['edges'].sum()} of 60 edges join nodes of two clients and are left out",
+    )
+    assert np.array_equal(options.sketch(stream).owners, federation.owners)
+    assert np.allclose(federation.graph.features.sum(axis=1), 1)
+
+
+def test_the_published_split_is_kept(tmp_path: Path, stream: Stream) -> None:
+    federation = Nodes(path=rings(tmp_path), clients=2).load(stream)
+    assert federation.roles.tolist() == [TRAIN, VALIDATION, TEST] * 20
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"clients": 21}, "60 nodes cannot be cut over 21 clients with at least 3 each; set clients to at most 20"),
+        ({"clients": 20}, "have no node to train on .*; take fewer clients, or set split to random"),
+        ({"path": "nowhere"}, "no file or folder nowhere"),
+        ({"path": ""}, "looks for cora in \\$RAYSIM_DATA, which is not set; set path"),
+    ],
+)
+def test_what_cannot_be(
+    options: Any, words: str, tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("RAYSIM_DATA", raising=False)
+    with pytest.raises(WorkloadError, match=words):
+        Nodes(**({"path": rings(tmp_path)} | options)).load(stream)
+
+
+@dataclass(frozen=True)
+class Attention:
+    """A network that is written for PyTorch Geometric, as a model of one's own."""
+
+    def build(self, task: InputSpec) -> nn.Module:
+        from torch_geometric.nn import GAT
+
+        from workloads.models.node_networks import OfNodes
+
+        return OfNodes(GAT(task.input_shape[0], 4, 2, task.classes))
+
+
+def settings(folder: Path, **more: Any) -> dict[str, Any]:
+    return {
+        "workload.name": "nodes",
+        "workload.path": rings(folder),
+        "workload.clients": 3,
+        "schedule.rounds": 6,
+        "training.learning_rate": 0.05,
+    } | more
+
+
+@pytest.mark.parametrize("model", ["gcn", f"{__name__}:Attention"])
+def test_a_run_learns_and_goes_on_after_a_stop(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = settings(tmp_path, **{"model.name": model})
+    whole = run(small_run(tmp_path / "whole", base))
+    assert whole.rounds["accuracy"].iloc[-1] > 0.9 and "validation_accuracy" in whole.rounds
+    run(small_run(tmp_path / "parts", base, schedule__rounds=3))
+    run(small_run(tmp_path / "parts", base), resume=tmp_path / "parts")
+    assert fingerprint(tmp_path / "whole") == fingerprint(tmp_path / "parts")
+
+
+@pytest.mark.parametrize(
+    ("damage", "options", "words"),
+    [
+        (b"no zip", (), "it is no graph of nodes with classes"),
+        (None, ("--model=gin",), "takes graphs, but the clients of workload nodes have nodes of one graph. Models for"),
+        (None, ("--clients=20",), "have no node to train on"),
+    ],
+)
+def test_bad_data_ends_before_anything_is_written(
+    damage: bytes | None,
+    options: tuple[str, ...],
+    words: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    path = rings(tmp_path)
+    if damage:
+        Path(path).write_bytes(damage)
+    monkeypatch.chdir(tmp_path)
+    assert main(["--method=fedavg", "--workload=nodes", f"--path={path}", "--engine.backend=inline", *options]) == 2
+    error = capsys.readouterr().err
+    assert words in error and error.count("\n") == 1 and [*tmp_path.iterdir()] == [tmp_path / "rings.npz"]

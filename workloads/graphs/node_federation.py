@@ -1,0 +1,170 @@
+"""The federation of one graph: every client has some of the nodes, and the edges between them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.errors import WorkloadError
+from workloads.federated_data import NO_SAMPLES, Batch, ClientData, InputSpec, Samples, batch_bounds
+from workloads.graphs.graph_set import Integers
+from workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
+from workloads.partition_report import client_table
+
+if TYPE_CHECKING:
+    import pandas
+    import torch
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBatch:
+    """Some nodes of a client's graph, and all of the graph: a model's outputs are for ``nodes`` alone.
+
+    Its names are those of PyTorch Geometric's ``Data``.
+    """
+
+    x: torch.Tensor
+    """Features of all n nodes: float32 [n, F]."""
+    edge_index: torch.Tensor
+    """int64 [2, 2E]: both directions of every edge."""
+    nodes: torch.Tensor
+    """int64 [B]: those that are asked for, in the order of the labels."""
+
+    @property
+    def num_nodes(self) -> int:
+        """The number n of all nodes."""
+        return len(self.x)
+
+
+class NodeSamples:
+    """Nodes of one kind (to train on, say) of a client's graph; every batch comes with the whole graph.
+
+    Without a generator there is one batch, whatever the size asked for, as each takes a pass over the whole graph.
+    """
+
+    def __init__(self, x: torch.Tensor, edge_index: torch.Tensor, nodes: torch.Tensor, labels: torch.Tensor) -> None:
+        self._x, self._edge_index, self._nodes, self._labels = x, edge_index, nodes, labels
+
+    def __len__(self) -> int:
+        return len(self._nodes)
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        if generator is None:
+            yield self._batch(self._nodes, self._labels)
+            return
+        import torch
+
+        bounds = batch_bounds(len(self), batch_size, training=True)
+        if len(bounds) == 1:
+            yield self._batch(self._nodes, self._labels)
+            return
+        order = torch.randperm(len(self), generator=generator, device=generator.device).to(self._nodes.device)
+        for start, stop in bounds:
+            chosen = order[start:stop]
+            yield self._batch(self._nodes[chosen], self._labels[chosen])
+
+    def _batch(self, nodes: torch.Tensor, labels: torch.Tensor) -> Batch:
+        return Batch(NodeBatch(self._x, self._edge_index, nodes), labels)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeFederation:
+    """One graph, cut over clients. An edge between nodes of two clients is in no client's graph.
+
+    There is no global test set: every client is judged by its own test nodes, in its own graph. The arrays may be
+    read-only (shared memory): nothing writes to them, and what a client needs is copied.
+    """
+
+    graph: NodeGraph
+    owners: Integers
+    """The client of each node [N]."""
+    roles: NDArray[np.int8]
+    """What each node is for [N]."""
+    clients: int
+    notes: tuple[str, ...] = ()
+    """What a user should know of the data before the run."""
+    synthetic: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.graph.name
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.graph.class_names
+
+    @property
+    def global_test_size(self) -> int:
+        return 0
+
+    @cached_property
+    def _counts(self) -> Integers:
+        """Nodes of each kind of each client [clients, 4]."""
+        return np.bincount(self.owners * 4 + self.roles, minlength=4 * self.clients).reshape(-1, 4)
+
+    def task(self, client: int) -> InputSpec:
+        return InputSpec((self.graph.features.shape[1],), len(self.class_names), "nodes")
+
+    def samples(self, client: int) -> int:
+        return int(self._counts[client, TRAIN])
+
+    def total_samples(self, clients: int) -> int:
+        return int(self._counts[:clients, TRAIN].sum())
+
+    def test_samples(self, client: int) -> int:
+        return int(self._counts[client, TEST])
+
+    def client_name(self, client: int) -> str:
+        return "all clients" if self.clients == 1 else f"client {client}"
+
+    def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
+        import torch
+
+        own = np.flatnonzero(self.owners == client)
+        edges = self.own_edges(client)
+        both = np.concatenate([edges, edges[::-1]], axis=1)
+        x = torch.from_numpy(self.graph.features[own]).to(device)
+        edge_index = torch.from_numpy(np.searchsorted(own, both)).to(device)
+
+        def samples(role: int) -> Samples:
+            nodes = np.flatnonzero(self.roles[own] == role)
+            if not len(nodes):
+                return NO_SAMPLES
+            labels = self.graph.labels[own[nodes]]
+            return NodeSamples(x, edge_index, *(torch.from_numpy(part).to(device) for part in (nodes, labels)))
+
+        return ClientData(client, self.client_name(client), samples(TRAIN), samples(TEST), samples(VALIDATION))
+
+    def own_edges(self, client: int) -> Integers:
+        """Those of both ends' client [2, edges], numbered as in the whole graph."""
+        mine = self.owners == client
+        first, second = self.graph.edges
+        return self.graph.edges[:, mine[first] & mine[second]]
+
+    def global_test(self, start: int, stop: int, device: str) -> NoReturn:
+        raise WorkloadError(f"{self.name}: there is no global test set; every client is judged by its own test nodes")
+
+    def pooled(self) -> NodeFederation:
+        """One client with the whole graph: the edges between clients are there again."""
+        return replace(self, owners=np.zeros_like(self.owners), clients=1, notes=())
+
+    def manifest(self) -> pandas.DataFrame:
+        """Also validation_samples, and all nodes and (undirected) edges of a client's graph."""
+        training = self.roles == TRAIN
+        table = client_table(
+            self,
+            [self.client_name(client) for client in range(self.clients)],
+            self.owners[training],
+            self.graph.labels[training],
+            np.zeros(self.clients, np.int64),
+        )
+        table["validation_samples"] = self._counts[:, VALIDATION]
+        table["nodes"] = self._counts.sum(axis=1)
+        owned = self.owners[self.graph.edges]
+        table["edges"] = np.bincount(owned[0][owned[0] == owned[1]], minlength=self.clients)
+        return table

@@ -1,0 +1,161 @@
+"""Node classification: one graph, whose nodes are cut over clients."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads import partition
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
+from workloads.graphs.graph_set import Floats, Integers
+from workloads.graphs.node_federation import NodeFederation
+from workloads.graphs.node_files import read_nodes
+from workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
+from workloads.graphs.stratified_split import stratified
+from workloads.graphs.tudataset import check_shares
+from workloads.option_types import Help, OpenShare, Positive, PositiveInt, ShareBelowOne
+
+PLACES: Mapping[str, str] = {
+    "cora": "planetoid/Cora",
+    "citeseer": "planetoid/CiteSeer",
+    "pubmed": "planetoid/PubMed",
+    "photo": "amazon/Photo",
+    "computers": "amazon/Computers",
+    "cs": "coauthor/CS",
+    "physics": "coauthor/Physics",
+    "actor": "heterophilous/actor",
+    "chameleon": "heterophilous/chameleon_filtered",
+    "squirrel": "heterophilous/squirrel_filtered",
+    "minesweeper": "heterophilous/minesweeper",
+}
+"""Graph to its folder below $RAYSIM_DATA, laid out as PyTorch Geometric has it."""
+LEAST = 3
+"""Least number of nodes of a client: one each to train, validate and test with."""
+
+
+@dataclass(frozen=True)
+class Nodes:
+    """One graph of a published file, cut over clients; a client has its nodes and the edges between them.
+
+    Edges between nodes of two clients are left out; a run says how many. All nodes of a client are in its graph, and
+    the loss is that of its training nodes. ``load`` draws from the streams partition and "split k" of client k.
+    """
+
+    name: ClassVar[str] = "nodes"
+    inputs: ClassVar[Literal["array", "graph", "nodes"]] = "nodes"
+    defaults: ClassVar[Mapping[str, object]] = {
+        "model.name": "gcn",
+        "training.optimizer": "adam",
+        "training.learning_rate": 0.01,
+        "training.weight_decay": 5e-4,
+        "training.batch_size": 100_000,
+        "schedule.local_epochs": 5,
+    }
+
+    graph: Annotated[
+        Literal[
+            "cora", "citeseer", "pubmed", "photo", "computers", "cs", "physics", "actor", "chameleon", "squirrel",
+            "minesweeper",
+        ],
+        Help("graph in $RAYSIM_DATA, in the folders that PyTorch Geometric has (planetoid/Cora/raw …)"),
+    ] = "cora"  # fmt: skip
+    path: Annotated[
+        str, Help("in place of graph: an .npz file as of Amazon and Coauthor, or a folder of Planetoid's ind.NAME.x …")
+    ] = ""
+    clients: Annotated[PositiveInt, Help("number of clients")] = 5
+    partition: Annotated[
+        Literal["iid", "dirichlet"], Help("which nodes a client gets: iid (at random) or dirichlet (label skew)")
+    ] = "iid"
+    alpha: Annotated[
+        Positive,
+        Help(
+            "concentration of the Dirichlet distribution; smaller is more skewed", "Hsu et al. 2019, arXiv 1909.06335"
+        ),
+    ] = 0.5
+    split: Annotated[
+        Literal["auto", "published", "random"],
+        Help(
+            "training, validation and test nodes: published (the public split of Planetoid, the first of the "
+            "heterophilous graphs), random (shares of every client's nodes), or auto: published where there is one"
+        ),
+    ] = "auto"
+    test_share: Annotated[OpenShare, Help("share of a client's nodes that it is tested with, for random")] = 0.2
+    validation_share: Annotated[
+        ShareBelowOne, Help("share of a client's nodes that it is validated with, for random")
+    ] = 0.2
+    normalize: Annotated[
+        bool, Help("divide a node's features by their sum, where none is negative", "Kipf and Welling 2017")
+    ] = True
+
+    def __post_init__(self) -> None:
+        check_shares(self.test_share, self.validation_share)
+
+    def load(self, stream: Stream) -> NodeFederation:
+        """Reads the graph and cuts it. WorkloadError if it cannot be had or cannot be cut as asked."""
+        graph = self._graph()
+        try:
+            if self.partition == "iid":
+                cut = partition.iid(len(graph.labels), self.clients, LEAST, stream("partition"))
+            else:
+                cut = partition.dirichlet(graph.labels, self.clients, self.alpha, LEAST, stream("partition"))
+        except WorkloadError as error:
+            raise WorkloadError(
+                f"{graph.name}: its {len(graph.labels)} nodes cannot be cut over {self.clients} clients with at least "
+                f"{LEAST} each; set clients to at most {len(graph.labels) // LEAST}"
+            ) from error
+        owners = np.empty(len(graph.labels), np.int64)
+        owners[cut.indices] = cut.owners
+        federation = NodeFederation(graph, owners, self._roles(graph, owners, stream), self.clients)
+        idle = [client for client in range(self.clients) if not federation.samples(client)]
+        if idle:
+            raise WorkloadError(
+                f"{graph.name}: of {self.clients} clients {len(idle)} have no node to train on (client {idle[0]}, say);"
+                " take fewer clients, or set split to random"
+            )
+        kept = sum(federation.own_edges(client).shape[1] for client in range(self.clients))
+        total = graph.edges.shape[1]
+        note = f"{graph.name}: {total - kept} of {total} edges join nodes of two clients and are left out"
+        return NodeFederation(graph, owners, federation.roles, self.clients, (note,) if kept < total else ())
+
+    def sketch(self, stream: Stream) -> NodeFederation:
+        """The same, as only the file tells how many nodes there are."""
+        return self.load(stream)
+
+    def _graph(self) -> NodeGraph:
+        base = os.environ.get("RAYSIM_DATA")
+        if self.path:
+            place = Path(self.path).expanduser()
+        elif base:
+            place = Path(base).expanduser() / PLACES[self.graph]
+        else:
+            raise WorkloadError(f"workload nodes looks for {self.graph} in $RAYSIM_DATA, which is not set; set path")
+        graph = read_nodes(place)
+        return NodeGraph(**vars(graph) | {"features": _shares(graph.features)}) if self.normalize else graph
+
+    def _roles(self, graph: NodeGraph, owners: Integers, stream: Stream) -> NDArray[np.int8]:
+        """What each node is for."""
+        if self.split != "random" and graph.roles is not None:
+            return graph.roles
+        if self.split == "published":
+            raise WorkloadError(f"{graph.name} has no published split; set split to random")
+        roles = np.zeros(len(owners), np.int8)
+        for client in range(self.clients):
+            own = np.flatnonzero(owners == client)
+            parts = stratified(graph.labels[own], self.validation_share, self.test_share, stream(f"split {client}"))
+            for role, part in zip((TRAIN, VALIDATION, TEST), parts, strict=True):
+                roles[own[part]] = role
+        return roles
+
+
+def _shares(features: Floats) -> Floats:
+    if features.min() < 0:
+        return features
+    sums = features.sum(axis=1, keepdims=True)
+    return (features / np.where(sums > 0, sums, 1)).astype(np.float32)
