@@ -30,8 +30,6 @@ from tests.watch import Watch
 
 pytestmark = pytest.mark.slow
 AT_WORK = "ray::train[round"
-LONG = {"model__name": "mlp", "schedule__rounds": 200, "evaluation__every": 50, "engine__checkpoint_every": 50}
-"""Long enough for an actor on a new node to come up and take part."""
 QUICK_DEATH = {  # a raylet that does not answer is dead after two seconds instead of twenty
     "health_check_initial_delay_ms": 0,
     "health_check_period_ms": 500,
@@ -202,7 +200,7 @@ def test_a_client_actor_killed_in_a_client_task_of_every_round(
         os.kill(process, signal.SIGKILL)
         killed.append(process)
 
-    with going(make_config("killed", engine__cpus_per_client=0.25, **options)) as found:
+    with going(make_config("killed", engine__cpus_per_client=0.5, **options)) as found:
         for number in range(1, rounds + 1):
             found.wait_for_round(number)
             kill_one()
@@ -211,15 +209,24 @@ def test_a_client_actor_killed_in_a_client_task_of_every_round(
 
 
 def test_a_worker_killed_in_a_round_and_one_that_joins(
-    machines: Machines, make_config: MakeConfig, undisturbed: Any
+    machines: Machines, make_config: MakeConfig, undisturbed: Any, tmp_path: Path
 ) -> None:
-    expected = undisturbed(**LONG)
-    with going(make_config("killed", **LONG)) as found:
+    options = {"method__name": "tests.raysim.user_code:Gated", "model__name": "mlp", "schedule__rounds": 3}
+    open_gates, gates = tmp_path / "open", tmp_path / "gates"
+    for folder in (open_gates, gates):
+        folder.mkdir()
+    for number in ("1", "2", "3"):
+        (open_gates / number).touch()
+    expected = undisturbed(**options, method__gates=str(open_gates))
+    with going(make_config("killed", **options, method__gates=str(gates))) as found:
         an_actor_at_work(worker=machines.workers[-1])
         machines.kill()
         machines.number(3)
+        (gates / "1").touch()
         found.wait_for_plan("3 client actors")
+        (gates / "2").touch()
         an_actor_at_work(worker=machines.workers[-1])
+        (gates / "3").touch()
     assert fingerprint(found.folder) == expected
     # Its actor may be missed before its node is; or only the result, if it had just sent one.
     assert any("does its work again" in fault or "is done again" in fault for fault in found.faults)
@@ -241,12 +248,15 @@ def test_the_node_that_held_client_states_killed(machines: Machines, make_config
 
 
 def test_the_driver_killed(machines: Machines, make_config: MakeConfig, undisturbed: Any) -> None:
-    expected = undisturbed(method__name="local")
-    with going(make_config("killed", method__name="local")) as found:
+    """Of a method with a state on the server and one in every client."""
+    options = {"method__name": "scaffold", "schedule__sampling_rate": 0.5}
+    expected = undisturbed(**options)
+    with going(make_config("killed", **options)) as found:
         found.wait_for_round(3)
         (driver,) = processes("ray::DriverActor")
         os.kill(driver, signal.SIGKILL)
         found.wait_for_fault("the driver died; a new one goes on from the last checkpoint")
+        found.wait_for_plan("goes on after round")
     assert fingerprint(found.folder) == expected
 
 

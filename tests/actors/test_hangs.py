@@ -29,6 +29,7 @@ RUN = (
     "--rounds=4",
     "--engine.checkpoint_every=1",
     "--engine.dashboard=false",
+    "--engine.actors=1",
     "--pictures=false",
     f"--engine.heartbeat_limit={LIMIT}",
     "--output=run",

@@ -109,6 +109,23 @@ class Waiting(FedAvg):
 
 
 @dataclass(frozen=True)
+class Gated(FedAvg):
+    """The client tasks of every round wait until a file of the round's name exists."""
+
+    gates: Annotated[str, Help("the folder of the files")] = ""
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
+    ) -> tuple[Update, None]:
+        import time
+        from pathlib import Path
+
+        while not (Path(self.gates) / str(task.round)).exists():
+            time.sleep(0.02)
+        return super().train(model, data, message, kept, task)
+
+
+@dataclass(frozen=True)
 class OtherState(FedAvg):
     """FedAvg whose ``aggregate`` returns something else than ``init_server`` did."""
 
