@@ -1,4 +1,7 @@
-"""Joining a cluster that runs already, with token authentication: from a node of it, from outside, and in vain."""
+"""Joining a cluster that runs already, with token authentication: by jobs, and in vain.
+
+A run from outside, by the client server, is a part of tests/cluster/ray_up.py.
+"""
 
 from __future__ import annotations
 
@@ -45,11 +48,6 @@ class Cluster:
     client: str
     dashboard: str
     folder: Path
-
-    def client_server_logs(self) -> str:
-        """What the processes wrote that serve those who join from outside."""
-        logs = sorted((self.folder / "session_latest" / "logs").glob("ray_client_server*"))
-        return "\n".join(f"{log.name}:\n{log.read_text(errors='replace')[-3000:]}" for log in logs)
 
 
 def free_ports(count: int) -> list[int]:
@@ -131,19 +129,6 @@ def test_the_wrong_kind_of_port(cluster: Cluster) -> None:
         cluster_probe.check(f"ray://{cluster.head}")
     with pytest.raises(PlacementError, match=r"is a Ray client server\. Next: write --engine.address ray://"):
         cluster_probe.check(cluster.client.removeprefix("ray://"))
-
-
-def run(cluster: Cluster, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "RAY_ADDRESS": cluster.head, "PYTHONPATH": str(ROOT)}
-    command = [sys.executable, "-m", "raysim.launch", *SMALL, f"--output={folder}/run", *arguments]
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=250)
-
-
-def test_from_outside_with_a_method_of_ones_own(cluster: Cluster, tmp_path: Path) -> None:
-    shutil.copy(ROOT / "tests" / "raysim" / "user_code.py", tmp_path / "mine.py")
-    done = run(cluster, tmp_path, f"--address={cluster.client}", "--method=mine:Slow")
-    assert done.returncode == 0, done.stderr + cluster.client_server_logs()
-    assert "2 client actors" in done.stderr and json.loads((tmp_path / "run" / "summary.json").read_text())
 
 
 def job(cluster: Cluster, *words: str, code: int = 0) -> str:
