@@ -13,6 +13,7 @@ from raysim import seeds
 from raysim.config import registry
 from raysim.config.nearest import nearest
 from raysim.engine import schedule
+from raysim.engine.drift import check_drift
 from raysim.engine.model_parts import lacks_part, without_batch_norm
 from raysim.errors import ConfigError
 from raysim.method import Method, Traits
@@ -79,6 +80,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         why = "evaluation.decompose_every: the decomposition judges every client's model on every client's data"
         _check_one_task(federation, why, "Set it to 0")
     _check_objective(config, name, objective_of(federation))
+    check_drift(config, federation)
     if traits.local_tests:
         _check_local_tests(name, federation)
     check = getattr(config.model, "check", None)

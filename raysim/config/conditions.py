@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raysim.config import registry, timing
+from raysim.config import events, registry, timing
 from raysim.config.sections import cross_check
 from raysim.errors import ConfigError
 
@@ -16,6 +16,7 @@ def check_together(config: RunConfig) -> None:
     """ConfigError for options of the fixed sections that contradict one another, or have no effect."""
     cross_check(config.training, config.schedule, config.engine)
     timing.check(config.timing, config.devices, config.training, config.evaluation)
+    events.check(config.events, config.devices)
 
 
 def check_method(config: RunConfig) -> None:
@@ -35,4 +36,9 @@ def check_method(config: RunConfig) -> None:
         raise ConfigError(
             f"devices.preset: {config.devices.preset} is not possible with method {name}, which trains on all data in "
             "one place. Allowed: none."
+        )
+    if traits.pooled and config.events.drift != "none":
+        raise ConfigError(
+            f"events.drift: {config.events.drift} is not possible with method {name}, which trains on all data in one "
+            "place. Allowed: none."
         )

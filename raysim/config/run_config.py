@@ -1,6 +1,6 @@
 """The settings of one run: frozen, validated, and enough to repeat it.
 
-Three sections are dataclasses that a name picks (``method``, ``workload``, ``model``), six are fixed (below). A method
+Three sections are dataclasses that a name picks (``method``, ``workload``, ``model``), the others are fixed. A method
 or workload class may bring defaults for other sections as ``defaults: ClassVar[Mapping[str, object]]``, full path →
 value, ``{"training.learning_rate": 0.1, "model.name": "cnn"}``. Order, later wins: the sections' own defaults, the
 workload's, the method's, YAML files, command line. Nothing here imports torch or ray.
@@ -17,6 +17,7 @@ from typing import Annotated, Any, get_type_hints
 
 from raysim.config import registry, total_epochs
 from raysim.config.conditions import check_method, check_together
+from raysim.config.events import Events as Events
 from raysim.config.nearest import did_you_mean
 from raysim.config.options import Option, options_of_class, plain
 from raysim.config.registry import NO_CLASSES, Classes
@@ -36,6 +37,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "evaluation": Evaluation,
     "devices": Devices,
     "timing": Timing,
+    "events": Events,
     "engine": Engine,
 }
 OWN = ("seed", "output", "pictures")
@@ -57,6 +59,7 @@ class RunConfig:
     evaluation: Evaluation = field(default_factory=Evaluation)
     devices: Devices = field(default_factory=Devices)
     timing: Timing = field(default_factory=Timing)
+    events: Events = field(default_factory=Events)
     engine: Engine = field(default_factory=Engine)
     seed: Annotated[NonNegativeInt, Help("root of every random stream of the run")] = 0
     output: Annotated[str, Help("run folder to write; empty: a new one under ./runs", placement=True)] = ""

@@ -5,12 +5,21 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 Times = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Absence:
+    """Clients that leave at one time and are back at another, inf if never."""
+
+    clients: frozenset[int] = frozenset()
+    start: float = math.inf
+    end: float = math.inf
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,9 +34,24 @@ class Availability:
     """By client."""
     ends: tuple[tuple[float, ...], ...]
     period: float = math.inf
+    absence: Absence = Absence()
+    """Clients who are away although they have a window."""
 
     def until(self, client: int, time: float) -> float:
-        """When the window that holds ``time`` ends; -inf if the client is not available then.
+        """When the window that holds ``time`` ends; -inf if the client is not available then."""
+        if client not in self.absence.clients or time >= self.absence.end:
+            return self._until(client, time)
+        return -math.inf if time >= self.absence.start else min(self._until(client, time), self.absence.start)
+
+    def next(self, client: int, time: float) -> float:
+        """The first moment from ``time`` on at which the client is available; inf if there is none."""
+        found, absence = self._next(client, time), self.absence
+        if client not in absence.clients or not absence.start <= found < absence.end:
+            return found
+        return math.inf if math.isinf(absence.end) else self._next(client, absence.end)
+
+    def _until(self, client: int, time: float) -> float:
+        """When the window that holds ``time`` ends; -inf if none does.
 
         A window that ends with the period and the next period's first one are one where they meet.
         """
@@ -40,9 +64,9 @@ class Availability:
         # It goes on into the next period; if that window is all of a period, for ever.
         return math.inf if self.ends[client][0] >= self.period else shift + self.period + self.ends[client][0]
 
-    def next(self, client: int, time: float) -> float:
-        """The first moment from ``time`` on at which the client is available; inf if there is none."""
-        if self.until(client, time) > time:
+    def _next(self, client: int, time: float) -> float:
+        """The first moment from ``time`` on that a window holds; inf if there is none."""
+        if self._until(client, time) > time:
             return time
         shift, number = self._place(client, time)
         if number + 1 < len(self.starts[client]):
@@ -80,6 +104,12 @@ def daily(begins: Times, lengths: Times) -> Availability:
             starts.append((0.0, begin))
             ends.append((begin + length - DAY, DAY))
     return Availability(tuple(starts), tuple(ends), DAY)
+
+
+def absent(availability: Availability | None, absence: Absence, clients: int) -> Availability:
+    """The same with an absence; None: all clients are always there otherwise."""
+    always = Availability(((0.0,),) * clients, ((math.inf,),) * clients)
+    return replace(availability or always, absence=absence)
 
 
 def from_windows(windows: Sequence[Sequence[tuple[float, float]]], period: float = math.inf) -> Availability:

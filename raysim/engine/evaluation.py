@@ -33,6 +33,7 @@ SLICES = 8
 class EvaluateGlobal:
     """The global model on one slice of the global test set."""
 
+    round: int
     message: PackedMessage
     start: int
     stop: int
@@ -40,8 +41,9 @@ class EvaluateGlobal:
     scores: bool
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[EvaluationSums, list[Any]]:
+        worker.in_round(self.round)
         model = worker.deployed(0, self.message.unpack(inputs), None)
-        samples = worker.federation.global_test(self.start, self.stop, worker.device)
+        samples = worker.global_test(self.start, self.stop)
         classes = worker.federation.task(0).classes
         return evaluate(model.module, samples.batches(self.batch_size), classes, self.scores, worker.objective), []
 
@@ -50,6 +52,7 @@ class EvaluateGlobal:
 class EvaluateClients:
     """The model of each of a few clients on its own test set, and on its validation set."""
 
+    round: int
     clients: tuple[int, ...]
     packed: Packed
     batch_size: int
@@ -58,6 +61,7 @@ class EvaluateClients:
     def run(
         self, worker: Worker, inputs: Sequence[Any]
     ) -> tuple[list[tuple[EvaluationSums, EvaluationSums]], list[Any]]:
+        worker.in_round(self.round)
         results = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
@@ -94,7 +98,7 @@ def evaluate_round(
         bounds = np.linspace(0, size, min(SLICES, size) + 1).astype(int).tolist()
         packed = packer.pack([0], [method.message(state.server, 0)], {})
         for start, stop in pairwise(bounds):
-            task = EvaluateGlobal(packed.messages[0], start, stop, options.batch_size, options.auc)
+            task = EvaluateGlobal(state.round, packed.messages[0], start, stop, options.batch_size, options.auc)
             label = f"round {state.round}, evaluate samples {start} to {stop}"
             jobs.append(Job(task, packed.inputs, cost=stop - start, label=label, name=name))
     slices = len(jobs)
@@ -110,7 +114,7 @@ def evaluate_round(
         packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
         cost = sum(federation.test_samples(client) for client in group)
         label = f"round {state.round}, evaluate clients {group}"
-        task_of_group = EvaluateClients(tuple(group), packed, options.batch_size, options.auc)
+        task_of_group = EvaluateClients(state.round, tuple(group), packed, options.batch_size, options.auc)
         jobs.append(Job(task_of_group, packed.inputs, 0, cost, label, name))
     results = results_of(pool, jobs, note)
     pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))

@@ -27,11 +27,13 @@ if TYPE_CHECKING:
 class LossesOfClient:
     """L_j(θ_i) of one client's trained model θ_i, the only input, on the training data of every participant j."""
 
+    round: int
     client: int
     judges: tuple[int, ...]
     batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
+        worker.in_round(self.round)
         # Not what ``deploy`` makes of a message: that is the model a client is judged by in the next round.
         model = worker.built(self.client)
         model.buffer.copy_(as_tensor(inputs[0]))
@@ -44,11 +46,13 @@ class LossesOfClient:
 class LossesOfGlobal:
     """L_j(θ⁺) of the new global model on the training data of a few participants."""
 
+    round: int
     clients: tuple[int, ...]
     packed: Packed
     batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
+        worker.in_round(self.round)
         losses = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
@@ -79,14 +83,16 @@ def decompose_round(
     jobs = []
     for client in clients:
         label = f"round {state.round}, losses of client {client}"
-        task = LossesOfClient(client, clients, size)
+        task = LossesOfClient(state.round, client, clients, size)
         jobs.append(Job(task, (trained[client],), cost=len(clients), label=label, name=name))
     groups = cut(clients, pool.slots)
     for group in groups:
         new = [config.method.message(state.server, client) for client in group]
         packed = packer.pack(group, new, state.clients)
         label = f"round {state.round}, global losses of clients {group}"
-        jobs.append(Job(LossesOfGlobal(tuple(group), packed, size), packed.inputs, 0, len(group), label, name))
+        jobs.append(
+            Job(LossesOfGlobal(state.round, tuple(group), packed, size), packed.inputs, 0, len(group), label, name)
+        )
     results: list[list[float]] = results_of(pool, jobs, note)
     matrix = np.array(results[: len(clients)])
     everywhere = np.array([loss for part in results[len(clients) :] for loss in part])

@@ -165,8 +165,8 @@ class _Simulation:
         elif math.isinf(ends):
             raise ConfigError(
                 f"round {self.version + 1}: no client is available any more after {self.time:.6g} virtual seconds, and "
-                f"{len(self.rules.intervals) - self.version} server steps are left. Lower schedule.rounds, or make "
-                "the windows of devices.trace come again with a period"
+                f"{len(self.rules.intervals) - self.version} server steps are left. Lower schedule.rounds, make "
+                "the windows of devices.trace come again with a period, or set events.back_at"
             )
         else:
             self.time = ends

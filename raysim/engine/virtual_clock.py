@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysim import seeds
 from raysim.devices import presets
+from raysim.devices.availability import Absence, absent
 from raysim.engine import schedule
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import Flight, ServerStep, timeline
@@ -111,4 +115,9 @@ def fleet_of(config: RunConfig, federation: Federation, message: Message) -> Fle
     else:
         samples = np.array([federation.samples(client) for client in range(clients)], np.int64)
     profiles = presets.make(config.devices, clients, config.seed)
+    if config.events.leave:
+        draw = seeds.numpy_generator(config.seed, "events leave")
+        leaving = schedule.sample(schedule.cohort_size(clients, config.events.leave), clients, draw).tolist()
+        absence = Absence(frozenset(leaving), config.events.leave_at, config.events.back_at or math.inf)
+        profiles = replace(profiles, availability=absent(profiles.availability, absence, clients))
     return Fleet(profiles, samples, message.nbytes, message.parameters.nbytes)

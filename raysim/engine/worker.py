@@ -18,6 +18,7 @@ import torch
 
 from raysim import seeds
 from raysim.engine.client_state import ClientState
+from raysim.engine.drift import Drift
 from raysim.engine.model_parts import check_parts, extended
 from raysim.engine.sharing import common_names, nothing_to_share
 from raysim.errors import ConfigError
@@ -31,7 +32,7 @@ from workloads.objective import objective_of
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.method import ClientTask, Message, Update
-    from workloads.federated_data import ClientData, Federation, InputSpec
+    from workloads.federated_data import ClientData, Federation, InputSpec, Samples
 
 CACHED_BYTES = 64 * 2**20
 """The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""
@@ -56,6 +57,7 @@ class Worker:
         self._data: OrderedDict[int, _Cached] = OrderedDict()
         self._cached_bytes = 0
         self._round = 0
+        self._drift = Drift(config, federation)
         self._common: set[str] | None = None
         self._keeps_private = False
         """Whether the method wants to share more than clients of different tasks can; what they cannot is then kept for
@@ -140,7 +142,7 @@ class Worker:
         return self._common
 
     def data(self, client: int) -> ClientData:
-        """The client's samples, cached."""
+        """The client's samples as they are in this round, cached."""
         cached = self._data.pop(client, None)
         if cached is None:
             data = self.federation.client(client, self.device, channels_last=self.built(client).channels_last)
@@ -153,7 +155,11 @@ class Worker:
                 self._cached_bytes -= self._data.popitem(last=False)[1].size
         cached.round = self._round
         self._data[client] = cached
-        return cached.data
+        return self._drift.of_client(cached.data, self._round)
+
+    def global_test(self, start: int, stop: int) -> Samples:
+        """Samples start to stop (exclusive) of the common test set as it is in this round."""
+        return self._drift.of_test(self.federation.global_test(start, stop, self.device), self._round)
 
     def in_round(self, number: int) -> None:
         """What follows belongs to this round."""

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from raysim.devices.availability import DAY, daily, from_windows
+from raysim.devices.availability import DAY, Absence, absent, daily, from_windows
 
 HOUR = 3600.0
 
@@ -77,3 +77,13 @@ def test_whoever_waits_for_a_window_finds_it_open(start: float, time: float) -> 
 def test_windows_that_cannot_be(windows: list[tuple[float, float]], text: str) -> None:
     with pytest.raises(ValueError, match=text):
         from_windows([[(0.0, 1.0)], windows], period=10.0)
+
+
+def test_absence_cuts_windows_and_ends_with_the_next() -> None:
+    found = absent(from_windows([[(0.0, 6.0)], [(0.0, 6.0)]], period=10.0), Absence(frozenset({1}), 2.0, 17.0), 2)
+    times = (0.0, 2.0, 12.0, 16.5, 17.0, 20.0)
+    assert [found.until(0, time) for time in times] == [6.0, 6.0, 16.0, -math.inf, -math.inf, 26.0]
+    assert [found.until(1, time) for time in times] == [2.0, *[-math.inf] * 4, 26.0]
+    assert [found.next(1, time) for time in times] == [0.0, 20.0, 20.0, 20.0, 20.0, 20.0]
+    gone = absent(None, Absence(frozenset({0}), 5.0), 2)
+    assert (gone.until(0, 1.0), gone.next(0, 5.0), gone.until(1, 1e9)) == (5.0, math.inf, math.inf)

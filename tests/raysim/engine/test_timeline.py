@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from raysim.config.sections import Schedule
 from raysim.config.timing import ROUNDS_CUT_SHORT, Timing
-from raysim.devices.availability import Availability, from_windows
+from raysim.devices.availability import Absence, Availability, absent, from_windows
 from raysim.devices.profiles import Profiles
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import ServerStep, timeline
@@ -100,6 +100,41 @@ def test_a_client_that_leaves_while_it_trains_is_lost() -> None:
     assert [(flight.client, flight.end) for flight in step.lost] == [(0, 1.0)]
 
 
+AWAY: dict[str, tuple[dict[str, Any], list[tuple[float, dict[int, int]]]]] = {
+    "sync": ({}, [(4.0, {0: 0, 1: 0, 2: 0}), (8.0, {0: 0, 2: 0}), (12.0, {0: 0, 1: 0, 2: 0})]),
+    "deadline": ({"deadline": 3.0}, [(3.0, {0: 0, 1: 0}), (6.0, {0: 0}), (9.0, {0: 0}), (12.0, {0: 0, 1: 0})]),
+    "deadline, carry": (
+        {"deadline": 3.0, "late": "carry"},
+        [(3.0, {0: 0, 1: 0}), (4.0, {0: 0, 2: 1}), (7.0, {0: 0}), (9.0, {0: 0, 1: 0, 2: 1})],
+    ),
+    # Client 1's second task is lost at 3, so the second round waits for client 2.
+    "quorum": ({"quorum": 0.5}, [(2.0, {0: 0, 1: 0}), (6.0, {0: 0, 2: 0}), (10.0, {0: 0, 2: 0})]),
+    # The ninth step and client 1's return are both at 7: its next task begins from version 9.
+    "async": (
+        {},
+        [
+            *[(1.0, {0: 0}), (2.0, {0: 0}), (2.0, {1: 2}), (3.0, {0: 1}), (4.0, {0: 0}), (4.0, {2: 5}), (5.0, {0: 1})],
+            *[(6.0, {0: 0}), (7.0, {0: 0}), (8.0, {0: 0}), (8.0, {2: 4}), (9.0, {0: 1}), (9.0, {1: 3})],
+        ],
+    ),
+    # Client 0's update waits for client 2's from 3 to 4 and from 5 to 8; client 1 is back at 7, from version 2.
+    "buffered": ({"buffer": 2}, [(2.0, {0: 0, 1: 0}), (4.0, {0: 0, 2: 1}), (8.0, {0: 0, 2: 0}), (9.0, {0: 0, 1: 1})]),
+}
+
+
+@pytest.mark.parametrize("name", AWAY)
+def test_client_1_leaves_at_3_and_is_back_at_7(name: str) -> None:
+    options, expected = AWAY[name]
+    world = fleet([1.0, 2.0, 4.0], absent(None, Absence(frozenset({1}), 3.0, 7.0), 3))
+    assert [told(step) for step in steps(world, len(expected), mode=name.partition(",")[0], **options)] == expected
+
+
+def test_over_selection_without_the_fastest_while_it_is_away() -> None:
+    world = fleet([1.0, 2.0, 4.0], absent(None, Absence(frozenset({0}), 0.5, 2.5), 3))
+    found = steps(world, 3, Schedule(sampling_rate=1 / 3), mode="over-select", over_select=3.0)
+    assert [told(step) for step in found] == [(2.0, {1: 0}), (4.0, {1: 0}), (5.0, {0: 0})]
+
+
 @st.composite
 def worlds(draw: st.DrawFn) -> tuple[Fleet, Schedule, Timing, int]:
     count = draw(st.integers(1, 7))
@@ -108,6 +143,10 @@ def worlds(draw: st.DrawFn) -> tuple[Fleet, Schedule, Timing, int]:
     if draw(st.booleans()):
         begins = draw(st.lists(st.floats(0.0, 50.0), min_size=count, max_size=count))
         windows = from_windows([[(begin, begin + 40.0)] for begin in begins], period=100.0)
+    if count > 1 and draw(st.booleans()):
+        windows = absent(
+            windows, Absence(frozenset({0}), draw(st.floats(0.0, 30.0)), draw(st.floats(31.0, 60.0))), count
+        )
     drop_probability = draw(st.sampled_from([0.0, 0.0, 0.4]))
     mode = draw(st.sampled_from(get_args(get_type_hints(Timing)["mode"])))
     late: Any = draw(st.sampled_from(get_args(get_type_hints(Timing)["late"]))) if mode in ROUNDS_CUT_SHORT else "drop"

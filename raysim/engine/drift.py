@@ -1,0 +1,119 @@
+"""Data that drift: from a round on, labels or features of some clients are others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import torch
+
+from raysim import seeds
+from raysim.engine import schedule
+from raysim.errors import ConfigError
+from workloads.federated_data import Batch, ClientData, Samples, distinct_tasks
+from workloads.objective import objective_of
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from workloads.federated_data import Federation
+
+
+class Drift:
+    """Which clients' data change, when and how: it follows from settings and seed, so every process knows it."""
+
+    def __init__(self, config: RunConfig, federation: Federation) -> None:
+        events, clients = config.events, federation.clients
+        self._labels, self._factor = events.drift == "labels", events.drift_factor
+        self._seed, self._federation = config.seed, federation
+        self._round = events.drift_round if events.drift != "none" else None
+        self._clients: set[int] = set()
+        self._everyone = events.drift_share == 1
+        if self._round is not None:
+            draw = seeds.numpy_generator(config.seed, "events drift")
+            self._clients.update(
+                schedule.sample(schedule.cohort_size(clients, events.drift_share), clients, draw).tolist()
+            )
+
+    def of_client(self, data: ClientData, round: int) -> ClientData:
+        """A client's data as they are in a round."""
+        if self._round is None or round < self._round or data.client not in self._clients:
+            return data
+        train, test, validation = (
+            self._changed(samples, data.client) for samples in (data.train, data.test, data.validation)
+        )
+        return replace(data, train=train, test=test, validation=validation)
+
+    def of_test(self, samples: Samples, round: int) -> Samples:
+        """The common test set as it is in a round; it changes only if all clients' data do."""
+        if self._round is None or round < self._round or not self._everyone:
+            return samples
+        return self._changed(samples, 0)
+
+    def _changed(self, samples: Samples, client: int) -> Samples:
+        if not self._labels:
+            return _Scaled(samples, self._factor)
+        return _Relabeled(samples, next_labels(self._federation.task(client).classes, self._seed))
+
+
+def next_labels(classes: int, seed: int) -> torch.Tensor:
+    """The label [C] that each class takes: all classes in one ring of random order, so that none keeps its own."""
+    ring = seeds.numpy_generator(seed, "events labels").permutation(classes)
+    labels = torch.empty(classes, dtype=torch.int64)
+    labels[torch.from_numpy(ring)] = torch.from_numpy(ring).roll(-1)
+    return labels
+
+
+@dataclass(frozen=True)
+class _Relabeled:
+    """Samples with other labels."""
+
+    samples: Samples
+    labels: torch.Tensor
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        for batch in self.samples.batches(batch_size, generator):
+            yield Batch(batch.x, self.labels.to(batch.y.device)[batch.y])
+
+
+@dataclass(frozen=True)
+class _Scaled:
+    """Samples whose features are multiplied by a factor."""
+
+    samples: Samples
+    factor: float
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        for batch in self.samples.batches(batch_size, generator):
+            yield Batch(batch.x * self.factor, batch.y)
+
+
+def check_drift(config: RunConfig, federation: Federation) -> None:
+    """Refuse a drift that this data cannot have.
+
+    Raises:
+        ConfigError: it is graphs, has labels that are no classes or inputs that are no numbers, or the run ends before.
+    """
+    events = config.events
+    if events.drift == "none":
+        return
+    tasks = distinct_tasks(federation)
+    what = f"events.drift: {events.drift} is not possible with {federation.name}, "
+    if any(task.kind != "array" for task in tasks):
+        raise ConfigError(f"{what}whose clients have graphs. Set events.drift to none, or take arrays such as images.")
+    if events.drift == "labels" and objective_of(federation).kind != "classification":
+        raise ConfigError(f"{what}whose labels are no classes. Set events.drift to features or none.")
+    if events.drift == "features" and any(task.vocabulary or task.categories for task in tasks):
+        raise ConfigError(f"{what}whose inputs are tokens or categories. Set events.drift to labels or none.")
+    rounds = len(schedule.planned_intervals(config))
+    if events.drift_round > rounds:
+        raise ConfigError(
+            f"events.drift_round: {events.drift_round} is after the last round of {rounds}. Lower it, or raise "
+            "schedule.rounds."
+        )

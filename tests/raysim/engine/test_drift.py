@@ -1,0 +1,120 @@
+"""Clients that leave, and data that change in mid-run: what changes, from when on, and what is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from raysim import seeds
+from raysim.engine.drift import Drift, next_labels
+from raysim.engine.observer import Silent
+from raysim.engine.worker import Worker
+from raysim.errors import ConfigError
+from raysim.preparation import prepare
+from raysim.simulation import execute, run
+from tests.fingerprint import fingerprint
+from tests.small_runs import small_run
+
+BASE = {
+    "model.name": "logistic",
+    "workload.clients": 4,
+    "workload.limit": 120,
+    "schedule.rounds": 6,
+    "training.batch_size": 8,
+}
+LABELS = {"events__drift": "labels", "events__drift_round": 3}
+LEAVING = {"devices__preset": "phones", "events__leave": 0.5, "events__leave_at": 2.0, "events__back_at": 4.0}
+MODES: dict[str, dict[str, Any]] = {
+    "sync": {},
+    "deadline": {"timing__deadline": 1.0},
+    "async": {},
+    "buffered": {"timing__buffer": 2},
+}
+
+
+def test_labels_go_round_a_ring() -> None:
+    table, place, seen = next_labels(10, seed=3).tolist(), 0, []
+    for _ in range(10):
+        place = table[place]
+        seen.append(place)
+    assert sorted(seen) == list(range(10)) and seen[-1] == 0
+
+
+@pytest.mark.parametrize("kind", ["labels", "features"])
+def test_the_data_of_the_drawn_clients_change_in_the_round(tmp_path: Path, kind: str) -> None:
+    options = {"events__drift": kind, "events__drift_round": 3, "events__drift_share": 0.5}
+    config = small_run(tmp_path, BASE, **options)
+    federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    worker, changed = Worker(config, federation), []
+    for client in range(4):
+        plain = federation.client(client, "cpu")
+        for number in (3, 2):  # back again: what was under way is computed anew after a resume
+            worker.in_round(number)
+            data = worker.data(client)
+            for mine, own in ((data.train, plain.train), (data.test, plain.test)):
+                (batch,), (before,) = (samples.batches(1000) for samples in (mine, own))
+                expected = next_labels(10, config.seed)[before.y] if kind == "labels" else before.y
+                differs = not (torch.equal(batch.x, before.x) and torch.equal(batch.y, before.y))
+                assert not (differs and number == 2)
+                if differs:
+                    changed.append(client)
+                    assert torch.equal(batch.y, expected)
+                    assert torch.equal(batch.x, before.x * (0.5 if kind == "features" else 1.0))
+    assert len(set(changed)) == 2 and len(changed) == 4  # of each both training and test set
+    whole = federation.global_test(0, 5, "cpu")
+    assert Drift(config, federation).of_test(whole, 3) is whole  # not all clients' data change
+
+
+def test_rounds_before_the_drift_are_as_without_and_all_after_are_not(tmp_path: Path) -> None:
+    plain = run(small_run(tmp_path / "plain", BASE)).rounds["loss"].tolist()
+    drifting = run(small_run(tmp_path / "drifting", BASE, **LABELS)).rounds["loss"].tolist()
+    assert drifting[:2] == plain[:2]
+    assert all(after > 1.1 * before for before, after in zip(plain[2:4], drifting[2:4], strict=True))
+    same = run(
+        small_run(tmp_path / "same", BASE, **LABELS | {"events__drift": "features", "events__drift_factor": 1.0})
+    )
+    assert same.rounds["loss"].tolist() == plain
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_run_with_events_that_was_stopped_and_resumed_has_the_same_bits(tmp_path: Path, mode: str) -> None:
+    options = LEAVING | LABELS | MODES[mode] | {"timing__mode": mode, "engine__checkpoint_every": 2}
+    whole = run(small_run(tmp_path / "whole", BASE, **options))
+    settings = small_run(tmp_path / "stopped", BASE, **options)
+    folder, rounds = prepare(settings), list[Any]()
+
+    class Counter(Silent):
+        def round_finished(self, row: Any) -> None:
+            rounds.append(row)
+
+    assert execute(settings, folder, Counter(), stopping=lambda: len(rounds) >= 3).status == "stopped"
+    run(settings, resume=folder)
+    assert fingerprint(folder) == fingerprint(whole.folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"events__leave": 0.5, "events__leave_at": 1.0}, "events.leave: 0.5 needs a clock. Set devices.preset"),
+        ({"events__back_at": 3.0}, "events.back_at: 3.0 has no effect with events.leave 0"),
+        (LEAVING | {"events__leave_at": 4.0}, "events.back_at: 4.0 is not after events.leave_at 4.0"),
+        (LEAVING | {"events__leave_at": 0.0, "events__back_at": 0.0}, "these clients would never be there"),
+        ({"events__drift": "labels"}, "events.drift_round: 0 with events.drift labels. Set it"),
+        ({"events__drift_round": 2}, "events.drift_round: 2 has no effect with events.drift none"),
+        (LABELS | {"events__drift_factor": 0.1}, "events.drift_factor: 0.1 has no effect with events.drift labels"),
+        (LABELS | {"events__drift_share": 0.0}, "events.drift_share: 0.0 is not allowed"),
+        (LABELS | {"method__name": "centralized"}, "events.drift: labels is not possible with method centralized"),
+        (LABELS | {"events__drift_round": 7}, "events.drift_round: 7 is after the last round of 6"),
+        (
+            LABELS | {"workload__name": "toy-graphs", "workload__limit": None, "model__name": "gin"},
+            "whose clients have graphs",
+        ),
+    ],
+)
+def test_events_that_cannot_be_are_refused_before_the_run(tmp_path: Path, options: dict[str, Any], text: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        prepare(small_run(tmp_path / "run", BASE, **options))
+    assert text in str(caught.value)
