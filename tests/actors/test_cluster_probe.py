@@ -16,16 +16,21 @@ import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from pathlib import Path
 
 import pytest
+import torch
 
 from actors import cluster_probe, code_shipping
 from actors.start_retry import patiently
 from raysim.config.run_config import build, default_config
 from raysim.errors import PlacementError
 from raysim.launch import main
+from raysim.own_run import config_of
 from tests.fingerprint import fingerprint
+from tests.own_data import three_clients
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -183,6 +188,21 @@ def test_the_code_that_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     own = {str(ROOT / name) for name in ("raysim", "actors", "aggregators", "workloads")}
     assert set(code_shipping.modules(default_config("fedavg"))) == own
     assert set(code_shipping.modules(build([{"method.name": "travels:Slow"}]))) == {*own, str(tmp_path / "travels.py")}
+
+
+def test_the_code_of_what_was_given_in_python_travels_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "nets.py").write_text(
+        "import torch\nclass Net(torch.nn.Sequential):\n"
+        "    def __init__(self): super().__init__(torch.nn.Linear(4, 3))\n"
+    )
+    (tmp_path / "losses.py").write_text("def own(outputs, y): return outputs.sum()\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    nets, losses = import_module("nets"), import_module("losses")
+    files = [str(tmp_path / "nets.py"), str(tmp_path / "losses.py")]
+    for model in (nets.Net, nets.Net(), torch.nn.Sequential(nets.Net())):
+        metrics = {"more": partial(losses.own)}
+        config, _ = config_of("fedavg", None, {}, model, three_clients(), loss=losses.own, metrics=metrics)
+        assert code_shipping.modules(config)[len(code_shipping.OWN) :] == files
 
 
 @pytest.mark.parametrize(("mode", "asks"), [("token", True), ("TOKEN", True), ("disabled", False), (None, False)])
