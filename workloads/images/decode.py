@@ -57,7 +57,7 @@ def decode(path: Path, size: int, *, truncated: bool) -> NDArray[np.uint8]:
             return resize(stored[None], size).reshape(size, size, 3)
         ImageFile.LOAD_TRUNCATED_IMAGES = truncated
         with Image.open(path) as image:
-            rgb = _rgb(image)
+            rgb = rgb(image)
         if rgb.size != (size, size):
             rgb = rgb.resize((size, size), Image.Resampling.BICUBIC)
         return np.array(rgb)
@@ -72,8 +72,8 @@ def decode(path: Path, size: int, *, truncated: bool) -> NDArray[np.uint8]:
         ImageFile.LOAD_TRUNCATED_IMAGES = before
 
 
-def _rgb(image: Image) -> Image:
-    """Pillow's own conversion clips 16 bits to white instead of scaling them."""
+def rgb(image: Image) -> Image:
+    """An image in three channels of 8 bits. Pillow's own conversion clips 16 bits to white instead of scaling them."""
     from PIL import Image
 
     if image.mode.startswith("I;16"):

@@ -40,7 +40,7 @@ class ImageFederation(ArrayFederation):
 
     def task(self, client: int) -> InputSpec:
         height, width, channels = self.images.shape[1:]
-        return InputSpec((channels, height, width), len(self.class_names))
+        return InputSpec((channels, height, width), len(self.class_names) or self.outputs)
 
     def samples(self, client: int) -> int:
         return super().samples(client) + (self.fill.size(client) if self.fill else 0)

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
 FEW_VALUES = 100
 """A categorical column may have this many values, whatever the number of rows."""
-MAX_CLASSES = 1000
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +44,7 @@ class Encoding:
         """The rows as float32 [N, numeric and categorical columns]."""
         encoded = np.zeros((len(table), len(self.numeric) + len(self.categorical)), dtype=np.float32)
         for number, (name, mean, deviation) in enumerate(zip(self.numeric, self.means, self.deviations, strict=True)):
-            column = _numbers(table[name])
+            column = numbers(table[name])
             encoded[:, number] = np.where(np.isnan(column), 0.0, (column - mean) / deviation)
         for number, (name, known) in enumerate(zip(self.categorical, self.values, strict=True), len(self.numeric)):
             codes = {value: code for code, value in enumerate(known, start=1)}
@@ -97,40 +96,19 @@ def texts(column: pandas.Series[Any]) -> list[str]:
     return ["missing" if missing else _text(value) for value, missing in zip(column, column.isna(), strict=True)]
 
 
-def classes_of(column: pandas.Series[Any], origin: str) -> tuple[tuple[str, ...], Integers]:
-    """The names of the classes in a target column, sorted, and the class of each row; WorkloadError if it has none."""
-    missing = np.flatnonzero(column.isna().to_numpy())
-    if len(missing):
-        raise WorkloadError(
-            f"{origin}: the target {column.name!r} is missing in {len(missing)} of {len(column)} rows, first in row "
-            f"{missing[0] + 1}; leave these rows out"
-        )
-    names = texts(column)
-    try:
-        order = sorted(set(names), key=float)
-    except ValueError:
-        order = sorted(set(names))
-    if len(order) > MAX_CLASSES:
-        raise WorkloadError(
-            f"{origin}: the target {column.name!r} has {len(order)} different values, and at most {MAX_CLASSES} "
-            "classes are allowed; choose another column, or put its values into classes"
-        )
-    codes = {name: code for code, name in enumerate(order)}
-    return tuple(order), np.array([codes[name] for name in names], dtype=np.int64)
-
-
-def _numbers(column: pandas.Series[Any]) -> NDArray[np.float64]:
+def numbers(column: pandas.Series[Any]) -> NDArray[np.float64]:
+    """A numeric column, NaN where a value is missing."""
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
 def _statistics(training: pandas.Series[Any], column: pandas.Series[Any], origin: str) -> tuple[float, float]:
     """(mean, standard deviation) of the training values that are there; (0, 1) of none, deviation 1 of a constant."""
-    if np.isinf(_numbers(column)).any():
+    if np.isinf(numbers(column)).any():
         raise WorkloadError(
             f"{origin}: the column {column.name!r} holds infinity; correct it, or leave it out with "
             f"ignore={column.name}"
         )
-    known = _numbers(training)
+    known = numbers(training)
     known = known[~np.isnan(known)]
     if not len(known):
         return 0.0, 1.0

@@ -1,12 +1,12 @@
-"""Tables in CSV or Parquet files as a workload: one column is the class, another may name the client."""
+"""Tables in CSV or Parquet files as a workload: one column is to be predicted, another may name the client."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,34 +15,18 @@ from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.option_types import Help, ShareBelowOne
-from workloads.partition import Partition
+from workloads.partition import Integers, Partition
 from workloads.split_options import PARTITION_HELP, Labeled, PartitionName, Split, SplitOptions
 from workloads.table_files import listed, need_columns, read_table
-from workloads.tables.encoding import Encoding, classes_of, fit
+from workloads.tables.encoding import Encoding, fit
+from workloads.tables.rows import Cut, Rows
+from workloads.tables.target import classes_of, has_fractions, normalized
 
 if TYPE_CHECKING:
     import pandas
 
-
-@dataclass(frozen=True, eq=False)
-class Rows:
-    """A table before it is split.
-
-    Args:
-        name: of the data.
-        table: input columns and the target.
-        target: name of its column.
-        tested: rows of a published test set, bool [N]; None if one is to be drawn.
-        sites: real client of each row, None if there are none.
-        categorical: columns of numbers that are categories.
-    """
-
-    name: str
-    table: pandas.DataFrame
-    target: str
-    tested: NDArray[np.bool_] | None = None
-    sites: NDArray[np.str_] | None = None
-    categorical: tuple[str, ...] = ()
+BY_CLASS = ("dirichlet", "shards", "pathological", "pachinko", "views")
+"""Partitions that go by the class of each sample."""
 
 
 @dataclass(frozen=True)
@@ -73,37 +57,65 @@ class TableOptions(SplitOptions, ABC):
 
     def load(self, stream: Stream) -> ArrayFederation:
         """Reads the table, splits and encodes it. WorkloadError if it cannot be had or cannot be split as asked."""
-        rows = self.rows()
-        class_names, labels = classes_of(rows.table[rows.target], rows.name)
+        return self.encoded(self.rows(), stream)
+
+    def encoded(self, rows: Rows, stream: Stream) -> ArrayFederation:
+        """The federation of a table's columns."""
         inputs = rows.table.drop(columns=rows.target)
-        tested = self._test_rows(len(labels), stream) if rows.tested is None else rows.tested
+        cut = self.cut(rows, stream, lambda trained: self._feature(inputs.iloc[trained], rows.name))
+        encoding = fit(inputs, cut.training, rows.categorical, rows.name)
+        encoded = encoding.encode(inputs)
+        return ArrayFederation(
+            inputs=encoded[cut.trained],
+            test_inputs=encoded[cut.tested],
+            **cut.described(_found(encoding, inputs)),
+            categories=encoding.sizes,
+        )
+
+    def cut(self, rows: Rows, stream: Stream, feature: Callable[[Integers], NDArray[np.floating]]) -> Cut:
+        """The split and the target of a table whose inputs are not encoded yet.
+
+        Args:
+            rows: the table.
+            stream: gives the random numbers.
+            feature: by which ``partition=quantile`` sorts, of the training rows at these positions.
+        """
+        target, count = rows.table[rows.target], len(rows.table)
+        tested = self._test_rows(count, stream) if rows.tested is None else rows.tested
         trained, test_rows = np.flatnonzero(~tested), np.flatnonzero(tested)
+        class_names, labels = ((), np.zeros(count, np.int64)) if rows.regression else classes_of(target, rows.name)
         sites = rows.sites
         labeled = Labeled(
             labels[trained],
             len(test_rows),
             None if sites is None else sites[trained],
             None if sites is None or not len(test_rows) else sites[test_rows],
-            feature=lambda: self._feature(inputs.iloc[trained], rows.name),
+            feature=lambda: feature(trained),
             sites_from="a column that names the client of every row (client_column)",
         )
         try:
-            split = self.split(labeled, stream)
+            split = self._for(rows).split(labeled, stream)
         except WorkloadError as error:
             raise WorkloadError(f"{rows.name}: {error}") from error
-        encoding = fit(inputs, trained[_training(split)], rows.categorical, rows.name)
-        encoded = encoding.encode(inputs)
-        return ArrayFederation(
-            name=rows.name,
-            inputs=encoded[trained],
-            labels=labels[trained],
-            test_inputs=encoded[test_rows],
-            test_labels=labels[test_rows],
-            **vars(split),
-            class_names=class_names,
-            categories=encoding.sizes,
-            notes=(_found(rows, class_names, encoding, inputs),),
-        )
+        training = trained[_training(split)]
+        if rows.regression:
+            numbers, note = normalized(target, training, rows.name)
+            return Cut(rows.name, split, trained, test_rows, training, numbers, (), note)
+        note = f"target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)})"
+        return Cut(rows.name, split, trained, test_rows, training, labels, class_names, note)
+
+    def _for(self, rows: Rows) -> Self:
+        """Options of the split: one that goes by classes needs these."""
+        if not rows.regression:
+            return self
+        if self.partition == "auto" and rows.sites is None:
+            return replace(self, partition="iid")
+        if self.partition in BY_CLASS:
+            raise WorkloadError(
+                f"partition={self.partition} goes by classes, and the target {rows.target} is a number; choose iid, "
+                "quantile, quantity, lognormal or sites"
+            )
+        return self
 
     def _test_rows(self, count: int, stream: Stream) -> NDArray[np.bool_]:
         tested = np.zeros(count, dtype=np.bool_)
@@ -123,7 +135,37 @@ class TableOptions(SplitOptions, ABC):
 
 
 @dataclass(frozen=True)
-class Table(TableOptions):
+class OwnTable(TableOptions, ABC):
+    """What a table of one's own has to be told of its columns."""
+
+    target: Annotated[str, Help("column to predict; empty: the last")] = ""
+    task: Annotated[
+        Literal["auto", "classification", "regression"],
+        Help("whether the target is a class or a number; auto: a number where some value of it has a fraction"),
+    ] = "auto"
+    client_column: Annotated[str, Help("column that names each row's client; empty: none")] = ""
+    categorical: Annotated[tuple[str, ...], Help("columns of numbers that are categories")] = ()
+    ignore: Annotated[tuple[str, ...], Help("columns to leave out")] = ()
+
+    def rows_of(self, table: pandas.DataFrame, path: Path, tested: NDArray[np.bool_] | None, target: str) -> Rows:
+        """The table without the columns that are no inputs. WorkloadError if one that is named is not there."""
+        client = (self.client_column,) if self.client_column else ()
+        need_columns(path, table, (target, *client, *self.categorical, *self.ignore))
+        sites = None
+        if client:
+            missing = np.flatnonzero(table[client[0]].isna().to_numpy())
+            if len(missing):
+                raise WorkloadError(f"{path}: the client_column {client[0]!r} is missing in row {missing[0] + 1}")
+            sites = table[client[0]].to_numpy().astype(np.str_)
+        table = table.drop(columns=[*client, *self.ignore])
+        if target not in table.columns:
+            raise WorkloadError(f"{path}: the target {target!r} is also the client_column or in ignore")
+        regression = self.task == "regression" or (self.task == "auto" and has_fractions(table[target]))
+        return Rows(path.stem, table, target, tested, sites, self.categorical, regression)
+
+
+@dataclass(frozen=True)
+class Table(OwnTable):
     """A table of one's own in a CSV or Parquet file.
 
     Which columns are numeric and which categorical is found by their values and shown when the run begins. With
@@ -134,10 +176,6 @@ class Table(TableOptions):
 
     path: Annotated[str, Help("the table: a CSV or Parquet file")] = ""
     test_path: Annotated[str, Help("a table of the global test set; empty: global_test_share is drawn")] = ""
-    target: Annotated[str, Help("column to predict, with a class in each row; empty: the last")] = ""
-    client_column: Annotated[str, Help("column that names each row's client; empty: none")] = ""
-    categorical: Annotated[tuple[str, ...], Help("columns of numbers that are categories")] = ()
-    ignore: Annotated[tuple[str, ...], Help("columns to leave out")] = ()
     columns: Annotated[tuple[str, ...], Help("names of all columns, of a CSV file without a header")] = ()
 
     def rows(self) -> Rows:
@@ -148,25 +186,14 @@ class Table(TableOptions):
         path = Path(self.path).expanduser()
         table = read_table(path, self.columns)
         target = self.target or str(table.columns[-1])
-        client = (self.client_column,) if self.client_column else ()
-        need_columns(path, table, (target, *client, *self.categorical, *self.ignore))
         tested = None
         if self.test_path:
             test_path = Path(self.test_path).expanduser()
             test = read_table(test_path, self.columns)
             need_columns(test_path, test, [name for name in table.columns if name not in self.ignore])
             tested = np.arange(len(table) + len(test)) >= len(table)
-            table = pandas.concat([table, test[table.columns]], ignore_index=True)
-        sites = None
-        if client:
-            missing = np.flatnonzero(table[client[0]].isna().to_numpy())
-            if len(missing):
-                raise WorkloadError(f"{path}: the client_column {client[0]!r} is missing in row {missing[0] + 1}")
-            sites = table[client[0]].to_numpy().astype(np.str_)
-        table = table.drop(columns=[*client, *self.ignore])
-        if target not in table.columns:
-            raise WorkloadError(f"{path}: the target {target!r} is also the client_column or in ignore")
-        return Rows(path.stem, table, target, tested, sites, self.categorical)
+            table = pandas.concat([table, test.reindex(columns=table.columns)], ignore_index=True)
+        return self.rows_of(table, path, tested, target)
 
 
 def _training(split: Split) -> NDArray[np.int64]:
@@ -174,12 +201,11 @@ def _training(split: Split) -> NDArray[np.int64]:
     return np.unique(split.train.indices if isinstance(split.train, Partition) else split.train.pool)
 
 
-def _found(rows: Rows, class_names: tuple[str, ...], encoding: Encoding, inputs: pandas.DataFrame) -> str:
-    """What was found in the table, for the user to check."""
+def _found(encoding: Encoding, inputs: pandas.DataFrame) -> str:
+    """What was found in the inputs of a table, for the user to check."""
     sizes = [f"{name} ({size - 1})" for name, size in zip(encoding.categorical, encoding.sizes, strict=True)]
     missing = int(inputs.isna().any(axis=1).sum())
     return (
-        f"{rows.name}: target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)}); "
         f"numeric columns: {listed(encoding.numeric) or 'none'}; categorical columns and their numbers of values: "
         f"{listed(sizes) or 'none'}; {missing} of {len(inputs)} rows miss a value"
     )

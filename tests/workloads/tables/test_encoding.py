@@ -5,7 +5,8 @@ import pandas as pd
 import pytest
 
 from workloads.errors import WorkloadError
-from workloads.tables.encoding import classes_of, fit
+from workloads.tables.encoding import fit
+from workloads.tables.target import classes_of
 
 
 def test_an_encoding_by_hand_is_of_the_training_rows_alone() -> None:

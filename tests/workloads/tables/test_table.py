@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from raysim.launch import main
 from raysim.simulation import run
 from tests.small_runs import small_run
 from workloads.errors import WorkloadError
@@ -75,6 +76,63 @@ def test_one_command_learns_from_a_table(patients: pd.DataFrame, tmp_path: Path)
     assert result.rounds["accuracy"].iloc[-1] > 0.9
     assert result.model(_row(result)).shape == (1, 2)
     assert "target ill (2 classes" in (tmp_path / "run" / "run.log").read_text(encoding="utf-8")
+
+
+def prices() -> pd.DataFrame:
+    """60 rows: the price is 3 · rooms + 1.5, and the last 20 rows are those of town b."""
+    rooms = np.random.default_rng(0).permutation(60)
+    return pd.DataFrame({"rooms": rooms, "town": ["a"] * 40 + ["b"] * 20, "price": 3 * rooms + 1.5})
+
+
+def test_a_target_of_numbers_is_normalized_by_training_rows(tmp_path: Path) -> None:
+    table = prices()
+    train, test = saved(table[:40], tmp_path / "train.csv"), saved(table[40:], tmp_path / "test.csv")
+    federation = Table(path=train, test_path=test, clients=4, local_test="global").load(stream)
+    known = table["price"][:40]
+    expected = (table["price"] - known.mean()) / known.std(ddof=0)
+    assert federation.objective.kind == "regression" and federation.class_names == ()
+    np.testing.assert_allclose(federation.labels, expected[:40], rtol=1e-6)
+    np.testing.assert_allclose(federation.test_labels, expected[40:], rtol=1e-6)
+    assert federation.labels.dtype == np.float32 and federation.task(0).classes == 1
+    assert [federation.samples(client) for client in range(4)] == [10] * 4
+    assert f"target price (numbers with mean {known.mean():.6g} and standard deviation" in federation.notes[0]
+    assert "class_0" not in federation.manifest()
+
+
+def test_whole_numbers_are_classes_unless_the_task_is_regression(tmp_path: Path) -> None:
+    table = prices().assign(price=lambda table: (table["price"] // 60).astype(float))
+    path = saved(table, tmp_path / "prices.parquet")
+    assert Table(path=path, clients=3).load(stream).class_names == ("0", "1", "2")
+    found = Table(path=path, clients=3, task="regression").load(stream)
+    assert found.objective.kind == "regression" and abs(found.labels[found.train.pooled().of(0)].mean()) < 1e-6
+    sites = Table(path=path, task="regression", client_column="town", min_samples=1).load(stream)
+    assert sites.manifest()["name"].tolist() == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"partition": "dirichlet"}, "partition=dirichlet goes by classes, and the target price is a number; choose"),
+        ({"task": "regression", "target": "town"}, "the target 'town' holds .*, and regression needs numbers"),
+        ({"task": "regression", "target": "same"}, "'same' is 1 in every training row; there is nothing to learn"),
+        ({"target": "endless", "task": "regression"}, "the target 'endless' holds infinity"),
+        ({"target": "price", "ignore": ("price",)}, "the target 'price' is also the client_column or in ignore"),
+    ],
+)
+def test_a_target_that_is_no_number_to_learn(options: Any, words: str, tmp_path: Path) -> None:
+    table = prices().assign(same=1, endless=np.inf)[["same", "endless", "rooms", "town", "price"]]
+    with pytest.raises(WorkloadError, match=words):
+        Table(path=saved(table, tmp_path / "prices.csv"), clients=3, **options).load(stream)
+
+
+def test_one_command_learns_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(prices(), tmp_path / "prices.csv")
+    monkeypatch.chdir(tmp_path)
+    command = f"--method fedprox --workload table --path {path} --clients 3 --rounds 15 --engine.backend inline"
+    assert main([*command.split(), "--output", "run", "--pictures", "false", "--training.batch_size", "4"]) == 0
+    rounds = pd.read_csv("run/rounds.csv")
+    assert rounds["loss"].iloc[-1] < 0.1 * rounds["loss"].iloc[0] and "accuracy" not in rounds
+    assert rounds["absolute_error"].iloc[-1] < 0.3
 
 
 def _row(result: Any) -> Any:
