@@ -9,8 +9,11 @@ process that builds one of these networks.
 
 from __future__ import annotations
 
+import sys
+import tempfile
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
@@ -23,11 +26,22 @@ with warnings.catch_warnings():  # of torch's, for what PyG imports
     from torch_geometric.nn import MessagePassing, global_add_pool
 
 
-class GinConvolution(MessagePassing):  # type: ignore[misc]  # without types
+class Convolution(MessagePassing):  # type: ignore[misc]  # without types
+    """A layer that passes messages, and leaves no file behind."""
+
+    def __init__(self, aggr: str) -> None:
+        super().__init__(aggr=aggr)
+        # PyG writes a module of its own for each class to the temporary folder, and imports it from there.
+        written = Path(str(sys.modules[type(self).propagate.__module__].__file__))
+        if written.parent == Path(tempfile.gettempdir()):
+            written.unlink(missing_ok=True)
+
+
+class GinConvolution(Convolution):
     """x_i ← MLP(x_i + Σ_{j→i} x_j), the MLP linear, ReLU, linear; Xu et al. 2019 (arXiv 1810.00826), Eq. 4.1, ε = 0."""
 
     def __init__(self, inputs: int, hidden: int) -> None:
-        super().__init__(aggr="sum")
+        super().__init__("sum")
         self.first = nn.Linear(inputs, hidden)
         self.second = nn.Linear(hidden, hidden)
 
@@ -37,14 +51,14 @@ class GinConvolution(MessagePassing):  # type: ignore[misc]  # without types
         return outer
 
 
-class SageConvolution(MessagePassing):  # type: ignore[misc]  # without types
+class SageConvolution(Convolution):
     """x_i ← W₁ mean_{j→i} x_j + b + W₂ x_i; Hamilton et al. 2017 (arXiv 1706.02216), mean aggregator.
 
     The mean over no neighbours is zero.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:
-        super().__init__(aggr="mean")
+        super().__init__("mean")
         self.neighbours = nn.Linear(inputs, hidden)
         self.own = nn.Linear(inputs, hidden, bias=False)
 
@@ -53,11 +67,11 @@ class SageConvolution(MessagePassing):  # type: ignore[misc]  # without types
         return result
 
 
-class GcnConvolution(MessagePassing):  # type: ignore[misc]  # without types
+class GcnConvolution(Convolution):
     """x ← D̂^-½ Â D̂^-½ x W + b, Â = A with one self-loop at every node; Kipf and Welling 2017 (arXiv 1609.02907)."""
 
     def __init__(self, inputs: int, hidden: int) -> None:
-        super().__init__(aggr="sum")
+        super().__init__("sum")
         self.linear = nn.Linear(inputs, hidden, bias=False)
         self.bias = nn.Parameter(torch.zeros(hidden))
         nn.init.xavier_uniform_(self.linear.weight)  # as in the original code and in PyTorch Geometric

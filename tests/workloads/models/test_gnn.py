@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,7 +18,7 @@ from workloads.federated_data import InputSpec
 from workloads.graphs.batch import GraphBatch
 from workloads.graphs.structural_encodings import structure_encodings
 from workloads.models.classifier import Classifier, has_batch_norm
-from workloads.models.gnn import GcnConvolution, GinConvolution, SageConvolution
+from workloads.models.gnn import Convolution, GcnConvolution, GinConvolution, SageConvolution
 from workloads.models.graph_specs import Gin, GraphSage, StructuralGin
 
 GRAPH_MODELS: list[Any] = [Gin(hidden=8), GraphSage(hidden=8), StructuralGin(hidden=8, walk_steps=3, degrees=2)]
@@ -74,6 +76,15 @@ def test_gin_by_hand() -> None:
     batch = batch_of([3, 1], [(0, 1), (1, 2)], width=1)
     ones = GraphBatch(torch.ones(4, 1), batch.batch, 2, batch.edges)
     assert model(ones).tolist() == [[7.0], [1.0]]
+
+
+def test_a_layer_leaves_no_file_in_the_temporary_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Sum(Convolution):
+        """One that PyG has not met yet."""
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    layer = Sum("sum")
+    assert "Sum" in layer.propagate.__module__ and list(tmp_path.iterdir()) == []
 
 
 def test_convolutions_equal_those_of_pytorch_geometric() -> None:
