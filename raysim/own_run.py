@@ -66,11 +66,10 @@ def config_of(
     if isinstance(clients, int):
         given["workload.clients"] = clients
     elif hold_graphs(clients):
-        if loss is not None or metrics:
-            raise ConfigError(f"{'loss' if loss is not None else 'metrics'}: graphs have none of one's own yet.")
         arrays = gather_graphs(clients, test)
         objects.classes["workload"] = GivenGraphs
         given["workload.digest"] = arrays.digest()
+        objects.take_functions(loss, metrics or {}, given)
     elif clients is not None:
         from workloads.own_arrays import gather
 
@@ -88,8 +87,7 @@ def config_of(
         objects.take_model(model, given)
     config = given_config(given, resume, objects.classes)
     if arrays is not None:
-        held = (arrays,) if isinstance(arrays, OwnGraphs) else (arrays, (loss, metrics or {}))
-        config = with_sections(config, workload=config.workload.holding(*held))
+        config = with_sections(config, workload=config.workload.holding(arrays, (loss, metrics or {})))
     if objects.classes.get("model") is GivenModel:
         config = with_sections(config, model=objects.held_model(config))
     if arrays is not None:
@@ -211,7 +209,7 @@ def _fitted(config: RunConfig) -> GivenData | GivenGraphs:
             return config.workload  # the model is made for its task
         with torch.random.fork_rng():
             classes = fitted_graphs(federation, config.model.build(federation.task(0)))
-        return replace(config.workload, classes=classes).holding(config.workload.graphs)
+        return replace(config.workload, classes=classes).holding(config.workload.graphs, config.workload.functions)
     section: GivenData = config.workload
     task = None if section.task == "auto" else section.task
     with torch.random.fork_rng():

@@ -23,6 +23,8 @@ from workloads.split_options import ValidationShare
 if TYPE_CHECKING:
     import torch
 
+Functions = tuple[Figure | None, Mapping[str, Figure]]
+"""A loss of one's own, if there is one, and metrics by name."""
 MAX_CLASSES = 2**20
 """Largest number of classes that labels alone may ask for."""
 GIVEN = "given"
@@ -67,14 +69,10 @@ class GivenData:
     validation_share: ValidationShare = 0.0
     arrays: OwnArrays | None = field(default=None, init=False, repr=False, compare=False)
     """The data itself, which is no option."""
-    functions: tuple[Figure | None, Mapping[str, Figure]] = field(
-        default=(None, {}), init=False, repr=False, compare=False
-    )
+    functions: Functions = field(default=(None, {}), init=False, repr=False, compare=False)
     """The loss and the metrics, which are none either."""
 
-    def holding(
-        self, arrays: OwnArrays | None, functions: tuple[Figure | None, Mapping[str, Figure]] | None = None
-    ) -> GivenData:
+    def holding(self, arrays: OwnArrays | None, functions: Functions | None = None) -> GivenData:
         """The same with this data in it, and with this loss and these metrics."""
         changed = copy.copy(self)
         object.__setattr__(changed, "arrays", arrays)

@@ -53,17 +53,18 @@ def fitted_graphs(federation: GraphFederation, module: torch.nn.Module) -> int:
         module: the model; it is shown two graphs.
 
     Raises:
-        WorkloadError: the model cannot take graphs, or has too few outputs.
+        WorkloadError: the model cannot take graphs or has too few outputs, or the loss or a metric does not fit.
     """
     batch, needed = next(iter(federation.client(0, "cpu").train.batches(2))), federation.task(0).classes
     advice = "Its forward(batch) gets x, edge_index and batch as PyTorch Geometric's Batch has them"
     with torch.inference_mode():
-        _, shape = _shown(module, batch.x, "graphs", advice)
-    if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != len(batch) or shape[1] < needed:
-        raise WorkloadError(
-            f"the model gives {shape} for {len(batch)} graphs; it must give one row for each graph, with at least "
-            f"{needed} outputs, one for each class"
-        )
+        outputs, shape = _shown(module, batch.x, "graphs", advice)
+        if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != len(batch) or shape[1] < needed:
+            raise WorkloadError(
+                f"the model gives {shape} for {len(batch)} graphs; it must give one row for each graph, with at least "
+                f"{needed} outputs, one for each class"
+            )
+        _try_functions(federation.objective, outputs, batch.y)
     return int(shape[1])
 
 

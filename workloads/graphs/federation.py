@@ -11,6 +11,7 @@ from workloads.errors import WorkloadError
 from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
 from workloads.graphs.graph_set import Graphs, Integers, offsets
 from workloads.graphs.spectra import Laplacian, compute_spectra
+from workloads.objective import CLASSIFICATION, Objective
 from workloads.partition_report import client_table
 
 if TYPE_CHECKING:
@@ -51,6 +52,8 @@ class GraphFederation:
     """Which Laplacian ``prepare`` decomposes."""
     notes: tuple[str, ...] = ()
     """What a user should know of the data before the run."""
+    objective: Objective = CLASSIFICATION
+    """What models are trained for and judged by."""
 
     @property
     def clients(self) -> int:

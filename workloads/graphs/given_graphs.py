@@ -12,10 +12,11 @@ import numpy as np
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.given import MAX_CLASSES, missing
+from workloads.given import MAX_CLASSES, Functions, missing
 from workloads.graphs.federation import GraphClient, GraphFederation, union
 from workloads.graphs.graph_set import Graphs, Integers, offsets
 from workloads.graphs.stratified_split import stratified
+from workloads.objective import Objective
 from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from workloads.own_arrays import each_client, tests_of_clients
 from workloads.own_items import untensored
@@ -66,15 +67,21 @@ class GivenGraphs:
         ),
     ] = "auto"
     classes: Annotated[NonNegativeInt, Help("number of classes; 0: as many as the model has, or the labels")] = 0
+    loss: Annotated[str, Help("name of the loss that was given; empty: cross-entropy")] = ""
+    metrics: Annotated[tuple[str, ...], Help("names of the metrics that were given")] = ()
+    code_digest: Annotated[str, Help("SHA-256 of the source of loss and metrics")] = ""
     test_share: Annotated[ShareBelowOne, Help("share of a client's graphs that is its local test set")] = 0.2
     validation_share: Annotated[ShareBelowOne, Help("share of a client's graphs that it is validated with")] = 0.0
     graphs: OwnGraphs | None = field(default=None, init=False, repr=False, compare=False)
     """The data itself, which is no option."""
+    functions: Functions = field(default=(None, {}), init=False, repr=False, compare=False)
+    """The loss and the metrics, which are none either."""
 
-    def holding(self, graphs: OwnGraphs | None) -> GivenGraphs:
-        """The same with these graphs in it."""
+    def holding(self, graphs: OwnGraphs | None, functions: Functions | None = None) -> GivenGraphs:
+        """The same with these graphs in it, and with this loss and these metrics."""
         changed = copy.copy(self)
         object.__setattr__(changed, "graphs", graphs)
+        object.__setattr__(changed, "functions", functions or self.functions)
         return changed
 
     def load(self, stream: Stream) -> GraphFederation:
@@ -99,7 +106,9 @@ class GivenGraphs:
             set_name = f"{self.title} of {name}" if apart else self.title
             parts = self._parts(own, number, stream(f"local_test {number}"))
             clients.append(GraphClient(name, graphs, *parts, tuple(map(str, range(classes))), set_name))
-        return GraphFederation(self.title, False, tuple(clients), notes=own.notes)
+        loss, metrics = self.functions
+        objective = Objective(loss=loss, metrics=metrics)
+        return GraphFederation(self.title, False, tuple(clients), notes=own.notes, objective=objective)
 
     def sketch(self, stream: Stream) -> GraphFederation:
         """The same: no graph is copied before a client asks for its own."""

@@ -65,6 +65,20 @@ def test_a_run_is_the_same_again_and_goes_on_with_the_same_graphs_only(tmp_path:
         run(tmp_path / "part", [graphs(12), graphs(8)], rounds=4, resume=part.folder)
 
 
+def test_a_loss_and_metrics_of_ones_own_train_and_judge(tmp_path: Path) -> None:
+    """A loss without a gradient: every round is like the first, and the loss is the one that it gives."""
+    functions: dict[str, Any] = {
+        "loss": lambda outputs, y: 0 * outputs.sum(dim=1) + y + 2.0,
+        "metrics": {"hits": lambda outputs, y: (outputs.argmax(dim=1) == y).double()},
+    }
+    data: dict[str, Any] = {"clients": [graphs(12), graphs(12)], "test": [graphs(6), graphs(6)]}
+    result = raysim.run("fedavg", model=Net(), output=str(tmp_path / "run"), **functions, **data, **OPTIONS)
+    assert result.rounds["loss"].tolist() == [2.5] * 3
+    assert result.rounds["hits"].tolist() == result.rounds["accuracy"].tolist()
+    assert result.rounds["accuracy"].nunique() == 1 and "hits" in result.clients
+    assert result.config["workload"]["metrics"] == ["hits"] and len(result.config["workload"]["code_digest"]) == 64
+
+
 def test_the_trained_model_takes_pygs_batch(tmp_path: Path) -> None:
     clients = [graphs(12), graphs(12)]
     result = raysim.run("fedavg", model=Net, clients=clients, output=str(tmp_path / "run"), **OPTIONS)
@@ -156,7 +170,8 @@ def test_clients_that_do_not_go_together_are_refused(clients: Any, test: Any, te
         ({"model": "cnn"}, "model cnn takes arrays"),
         ({"model": lambda: Net(classes=1)}, "at least 2 outputs"),
         ({"model": lambda: Net(width=7)}, "the model cannot take the clients' graphs"),
-        ({"model": Net, "metrics": {"hits": len}}, "metrics: graphs have none of one's own yet"),
+        ({"model": Net, "metrics": {"hits": len}}, "hits: it cannot take outputs"),
+        ({"model": Net, "loss": lambda outputs, y: outputs.flatten()}, "loss: it returned"),
     ],
 )
 def test_models_that_do_not_fit_are_refused_before_a_folder_is_made(
