@@ -7,7 +7,7 @@ from pathlib import PurePath
 
 LISTED = 3
 """Largest number of sets that a name lists."""
-OF_A_PATH = ("npz", "folder", "table", "text")
+OF_A_PATH = ("npz", "folder", "table", "text", "huggingface")
 """Workloads of data of one's own, which is called by its file or folder."""
 
 

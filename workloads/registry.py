@@ -18,6 +18,7 @@ WORKLOADS: dict[str, str] = {
     "retina": "workloads.images.ssl_fl:Retina",
     "covid-fl": "workloads.images.ssl_fl:CovidFl",
     "table": "workloads.tables.table:Table",
+    "huggingface": "workloads.huggingface.huggingface:HuggingFace",
     "adult": "workloads.tables.uci:Adult",
     "heart-disease": "workloads.tables.uci:HeartDisease",
     "text": "workloads.text.text:Text",

@@ -148,16 +148,16 @@ class OwnTable(TableOptions, ABC):
     ignore: Annotated[tuple[str, ...], Help("columns to leave out")] = ()
 
     def rows_of(self, table: pandas.DataFrame, path: Path, tested: NDArray[np.bool_] | None, target: str) -> Rows:
-        """The table without the columns that are no inputs. WorkloadError if one that is named is not there."""
+        """The table without the columns that are no inputs. WorkloadError if target or client_column is not there."""
         client = (self.client_column,) if self.client_column else ()
-        need_columns(path, table, (target, *client, *self.categorical, *self.ignore))
+        need_columns(path, table, (target, *client))
         sites = None
         if client:
             missing = np.flatnonzero(table[client[0]].isna().to_numpy())
             if len(missing):
                 raise WorkloadError(f"{path}: the client_column {client[0]!r} is missing in row {missing[0] + 1}")
             sites = table[client[0]].to_numpy().astype(np.str_)
-        table = table.drop(columns=[*client, *self.ignore])
+        table = table.drop(columns=[name for name in (*client, *self.ignore) if name in table.columns])
         if target not in table.columns:
             raise WorkloadError(f"{path}: the target {target!r} is also the client_column or in ignore")
         regression = self.task == "regression" or (self.task == "auto" and has_fractions(table[target]))
@@ -185,6 +185,7 @@ class Table(OwnTable):
             raise WorkloadError("workload table needs the option path: a CSV or Parquet file")
         path = Path(self.path).expanduser()
         table = read_table(path, self.columns)
+        need_columns(path, table, (*self.categorical, *self.ignore))
         target = self.target or str(table.columns[-1])
         tested = None
         if self.test_path:

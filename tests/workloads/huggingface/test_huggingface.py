@@ -1,0 +1,161 @@
+"""Data sets of Hugging Face: what is read of them, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from raysim.launch import main
+from tests.http_server import served
+from tests.workloads.conftest import Stream
+from tests.workloads.huggingface.saved import (
+    CLASSES,
+    IMAGE,
+    arrow_table,
+    pets,
+    png,
+    save_parquet,
+    save_splits,
+    save_to_disk,
+)
+from workloads.errors import WorkloadError
+from workloads.huggingface.huggingface import HuggingFace
+from workloads.images.federation import ImageFederation
+
+SMALL: dict[str, Any] = {"clients": 2, "min_samples": 2, "partition": "iid"}
+
+
+@pytest.mark.parametrize("saved", [save_splits, save_parquet])
+def test_images_are_as_they_were_saved(saved: Any, tmp_path: Path, stream: Stream) -> None:
+    (train, pixels), (test, test_pixels) = pets(12, 0), pets(6, 1)
+    options = HuggingFace(path=str(saved({"train": train, "test": test}, tmp_path / "pets")), **SMALL)
+    found = options.load(stream)
+    assert isinstance(found, ImageFederation) and found.name == "pets" and found.class_names == ("cat", "dog")
+    assert np.array_equal(found.inputs, pixels) and np.array_equal(found.test_inputs, test_pixels)
+    assert found.labels.tolist() == [0, 1] * 6 and found.test_labels.tolist() == [0, 1] * 3
+    np.testing.assert_allclose(found.mean, pixels.mean(axis=(0, 1, 2)) / 255, rtol=1e-6)
+    assert "target label (2 classes: cat, dog); images: image (6 x 6 pixels, three channels); 12 rows" in found.notes[0]
+    sketch = options.sketch(stream)
+    assert sketch.task(0) == found.task(0) and sketch.manifest().equals(found.manifest())
+
+
+def test_images_are_brought_to_one_size_and_one_channel(tmp_path: Path, stream: Stream) -> None:
+    grey = [np.full((4 + row % 2, 4), row, np.uint8) for row in range(10)]
+    table = arrow_table({"photo": pa.array([png(one) for one in grey], IMAGE), "y": ["a", "b"] * 5})
+    path = str(save_to_disk(table, tmp_path / "mixed", files=3))
+    with pytest.raises(WorkloadError, match="row 2: the image has 5 x 4 pixels, and the first one 4 x 4; set size"):
+        HuggingFace(path=path, **SMALL).load(stream)
+    found = HuggingFace(path=path, size=8, grey=True, global_test_share=0.0, **SMALL).load(stream)
+    assert found.inputs.shape == (10, 8, 8, 1) and found.inputs[:, 3, 3, 0].tolist() == [*range(10)]
+    assert found.class_names == ("a", "b")
+
+
+def test_a_table_with_named_classes_and_people_as_clients(tmp_path: Path, stream: Stream) -> None:
+    columns = {"kind": [0, 1] * 10, "size": np.arange(20.0), "who": ["x"] * 12 + ["y"] * 8, "note": [[1, 2]] * 20}
+    features = {"kind": CLASSES, "note": {"_type": "List"}}
+    path = str(save_to_disk(arrow_table(columns, features), tmp_path / "table"))
+    with pytest.raises(WorkloadError, match=r"the column 'note' holds .*; leave it out with ignore=note"):
+        HuggingFace(path=path).load(stream)
+    found = HuggingFace(path=path, client_column="who", ignore=("note",), min_samples=1).load(stream)
+    assert found.manifest()["name"].tolist() == ["x", "y"] and found.class_names == ("cat", "dog")
+    assert found.global_test_size == 4 and "numeric columns: size;" in found.notes[0]
+    regression = HuggingFace(path=path, target="size", task="regression", ignore=("note", "who"), **SMALL)
+    assert "categorical columns and their numbers of values: kind (2)" in regression.load(stream).notes[0]
+
+
+def test_a_test_without_labels_is_told(tmp_path: Path, stream: Stream) -> None:
+    train, test = (arrow_table({"a": [1.0, 2.0], "label": labels}, {"label": CLASSES}) for labels in ([0, 1], [-1, -1]))
+    path = str(save_splits({"train": train, "test": test}, tmp_path / "saved"))
+    with pytest.raises(WorkloadError, match="the target 'label' is missing in 2 of 4 rows, first in row 3"):
+        HuggingFace(path=path, **SMALL).load(stream)
+
+
+def only(tmp_path: Path, **columns: Any) -> Path:
+    return save_to_disk(arrow_table(columns), tmp_path / "saved")
+
+
+def broken(tmp_path: Path, name: str, content: str) -> Path:
+    folder = only(tmp_path, a=[1, 2], label=[0, 1])
+    (folder / name).write_text(content)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("make", "options", "words"),
+    [
+        (lambda at: at, {}, "has no .parquet or .arrow files, and save_to_disk did not write it"),
+        (lambda at: at / "none", {}, "no folder .*none"),
+        (lambda at: at / "none", {"repository": "a/b"}, "set download to true to have a/b put there"),
+        (lambda at: broken(at, "state.json", "{"), {}, r"state\.json cannot be read"),
+        (
+            lambda at: broken(at, "state.json", '{"_data_files": [{"filename": "../x"}]}'),
+            {},
+            "it names no files of rows",
+        ),
+        (lambda at: broken(at, "state.json", '{"_indices_files": [1]}'), {}, r"after flatten_indices\(\)"),
+        (lambda at: broken(at, "dataset_dict.json", '{"splits": ["/etc"]}'), {}, "it names no splits"),
+        (lambda at: broken(at, "data-00000-of-00001.arrow", "text"), {}, "00001.arrow cannot be read"),
+        (lambda at: only(at, a=[1, 2], label=[0, 1]), {"test_split": "tset"}, "has no split 'tset', it has train; set"),
+        (lambda at: only(at, a=[1, 2], label=[0, 1]), {"test_split": "train"}, "are both 'train'"),
+        (lambda at: only(at, a=[1, 2], label=[0, 1]), {"target": "y"}, "has no column 'y'; its columns are: a, label"),
+        (
+            lambda at: only(at, a=[1, 2], label=[0, 1]),
+            {"ignore": ("b",)},
+            "has no column 'b'; its columns are: a, label",
+        ),
+        (lambda at: only(at, a=pa.array([], pa.int64())), {}, "the split 'train' has no rows"),
+        (lambda at: only(at, a=pa.array([{"bytes": b"x", "path": ""}], IMAGE), y=[0]), {}, "row 1: the image cannot"),
+        (lambda at: only(at, a=pa.array([{"bytes": None, "path": "x"}], IMAGE), y=[0]), {}, "or only a path to one"),
+    ],
+)
+def test_what_cannot_be_read(make: Any, options: Any, words: str, tmp_path: Path, stream: Stream) -> None:
+    with pytest.raises(WorkloadError, match=words):
+        HuggingFace(**{"path": str(make(tmp_path))} | options).load(stream)
+
+
+def test_a_class_that_its_feature_does_not_name(tmp_path: Path, stream: Stream) -> None:
+    folder = save_to_disk(arrow_table({"a": [1, 2], "label": [0, 7]}, {"label": CLASSES}), tmp_path / "saved")
+    with pytest.raises(WorkloadError, match="'label' has the class 7 of 2"):
+        HuggingFace(path=str(folder)).load(stream)
+
+
+def test_a_download_is_asked_for_and_whole(tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
+    save_parquet({"train": pets(12, 0)[0], "test": pets(6, 1)[0]}, tmp_path / "hub" / "files")
+    listing = tmp_path / "hub" / "api" / "datasets" / "me" / "pets" / "parquet"
+    listing.parent.mkdir(parents=True)
+    with served(tmp_path / "hub") as (address, asked):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        splits = {name: [f"{address}/files/data/{name}-00000-of-00001.parquet"] for name in ("train", "test")}
+        listing.write_text(json.dumps({"plain": splits, "broken": {"train": [f"{address}/nothing"]}}))
+        options: dict[str, Any] = {"path": str(tmp_path / "new" / "pets"), "repository": "me/pets"} | SMALL
+        with pytest.raises(WorkloadError, match="set download to true"):
+            HuggingFace(**options).load(stream)
+        assert not asked
+        options["download"] = True
+        for configuration, words in (
+            ("", "the configurations plain, broken"),
+            ("broken", "404"),
+            ("x", "it has plain"),
+        ):
+            with pytest.raises(WorkloadError, match=words):
+                HuggingFace(**options, configuration=configuration).load(stream)
+        assert not (tmp_path / "new" / "pets").exists()
+        found = HuggingFace(**options, configuration="plain").load(stream)
+        assert (found.inputs.shape, found.global_test_size) == ((12, 6, 6, 3), 6)
+        requests = len(asked)
+        HuggingFace(**options).load(stream)
+        assert len(asked) == requests
+
+
+def test_one_command_learns_from_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = save_splits({"train": pets(40, 0)[0], "test": pets(20, 1)[0]}, tmp_path / "pets")
+    monkeypatch.chdir(tmp_path)
+    command = f"--method fedavg --workload huggingface --path {path} --clients 2 --rounds 3 --engine.backend inline"
+    assert main([*command.split(), "--output", "run", "--pictures", "false"]) == 0
+    assert pd.read_csv("run/rounds.csv")["accuracy"].iloc[-1] == 1

@@ -1,0 +1,1 @@
+"""Data sets as Hugging Face's library ``datasets`` saves them and its Hub has them."""

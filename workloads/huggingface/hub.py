@@ -1,0 +1,83 @@
+"""Parquet files of a data set on Hugging Face's Hub, fetched where a user allowed it."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import urllib.request
+from collections.abc import Mapping
+from http.client import HTTPException
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from workloads.errors import WorkloadError
+from workloads.table_files import listed
+
+SECONDS = 60
+"""Without an answer, a download is given up."""
+LARGEST_ANSWER = 10**7
+"""Bytes of a list of files."""
+
+
+def fetch_dataset(repository: str, configuration: str, folder: Path) -> None:
+    """Put the Parquet files of a repository into a new folder, as SPLIT/NUMBER.parquet.
+
+    Every public data set has such files on the Hub, whatever format it was published in; the address of another Hub is
+    taken from $HF_ENDPOINT, as Hugging Face's own programs do.
+
+    Args:
+        repository: OWNER/NAME.
+        configuration: of the repository; empty: the only one.
+        folder: appears only when all files are there.
+
+    Raises:
+        WorkloadError: there is no such repository or configuration, or a file cannot be had. Nothing is left then.
+    """
+    if not re.fullmatch(r"[\w.-]+(/[\w.-]+)?", repository):
+        raise WorkloadError(f"repository: {repository!r} is no name of a data set; give OWNER/NAME")
+    hub = os.environ.get("HF_ENDPOINT", "https://huggingface.co").rstrip("/")
+    source = f"{hub}/api/datasets/{repository}/parquet"
+    try:
+        with urllib.request.urlopen(source, timeout=SECONDS) as answer:
+            splits = _chosen(json.loads(answer.read(LARGEST_ANSWER)), configuration, repository)
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        with TemporaryDirectory(dir=folder.parent, prefix=".download-") as place:
+            for split, addresses in splits.items():
+                target = Path(place) / "data" / split
+                target.mkdir(parents=True)
+                for number, address in enumerate(addresses):
+                    with (
+                        urllib.request.urlopen(address, timeout=SECONDS) as answer,
+                        (target / f"{number:05}.parquet").open("wb") as file,
+                    ):
+                        shutil.copyfileobj(answer, file)
+            (Path(place) / "data").rename(folder)
+    except (OSError, HTTPException, ValueError) as error:  # URLError is an OSError
+        raise WorkloadError(
+            f"{repository} cannot be downloaded from {source} ({error}); check the name and the network, or put its "
+            f"Parquet files into {folder} by hand"
+        ) from error
+
+
+def _chosen(answer: Any, configuration: str, repository: str) -> Mapping[str, list[str]]:
+    """Split to the addresses of its files, of one configuration."""
+    if not isinstance(answer, dict) or not answer:
+        raise ValueError("it lists no files")
+    if not configuration and len(answer) > 1:
+        raise WorkloadError(f"{repository} has the configurations {listed(answer)}; set configuration to one of them")
+    splits = answer.get(configuration or next(iter(answer)))
+    if splits is None:
+        raise WorkloadError(f"{repository} has no configuration {configuration!r}; it has {listed(answer)}")
+    sound = isinstance(splits, dict) and all(
+        re.fullmatch(r"\w[\w.-]*", split)
+        and isinstance(addresses, list)
+        and all(isinstance(address, str) and address.startswith(("https://", "http://")) for address in addresses)
+        for split, addresses in splits.items()
+    )
+    if not sound:
+        raise ValueError("its list of files is not as the Hub's are")
+    found: Mapping[str, list[str]] = splits
+    return found

@@ -1,0 +1,185 @@
+"""Data sets of Hugging Face's library ``datasets`` as a workload: images with labels, or tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from workloads.array_federation import ArrayFederation
+from workloads.augmentation import AUGMENT, Augment, augmentation
+from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
+from workloads.huggingface.arrow_files import Columns, read_columns, splits_in
+from workloads.huggingface.encoded_images import common_size, decoded, image_bytes, image_shape
+from workloads.huggingface.hub import fetch_dataset
+from workloads.images.federation import ImageFederation, channel_statistics
+from workloads.images.image_set import blank
+from workloads.images.image_workload import brightness
+from workloads.option_types import Ge, Help, Le
+from workloads.table_files import listed, need_columns
+from workloads.tables.rows import Rows
+from workloads.tables.table import OwnTable
+
+if TYPE_CHECKING:
+    import pandas
+
+
+@dataclass(frozen=True, eq=False)
+class _Read:
+    """The rows of the training split and of the test split behind them, if there is one."""
+
+    path: Path
+    columns: Columns
+    tested: NDArray[np.bool_] | None
+
+
+@dataclass(frozen=True)
+class HuggingFace(OwnTable):
+    """A data set of Hugging Face: a folder that ``save_to_disk`` wrote, or Parquet files as the Hub has them.
+
+    With a column of images, models learn the target from these; else from all other columns, as the workload table
+    does. The library ``datasets`` is not needed. Which columns there are is shown when the run begins.
+    """
+
+    name: ClassVar[str] = "huggingface"
+
+    path: Annotated[
+        str, Help("a folder that save_to_disk wrote, a folder of Parquet or Arrow files, or one such file")
+    ] = ""
+    target: Annotated[
+        str, Help("column to predict; empty: the only one with named classes, else label, else the last")
+    ] = ""
+    train_split: Annotated[str, Help("split to train on")] = "train"
+    test_split: Annotated[
+        str, Help("split of the global test; empty: test, else validation, else global_test_share is drawn")
+    ] = ""
+    size: Annotated[
+        int, Ge(0), Le(2048), Help("height and width of images in pixels; 0: as they are, if all have one size")
+    ] = 0
+    grey: Annotated[bool, Help("images have one channel in place of three")] = False
+    augment: Annotated[Augment, AUGMENT] = "none"
+    repository: Annotated[
+        str, Help("OWNER/NAME on the Hub, of which download=true puts the Parquet files into path, if it is not there")
+    ] = ""
+    configuration: Annotated[str, Help("configuration of the repository; empty: the only one")] = ""
+    download: Annotated[bool, Help("allow the download of a repository whose path is not there")] = False
+
+    def load(self, stream: Stream) -> ArrayFederation:
+        return self._load(stream, pixels=True)
+
+    def sketch(self, stream: Stream) -> ArrayFederation:
+        """The same, but with blank images."""
+        return self._load(stream, pixels=False)
+
+    def rows(self) -> Rows:
+        return self._table_rows(self._read())
+
+    def _load(self, stream: Stream, pixels: bool) -> ArrayFederation:
+        read = self._read()
+        images = [name for name in read.columns.images if name not in self.ignore]
+        if not images:
+            return self.encoded(self._table_rows(read), stream)
+        if len(images) > 1:
+            raise WorkloadError(f"{read.path} has the image columns {listed(images)}; leave all but one out by ignore")
+        return self._images(read, images[0], stream, pixels)
+
+    def _images(self, read: _Read, column: str, stream: Stream, pixels: bool) -> ImageFederation:
+        origin = f"{read.path}: column {column!r}"
+        target = self._target(read)
+        wanted = [name for name in (target, self.client_column) if name in read.columns.table.column_names]
+        rows = self.rows_of(_frame(read.path, read.columns, wanted), read.path, read.tested, target)
+        contents = image_bytes(read.columns.table.column(column), origin)
+        height, width = common_size(contents, self.size, origin)
+        shape = image_shape(len(contents), height, width, self.grey, origin)
+        images = decoded(contents, height, width, self.grey, origin) if pixels else blank(shape)
+        cut = self.cut(rows, stream, lambda trained: brightness(images[trained] if pixels else images[: len(trained)]))
+        found = (
+            f"images: {column} ({height} x {width} pixels, {'grey' if self.grey else 'three channels'}); "
+            f"{len(cut.trained)} rows to train and validate with, {len(cut.tested)} in the global test"
+        )
+        train = images[cut.trained] if pixels else images[: len(cut.trained)]
+        unknown = np.zeros(shape[3], np.float32)
+        mean, deviation = channel_statistics(train) if pixels else (unknown, unknown)
+        return ImageFederation(
+            inputs=train,
+            test_inputs=images[cut.tested] if pixels else images[: len(cut.tested)],
+            **cut.described(found),
+            fill=None,
+            mean=mean,
+            deviation=deviation,
+            augment=augmentation(self.augment, height),
+        )
+
+    def _table_rows(self, read: _Read) -> Rows:
+        kept = [name for name in read.columns.table.column_names if name not in self.ignore]
+        return self.rows_of(_frame(read.path, read.columns, kept), read.path, read.tested, self._target(read))
+
+    def _target(self, read: _Read) -> str:
+        names: list[str] = read.columns.table.column_names
+        classes = [name for name in read.columns.class_names if name != self.client_column]
+        if self.target:
+            return self.target
+        return classes[0] if len(classes) == 1 else "label" if "label" in names else names[-1]
+
+    def _read(self) -> _Read:
+        if not self.path:
+            raise WorkloadError(
+                "workload huggingface needs the option path: a folder that save_to_disk wrote, or of Parquet files"
+            )
+        path = Path(self.path).expanduser()
+        if self.repository and not path.exists():
+            if not self.download:
+                raise WorkloadError(f"no folder {path}; set download to true to have {self.repository} put there")
+            fetch_dataset(self.repository, self.configuration, path)
+        splits = splits_in(path)
+        test = self.test_split or next((name for name in ("test", "validation") if name in splits), "")
+        for option, name in (("train_split", self.train_split), ("test_split", test)):
+            if name and name not in splits:
+                raise WorkloadError(
+                    f"{path} has no split {name!r}, it has {listed(splits)}; set {option} to one of these"
+                )
+        if test == self.train_split:
+            raise WorkloadError(
+                f"train_split and test_split are both {test!r}; a test with training data tells nothing"
+            )
+        files = splits[self.train_split]
+        columns = read_columns([*files, *(splits[test] if test else [])])
+        train, count = sum(columns.rows[: len(files)]), sum(columns.rows)
+        if not train or (test and count == train):
+            empty = test if train else self.train_split
+            raise WorkloadError(f"{path}: the split {empty!r} has no rows; choose another one, or save the data again")
+        need_columns(path, columns.table.schema.empty_table().to_pandas(), (*self.categorical, *self.ignore))
+        return _Read(path, columns, np.arange(count) >= train if test else None)
+
+
+def _frame(path: Path, columns: Columns, names: list[str]) -> pandas.DataFrame:
+    """Some columns as numbers and texts, with the names of classes in the place of their numbers."""
+    from pyarrow import types
+
+    for field in columns.table.select(names).schema:
+        if types.is_nested(field.type) or types.is_binary(field.type) or types.is_large_binary(field.type):
+            raise WorkloadError(
+                f"{path}: the column {field.name!r} holds {field.type}, which is neither numbers nor text nor images; "
+                f"leave it out with ignore={field.name}"
+            )
+    frame: pandas.DataFrame = columns.table.select(names).to_pandas(ignore_metadata=True)
+    for name in columns.class_names:
+        if name in names:
+            frame[name] = _named(path, frame[name], columns.class_names[name])
+    return frame
+
+
+def _named(path: Path, codes: pandas.Series[Any], names: tuple[str, ...]) -> NDArray[np.object_]:
+    """The class of each row, None where there is none (-1, as unpublished labels of tests are)."""
+    missing = codes.isna() | (codes < 0)
+    known = codes.mask(missing, 0).astype(np.int64).to_numpy()
+    if len(known) and known.max() >= len(names):
+        raise WorkloadError(
+            f"{path}: the column {codes.name!r} has the class {known.max()} of {len(names)}; correct it"
+        )
+    found = np.array([*names, None], dtype=object)[np.where(missing, len(names), known)]
+    return found
