@@ -47,7 +47,8 @@ def split(
         WorkloadError: the data is not sound or cannot be cut so.
     """
     from workloads.errors import WorkloadError
-    from workloads.graphs.given_graphs import hold_graphs, labels_of
+    from workloads.graphs.given_graphs import hold_graphs
+    from workloads.graphs.pyg_data import labels_of
     from workloads.own_arrays import ClientSplit, read
     from workloads.partition import Partition
     from workloads.split_options import Labeled, SplitOptions

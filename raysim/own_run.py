@@ -183,9 +183,11 @@ def check_digests(stored: RunConfig, config: RunConfig, path: Path) -> None:
 
 
 def task_of(config: RunConfig) -> InputSpec:
-    """What the model must fit, from the data or a sketch of it."""
+    """What the model must fit, from a sketch of the data, or from the data where a sketch does not know widths."""
     federation = config.workload.sketch(_stream(config)) if hasattr(config.workload, "sketch") else None
-    task: InputSpec = (federation or config.workload.load(_stream(config))).task(0)
+    if federation is None or not all(federation.task(0).input_shape):
+        federation = config.workload.load(_stream(config))
+    task: InputSpec = federation.task(0)
     return task
 
 

@@ -35,6 +35,8 @@ class InputSpec:
     categories: tuple[int, ...] = ()
     """Of a row of a table: the number of values of each categorical column. These columns come after the numeric ones,
     each as the number of its category, 0 to categories[i] - 1, in float32 as the rest of the row."""
+    edge_width: int = 0
+    """Of graphs: the number of an edge's attributes; 0: edges have none."""
 
 
 @dataclass

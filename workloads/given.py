@@ -164,16 +164,31 @@ class GivenModel:
 
 def made(held: Any, task: InputSpec) -> torch.nn.Module:
     """The module that a module or a function, of no argument or of the task, stands for."""
-    import inspect
-
     import torch
 
     if isinstance(held, torch.nn.Module):
         return copy.deepcopy(held)
+    module: torch.nn.Module = held(task) if required_arguments(held) else held()
+    return module
+
+
+def required_arguments(held: Any) -> list[str]:
+    """The names of the arguments that what makes a module must have.
+
+    Raises:
+        WorkloadError: there are more than one, the task.
+    """
+    import inspect
+
     wanted = [
-        entry
+        entry.name
         for entry in inspect.signature(held).parameters.values()
         if entry.default is entry.empty and entry.kind in (entry.POSITIONAL_ONLY, entry.POSITIONAL_OR_KEYWORD)
     ]
-    module: torch.nn.Module = held(task) if wanted else held()
-    return module
+    if len(wanted) > 1:
+        raise WorkloadError(
+            f"model: {getattr(held, '__qualname__', held)} asks for {', '.join(wanted)}, and it is given the task "
+            "alone (task.input_shape, task.classes, task.edge_width); give the others default values, or give a "
+            "function of the task, such as lambda task: Net(task.input_shape[0], task.classes)"
+        )
+    return wanted

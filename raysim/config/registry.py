@@ -110,6 +110,11 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
             found = getattr(found, part)
     except AttributeError as error:
         raise ConfigError(f"{kind} {name!r}: {module_name} does not define {attribute!r}.") from error
+    if kind == "model" and not is_dataclass(found):
+        from workloads.models.own_module import is_module_class, options_of_module
+
+        if is_module_class(found):
+            found = options_of_module(found)
     if not (isinstance(found, type) and is_dataclass(found)):
         raise ConfigError(f"{kind} {name!r}: {location} is not a dataclass; its fields would be the options.")
     return found

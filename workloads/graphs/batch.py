@@ -59,6 +59,8 @@ class GraphBatch:
     edges: torch.Tensor
     """int64 [2, E]: each undirected edge once, numbered over the batch; a self-loop has equal ends."""
     spectrum: Spectrum | None = None
+    attributes: torch.Tensor | None = None
+    """float32 [E, 2, D]: what each edge has in its direction in ``edges`` and in the other; None: edges have none."""
 
     @cached_property
     def edge_index(self) -> torch.Tensor:
@@ -66,6 +68,15 @@ class GraphBatch:
         with torch.inference_mode(False):  # it is kept, and may be trained with after an evaluation
             apart = self.edges[0] != self.edges[1]
             return torch.cat([self.edges, self.edges[:, apart].flip(0)], dim=1)
+
+    @cached_property
+    def edge_attr(self) -> torch.Tensor | None:
+        """The attributes of ``edge_index``: float32 [2E − loops, D]; None: edges have none."""
+        if self.attributes is None:
+            return None
+        with torch.inference_mode(False):
+            apart = self.edges[0] != self.edges[1]
+            return torch.cat([self.attributes[:, 0], self.attributes[apart, 1]])
 
     @property
     def num_nodes(self) -> int:
@@ -116,6 +127,7 @@ def collate(graphs: Graphs, device: str = "cpu") -> GraphBatch:
         len(graphs),
         torch.from_numpy(edges).to(device),
         _spectrum(graphs, device) if graphs.has_spectra else None,
+        torch.tensor(graphs.attributes, device=device) if graphs.edge_width else None,
     )
 
 

@@ -35,7 +35,8 @@ class GraphClient:
 
     @property
     def task(self) -> InputSpec:
-        return InputSpec((self.graphs.features.shape[1],), len(self.class_names), "graph", self.set_name)
+        width = self.graphs.features.shape[1]
+        return InputSpec((width,), len(self.class_names), "graph", self.set_name, edge_width=self.graphs.edge_width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,7 +153,10 @@ class GraphFederation:
 
 
 def union(sets: list[Graphs]) -> Graphs:
-    """All graphs of sets with features of one width, one set behind the other; spectra if every set has them."""
+    """All graphs of sets with node features of one width and edge attributes of one width, one set behind the other.
+
+    With spectra if every set has them.
+    """
     every = all(graphs.has_spectra for graphs in sets)
     found = Graphs(
         np.concatenate([graphs.features for graphs in sets]),
@@ -160,6 +164,7 @@ def union(sets: list[Graphs]) -> Graphs:
         np.concatenate([graphs.edges for graphs in sets], axis=1),
         offsets(np.concatenate([graphs.edge_counts for graphs in sets])),
         np.concatenate([graphs.labels for graphs in sets]),
+        attributes=np.concatenate([graphs.attributes for graphs in sets]),
     )
     if not every:
         return found

@@ -9,19 +9,18 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.given import MAX_CLASSES, Functions, missing
+from workloads.given import Functions, missing
 from workloads.graphs.federation import GraphClient, GraphFederation, union
-from workloads.graphs.graph_set import Graphs, Integers, offsets
+from workloads.graphs.graph_set import Graphs, Integers
+from workloads.graphs.pyg_data import read_graphs
 from workloads.graphs.stratified_split import stratified
 from workloads.objective import Objective
 from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from workloads.own_arrays import each_client, tests_of_clients
-from workloads.own_items import untensored
-
-NOT_USED = "the graphs' {} are not used: models see node features, edges and labels"
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,7 +40,9 @@ class OwnGraphs:
         found = hashlib.sha256("\n".join(self.names).encode())
         found.update(f" {self.train_counts} {self.tested} ".encode())
         for graphs in self.graphs:
-            for part in (graphs.features, graphs.node_offsets, graphs.edges, graphs.edge_offsets, graphs.labels):
+            parts: list[NDArray[Any]] = [graphs.features, graphs.node_offsets, graphs.edges, graphs.edge_offsets]
+            parts += [graphs.labels, *([graphs.attributes] if graphs.edge_width else [])]
+            for part in parts:
                 found.update(f"{part.dtype.str} {part.shape} ".encode())
                 found.update(np.ascontiguousarray(part).data)
         return found.hexdigest()
@@ -63,7 +64,7 @@ class GivenGraphs:
         Literal["auto", "one", "own"],
         Help(
             "whether all clients learn one task, or each has its own and shares neither input layer nor head; auto: "
-            "one, if all node features have one width"
+            "one, if all node features have one width, and all edge attributes"
         ),
     ] = "auto"
     classes: Annotated[NonNegativeInt, Help("number of classes; 0: as many as the model has, or the labels")] = 0
@@ -89,14 +90,15 @@ class GivenGraphs:
         if self.graphs is None:
             raise missing("workload")
         own = self.graphs
-        widths: dict[int, str] = {}
+        widths: dict[tuple[int, int], str] = {}
         for name, graphs in zip(own.names, own.graphs, strict=True):
-            widths.setdefault(graphs.features.shape[1], name)
+            widths.setdefault((graphs.features.shape[1], graphs.edge_width), name)
         if self.tasks == "one" and len(widths) > 1:
             (one, client), (two, other) = list(widths.items())[:2]
+            whose, what, which = ("nodes", "features", 0) if one[0] != two[0] else ("edges", "attributes", 1)
             raise WorkloadError(
-                f"workload.tasks: one, but nodes of client {client} have {one} features and those of client {other} "
-                f"{two}. Set it to own, or give all nodes features of one width"
+                f"workload.tasks: one, but {whose} of client {client} have {one[which]} {what} and those of client "
+                f"{other} {two[which]}. Set it to own, or give all {whose} {what} of one width"
             )
         apart = self.tasks == "own" or len(widths) > 1
         needed = [int(graphs.labels.max()) + 1 for graphs in own.graphs]
@@ -166,104 +168,14 @@ def gather_graphs(clients: object, test: object = None) -> OwnGraphs:
             )
         for number, (name, data) in enumerate(tests_of_clients(test, names, len(named))):
             one, two = graphs[number], read_graphs(data, f"the test of client {name}", notes)
-            if one.features.shape[1] != two.features.shape[1]:
-                raise WorkloadError(
-                    f"the test of client {name}: nodes have {two.features.shape[1]} features, but "
-                    f"{one.features.shape[1]} in the client's training graphs; all must have one width"
-                )
+            for what, here, there in (
+                ("nodes have {} features", two.features.shape[1], one.features.shape[1]),
+                ("edges have {} attributes", two.edge_width, one.edge_width),
+            ):
+                if here != there:
+                    raise WorkloadError(
+                        f"the test of client {name}: {what.format(here)}, but {there} in the client's training "
+                        "graphs; all must have one width"
+                    )
             graphs[number] = union([one, two])
     return OwnGraphs(tuple(map(str, names)), tuple(graphs), counts, test is not None, tuple(notes))
-
-
-def read_graphs(data: object, where: str, notes: dict[str, None]) -> Graphs:
-    """One client's graphs as flat arrays, checked.
-
-    Args:
-        data: a list of PyTorch Geometric's ``Data``, or a data set of it.
-        where: whose they are, for errors.
-        notes: takes what a user should know of them, once.
-
-    Raises:
-        WorkloadError: with ``where``, what is wrong with them.
-    """
-    items: Any = data
-    if not (hasattr(items, "__len__") and hasattr(items, "__getitem__")) or isinstance(items, Mapping | str):
-        raise WorkloadError(f"{where}: {type(data).__name__} is no list of graphs; give a list of PyG's Data")
-    if not len(items):
-        raise WorkloadError(f"{where}: it has no graph; leave it out or give it at least one")
-    features, edges, labels = [], [], []
-    for number in range(len(items)):
-        item, what = items[number], f"{where}, graph {number}"
-        features.append(_features(item, what))
-        edges.append(_edges(item, len(features[-1]), what))
-        labels.append(_label(item, what))
-        if features[-1].shape[1] != features[0].shape[1]:
-            raise WorkloadError(
-                f"{what}: nodes have {features[-1].shape[1]} features, and {features[0].shape[1]} in graph 0; all "
-                "graphs of a client must have one width"
-            )
-        notes.update(
-            {
-                NOT_USED.format(words): None
-                for name, words in (("edge_attr", "edge attributes"), ("edge_weight", "edge weights"))
-                if getattr(item, name, None) is not None
-            }
-        )
-    return Graphs(
-        np.concatenate(features),
-        offsets(np.array([len(own) for own in features])),
-        np.concatenate(edges, axis=1),
-        offsets(np.array([own.shape[1] for own in edges])),
-        np.array(labels, np.int64),
-    )
-
-
-def labels_of(data: Any) -> Integers:
-    """The labels of a data set of graphs [graphs]; WorkloadError where one has none."""
-    return np.array([_label(data[number], f"data, graph {number}") for number in range(len(data))], np.int64)
-
-
-def _array(item: Any, name: str, where: str, advice: str) -> Any:
-    value = getattr(item, name, None)
-    if value is None:
-        raise WorkloadError(f"{where}: it has no {name}; {advice}")
-    return np.asarray(untensored(value))
-
-
-def _features(item: Any, where: str) -> Any:
-    x = _array(item, "x", where, "give node features, a column of ones for instance (PyG's transform Constant)")
-    if x.ndim == 1:
-        x = x[:, None]
-    if x.ndim != 2 or not x.size or x.dtype.kind not in "fiub" or not np.isfinite(x).all():
-        raise WorkloadError(f"{where}: x must be finite numbers [nodes, features], and is {x.dtype} {x.shape}")
-    return x.astype(np.float32)
-
-
-def _edges(item: Any, nodes: int, where: str) -> Integers:
-    """Each undirected edge once, first end ≤ second end [2, edges]."""
-    directed = _array(item, "edge_index", where, "give its edges as integers [2, edges]")
-    if directed.ndim != 2 or len(directed) != 2 or directed.dtype.kind not in "iu":
-        raise WorkloadError(
-            f"{where}: edge_index must be integers [2, edges], and is {directed.dtype} {directed.shape}"
-        )
-    wrong = directed[(directed < 0) | (directed >= nodes)]
-    if len(wrong):
-        raise WorkloadError(f"{where}: edge_index names node {wrong[0]}, and there are nodes 0 to {nodes - 1}")
-    keys = np.unique(directed[0].astype(np.int64) * nodes + directed[1])
-    first, second = np.divmod(keys, nodes)
-    if not np.array_equal(np.sort(second * nodes + first), keys):
-        raise WorkloadError(
-            f"{where}: an edge is there in one direction only; the models are for undirected graphs: apply PyG's "
-            "transform ToUndirected, which adds the other directions"
-        )
-    return np.stack([first, second])[:, first <= second]
-
-
-def _label(item: Any, where: str) -> int:
-    y = _array(item, "y", where, "give it one label, its class from 0")
-    if y.size != 1 or y.dtype.kind not in "iub" or not 0 <= int(y.reshape(-1)[0]) < MAX_CLASSES:
-        raise WorkloadError(
-            f"{where}: y must be one whole number, the graph's class from 0 to at most {MAX_CLASSES - 1}, and is "
-            f"{y.reshape(-1)[0] if y.size == 1 else ''} {y.dtype} {y.shape}"
-        )
-    return int(y.reshape(-1)[0])

@@ -11,6 +11,7 @@ Integers = NDArray[np.int64]
 Floats = NDArray[np.float32]
 
 NO_FLOATS: Floats = np.zeros(0, np.float32)
+NO_ATTRIBUTES: Floats = np.zeros((0, 2, 0), np.float32)
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +37,8 @@ class Graphs:
     """λ, ascending within each graph [nodes]; empty: not computed."""
     eigenvectors: Floats = field(default_factory=lambda: NO_FLOATS)
     """U of each graph, row-major n × n with one eigenvector a column, one graph behind the other [Σ n²]."""
+    attributes: Floats = field(default_factory=lambda: NO_ATTRIBUTES)
+    """Of edges [edges, 2, D]: from the first end to the second, and back; D = 0: edges have no attributes."""
 
     def __len__(self) -> int:
         return len(self.labels)
@@ -49,6 +52,11 @@ class Graphs:
     def edge_counts(self) -> Integers:
         """Undirected edges of each graph [G]."""
         return np.diff(self.edge_offsets)
+
+    @property
+    def edge_width(self) -> int:
+        """D, the number of an edge's attributes."""
+        return int(self.attributes.shape[2])
 
     @property
     def has_spectra(self) -> bool:
@@ -69,6 +77,7 @@ class Graphs:
             self.edges[:, edges],
             offsets(self.edge_counts[chosen]),
             self.labels[chosen],
+            attributes=self.attributes[edges] if self.edge_width else self.attributes,
         )
         if not self.has_spectra:
             return found
@@ -81,6 +90,25 @@ class Graphs:
         degrees = np.bincount(ends[0], minlength=len(self.features))
         apart = ends[0] != ends[1]
         return degrees + np.bincount(ends[1][apart], minlength=len(self.features))
+
+
+def undirected(directed: Integers, nodes: int, attributes: Floats | None = None) -> tuple[Integers, Floats]:
+    """Each undirected edge once [2, E], first end ≤ second end, in ascending order, and its attributes [E, 2, D].
+
+    Args:
+        directed: [2, lines], edges in one direction or in both, any number of times.
+        nodes: how many there are; ends are 0 … nodes − 1.
+        attributes: of each line [lines, D]. Of lines for the same direction the first counts; a direction without a
+            line has the attributes of the other one.
+    """
+    keys, back = directed[0] * nodes + directed[1], directed[1] * nodes + directed[0]
+    kept = np.unique(np.minimum(keys, back))
+    first, second = np.divmod(kept, nodes)
+    if attributes is None:
+        return np.stack([first, second]), NO_ATTRIBUTES
+    known, lines = np.unique(np.concatenate([keys, back]), return_index=True)  # of equal keys the first
+    both = np.stack([np.searchsorted(known, kept), np.searchsorted(known, second * nodes + first)], axis=1)
+    return np.stack([first, second]), attributes[lines[both] % len(keys)]
 
 
 def without_nodes(labels: Integers, width: int = 0) -> Graphs:

@@ -1,7 +1,8 @@
 """The text files of a TUDataset as flat arrays.
 
-Read here and not by PyG, whose reader drops self-loops, needs a trailing newline and takes a second where this takes a
-tenth (its splitting of lines is Python). On sets without self-loops the results agree; the tests compare them.
+Read here and not by PyG, whose reader drops self-loops, adds up the attributes of repeated edges, takes a damaged file
+as it is (nodes that are not there, edges between graphs, one-hot labels of any size), and takes a second where this
+takes a tenth (its splitting of lines is Python). On sets without self-loops the results agree; the tests compare them.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Floats, Graphs, Integers, offsets
+from workloads.graphs.graph_set import Floats, Graphs, Integers, offsets, undirected
 from workloads.graphs.tu_files import TuFiles
 
 PUBLISHED_DEGREES = {"IMDB-BINARY": 135, "IMDB-MULTI": 88}
@@ -30,7 +31,8 @@ def read_graphs(files: TuFiles) -> tuple[Graphs, tuple[str, ...]]:
     one block a column of labels, as PyG has it); the node attributes of the Letter sets; one-hot degrees from 0 up to
     the largest. Classes are numbered in the order of the labels' values, which are their names. All graphs and nodes
     are kept: isolated nodes, graphs without edges, single nodes. An edge that is there twice, or in both directions,
-    is kept once; a self-loop stays.
+    is kept once; a self-loop stays. Attributes of edges are those of the file and then one-hot edge labels, as PyG has
+    them with ``use_edge_attr``; of an edge that is there twice in one direction the first line counts.
 
     Raises:
         WorkloadError: a file that is missing, damaged, or does not agree with another; a graph without nodes.
@@ -46,8 +48,9 @@ def read_graphs(files: TuFiles) -> tuple[Graphs, tuple[str, ...]]:
         raise _damaged(files, f"graph {int(sizes.argmin()) + 1} has no node")
     order = np.argsort(indicator, kind="stable")  # nodes of a graph together, as they are in all published sets
     node_offsets = offsets(sizes)
-    edges, edge_counts = _edges(files, indicator, order, node_offsets)
-    graphs = Graphs(np.zeros((nodes, 0), np.float32), node_offsets, edges, offsets(edge_counts), labels.reshape(count))
+    edges, edge_counts, attributes = _edges(files, indicator, order, node_offsets)
+    none = np.zeros((nodes, 0), np.float32)
+    graphs = Graphs(none, node_offsets, edges, offsets(edge_counts), labels.reshape(count), attributes=attributes)
     return replace(graphs, features=_features(files, graphs, order)), tuple(str(value) for value in values)
 
 
@@ -63,11 +66,12 @@ def read_classes(files: TuFiles) -> tuple[Integers, tuple[str, ...]]:
     return labels.reshape(-1), tuple(str(value) for value in values)
 
 
-def one_hot(values: Integers, width: int, name: str) -> Floats:
+def one_hot(values: Integers, width: int, name: str, part: str = "node_labels") -> Floats:
     """[len(values), width]: row i has its 1 in column values[i]."""
     if 4 * len(values) * width > LARGEST_FEATURES:
+        what, rows = ("edge attributes", "lines") if part == "edge_labels" else ("node features", "nodes")
         raise WorkloadError(
-            f"{name}: one-hot node features would be {len(values)} nodes x {width} columns, "
+            f"{name}: one-hot {what} would be {len(values)} {rows} x {width} columns, "
             f"{4 * len(values) * width / 1e9:.0f} GB; leave this set out"
         )
     hot = np.zeros((len(values), width), np.float32)
@@ -75,8 +79,10 @@ def one_hot(values: Integers, width: int, name: str) -> Floats:
     return hot
 
 
-def _edges(files: TuFiles, indicator: Integers, order: Integers, node_offsets: Integers) -> tuple[Integers, Integers]:
-    """(edges [2, E] as ``Graphs`` has them, edges of each graph [G]) from the adjacency list A, nodes from 1."""
+def _edges(
+    files: TuFiles, indicator: Integers, order: Integers, node_offsets: Integers
+) -> tuple[Integers, Integers, Floats]:
+    """(edges [2, E], edges of each graph [G], attributes [E, 2, D]) as ``Graphs`` has them, from A, nodes from 1."""
     pairs = _table(files, "A", np.int64, 2) - 1
     nodes = len(indicator)
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= nodes):
@@ -89,28 +95,51 @@ def _edges(files: TuFiles, indicator: Integers, order: Integers, node_offsets: I
         raise _damaged(files, f"A has an edge between nodes {one} and {two}, which are in different graphs")
     places = np.empty(nodes, np.int64)
     places[order] = np.arange(nodes)
-    ends = np.sort(places[pairs], axis=1)
-    ends = np.stack(np.divmod(np.unique(ends[:, 0] * nodes + ends[:, 1]), nodes))
+    ends, attributes = undirected(places[pairs].T, nodes, _edge_attributes(files, len(pairs)))
     owners = np.searchsorted(node_offsets, ends[0], side="right") - 1
-    return ends - node_offsets[owners], np.bincount(owners, minlength=len(node_offsets) - 1)
+    return ends - node_offsets[owners], np.bincount(owners, minlength=len(node_offsets) - 1), attributes
+
+
+def _edge_attributes(files: TuFiles, lines: int) -> Floats | None:
+    """What each line of A has [lines, D]: its attributes, then its labels, one-hot; None: the set has neither."""
+    if not lines:
+        return None
+    blocks: list[Floats] = []
+    if files.read("edge_attributes") is not None:
+        blocks.append(_finite(files, "edge_attributes", lines, "A"))
+    if files.read("edge_labels") is not None:
+        blocks.append(_one_hot_columns(files, "edge_labels", lines, "A"))
+    return np.concatenate(blocks, axis=1) if blocks else None
 
 
 def _features(files: TuFiles, graphs: Graphs, order: Integers) -> Floats:
     nodes = len(order)
     if files.read("node_labels") is not None:
-        labels = _table(files, "node_labels", np.int64)
-        _same_length(files, "node_labels", len(labels), nodes)
-        labels = labels[order] - labels.min(axis=0)
-        blocks = [one_hot(column, int(column.max()) + 1, files.name) for column in labels.T]
-        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+        return _one_hot_columns(files, "node_labels", nodes, "graph_indicator", order)
     if files.name.startswith("Letter-"):
-        attributes = _table(files, "node_attributes", np.float32)
-        _same_length(files, "node_attributes", len(attributes), nodes)
-        if not np.isfinite(attributes).all():
-            raise _damaged(files, "node_attributes has values that are no finite numbers")
-        return np.ascontiguousarray(attributes[order])
+        return np.ascontiguousarray(_finite(files, "node_attributes", nodes, "graph_indicator")[order])
     degrees = graphs.degrees()
     return one_hot(degrees, max(int(degrees.max()), PUBLISHED_DEGREES.get(files.name, 0)) + 1, files.name)
+
+
+def _one_hot_columns(
+    files: TuFiles, part: str, lines: int, owner: str, order: Integers | slice = slice(None)
+) -> Floats:
+    """Columns of labels, one-hot, value minus the smallest value: one block a column, rows in this order."""
+    labels = _table(files, part, np.int64)
+    _same_length(files, part, len(labels), lines, owner)
+    labels = labels[order] - labels.min(axis=0)
+    blocks = [one_hot(column, int(column.max()) + 1, files.name, part) for column in labels.T]
+    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
+
+
+def _finite(files: TuFiles, part: str, lines: int, owner: str) -> Floats:
+    """A file of finite numbers [lines, columns]."""
+    values = _table(files, part, np.float32)
+    _same_length(files, part, len(values), lines, owner)
+    if not np.isfinite(values).all():
+        raise _damaged(files, f"{part} has values that are no finite numbers")
+    return values
 
 
 def _column(files: TuFiles, part: str) -> Integers:
@@ -144,9 +173,9 @@ def _no_file(files: TuFiles, part: str) -> WorkloadError:
     )
 
 
-def _same_length(files: TuFiles, part: str, lines: int, nodes: int) -> None:
-    if lines != nodes:
-        raise _damaged(files, f"{part} has {lines} lines, graph_indicator {nodes}")
+def _same_length(files: TuFiles, part: str, lines: int, wanted: int, owner: str) -> None:
+    if lines != wanted:
+        raise _damaged(files, f"{part} has {lines} lines, {owner} {wanted}")
 
 
 def _damaged(files: TuFiles, what: str) -> WorkloadError:

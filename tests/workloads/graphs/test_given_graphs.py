@@ -17,7 +17,8 @@ from tests.own_graphs import Net, graph, graphs
 from workloads.errors import WorkloadError
 from workloads.federated_data import InputSpec
 from workloads.graphs.batch import collate
-from workloads.graphs.given_graphs import GivenGraphs, gather_graphs, hold_graphs, read_graphs
+from workloads.graphs.given_graphs import GivenGraphs, gather_graphs, hold_graphs
+from workloads.graphs.pyg_data import as_data, read_graphs
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 OPTIONS: dict[str, Any] = {"rounds": 3, "local_epochs": 1, "engine": {"backend": "inline"}, "pictures": False}
@@ -124,8 +125,48 @@ def test_split_cuts_a_data_set_of_graphs() -> None:
 
 def test_what_is_not_used_is_said_once() -> None:
     notes: dict[str, None] = {}
-    read_graphs([graph(0, edge_attr=torch.ones(8, 1)), graph(1, edge_attr=torch.ones(8, 1))], "client 0", notes)
-    assert list(notes) == ["the graphs' edge attributes are not used: models see node features, edges and labels"]
+    read_graphs([graph(0, edge_weight=torch.ones(8)), graph(1, edge_weight=torch.ones(8))], "client 0", notes)
+    assert list(notes) == [
+        "the graphs' edge weights are not used: models see node features, edges, edge_attr and labels"
+    ]
+
+
+def with_attributes(item: Data, width: int = 2) -> Data:
+    """Every direction of every edge has attributes of its own, and the edges are in no order; node 0 has a loop."""
+    edges = torch.cat([item.edge_index, torch.zeros(2, 1, dtype=torch.int64)], dim=1)
+    generator = torch.Generator().manual_seed(edges.shape[1])
+    edges = edges[:, torch.randperm(edges.shape[1], generator=generator)]
+    attributes = torch.rand(edges.shape[1], width, generator=generator)
+    return Data(x=item.x, edge_index=edges, edge_attr=attributes, y=item.y)
+
+
+def rows(batch: Any) -> list[list[float]]:
+    """Each directed edge with its attributes."""
+    return sorted(torch.cat([batch.edge_index.T, batch.edge_attr], dim=1).tolist())
+
+
+def test_attributes_of_edges_are_those_of_pygs_batch() -> None:
+    items = [with_attributes(item) for item in graphs(6)]
+    read = read_graphs(items, "client 0", {})
+    assert rows(collate(read)) == rows(Batch.from_data_list(items))
+    chosen = np.array([4, 1])
+    assert rows(collate(read.subset(chosen))) == rows(Batch.from_data_list([items[4], items[1]]))
+    assert rows(Batch.from_data_list(list(as_data(read)))) == rows(Batch.from_data_list(items))
+    assert collate(read_graphs(graphs(2), "client 0", {})).edge_attr is None
+
+
+def test_attributes_are_data_that_the_digest_and_the_task_know() -> None:
+    items = [with_attributes(item) for item in graphs(6)]
+    plain, own = gather_graphs([graphs(6)]), gather_graphs([items])
+    items[3].edge_attr[2, 1] += 1
+    assert len({plain.digest(), own.digest(), gather_graphs([items]).digest()}) == 3
+    federation = GivenGraphs().holding(gather_graphs([items, items])).load(lambda purpose: np.random.default_rng(0))
+    assert [task.edge_width for task in federation.tasks] == [2]
+    assert rows(collate(federation.pooled().parts[0].graphs)) == rows(Batch.from_data_list(items + items))
+    mixed = gather_graphs([graphs(6), items])
+    assert len(GivenGraphs().holding(mixed).load(lambda purpose: np.random.default_rng(0)).tasks) == 2
+    with pytest.raises(WorkloadError, match="edges of client 0 have 0 attributes and those of client 1 2"):
+        GivenGraphs(tasks="one").holding(mixed).load(lambda purpose: np.random.default_rng(0))
 
 
 @pytest.mark.parametrize(
@@ -142,6 +183,12 @@ def test_what_is_not_used_is_said_once() -> None:
         (graph(0, y=torch.tensor([2**62])), "from 0 to at most 1048575, and is 4611686018427387904"),
         (graph(0, y=torch.tensor([0, 1])), "y must be one whole number"),
         (graph(0, width=4), "nodes have 4 features, and 3 in graph 0"),
+        (graph(0, edge_attr=torch.ones(8, 1)), "edges have 1 attributes (edge_attr), and 0 in graph 0"),
+        (
+            graph(0, edge_attr=torch.ones(7, 1)),
+            "edge_attr must be finite numbers [8 edges, attributes], and is float32",
+        ),
+        (graph(0, edge_attr=torch.full((8,), torch.inf)), "edge_attr must be finite numbers"),
     ],
 )
 def test_graphs_that_are_not_sound_are_refused(item: Data, text: str) -> None:
@@ -157,6 +204,7 @@ def test_graphs_that_are_not_sound_are_refused(item: Data, text: str) -> None:
         ([graphs(4), []], None, "client 1: it has no graph"),
         ([graphs(4)], graphs(2), "graphs have no global test set"),
         ([graphs(4)], [graphs(2, 5)], "nodes have 5 features, but 3 in the client's training graphs"),
+        ([graphs(4)], [[with_attributes(graph(0))]], "edges have 2 attributes, but 0 in the client's training graphs"),
     ],
 )
 def test_clients_that_do_not_go_together_are_refused(clients: Any, test: Any, text: str) -> None:

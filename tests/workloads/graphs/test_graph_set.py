@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.graphs.graph_set import Graphs, offsets, spans
+from workloads.graphs.graph_set import Graphs, offsets, spans, undirected
 
 
 def integers(values: list[int]) -> np.ndarray:
@@ -118,3 +118,14 @@ def test_a_subset_is_a_copy_and_nothing_may_be_chosen() -> None:
     assert (len(empty), empty.features.shape, empty.edges.shape) == (0, (0, 1), (2, 0))
     with pytest.raises(IndexError):
         graphs.subset(integers([2]))
+
+
+def test_attributes_of_both_directions_by_hand() -> None:
+    # Lines: 2→1 twice (the first counts), 1→2, 3→0 alone (it is 0→3 too), a loop at 1. In order: 0-3, 1-1, 1-2.
+    directed = np.array([[2, 1, 2, 3, 1], [1, 2, 1, 0, 1]])
+    values = np.array([[1], [2], [3], [4], [5]], np.float32)
+    edges, attributes = undirected(directed, 4, values)
+    assert edges.tolist() == [[0, 1, 1], [3, 1, 2]]
+    assert attributes[:, :, 0].tolist() == [[4, 4], [5, 5], [2, 1]]
+    assert undirected(directed, 4)[1].shape == (0, 2, 0)
+    assert undirected(directed[:, :0], 4, values[:0])[1].shape == (0, 2, 1)

@@ -60,6 +60,15 @@ def test_several_columns_of_node_labels_are_blocks(read: Any, small: dict[str, s
     assert graphs.features.tolist()[:3] == [[1, 0, 1, 0, 0], [0, 1, 1, 0, 0], [1, 0, 0, 0, 1]]
 
 
+def test_edges_have_their_attributes_and_then_their_labels(read: Any, small: dict[str, str]) -> None:
+    # Lines of A: 6-5, 1-1, 2-1, 1-2, 3-2, 2-3, 3-2, 5-6. Edges in order: 1-1, 1-2, 2-3 of graph 1, 5-6 of graph 3.
+    small["edge_attributes"] = "".join(f"{line}.5\n" for line in range(8))
+    labels, _ = read({**small, "edge_labels": "4\n2\n2\n2\n4\n4\n2\n4\n"})
+    assert labels.attributes[:, 0].tolist() == [[1.5, 1, 0, 0], [3.5, 1, 0, 0], [5.5, 0, 0, 1], [7.5, 0, 0, 1]]
+    assert labels.attributes[:, 1].tolist() == [[1.5, 1, 0, 0], [2.5, 1, 0, 0], [4.5, 0, 0, 1], [0.5, 0, 0, 1]]
+    assert read(small)[0].attributes[:, 0].tolist() == [[1.5], [3.5], [5.5], [7.5]]
+
+
 def test_attributes_are_for_letter_sets_only(read: Any, small: dict[str, str]) -> None:
     small.pop("node_labels")
     letters, _ = read(small, "Letter-x")
@@ -118,6 +127,9 @@ def test_no_edges_at_all_and_no_last_newline(read: Any) -> None:
         ("graph_labels", "1, 0\n0, 1\n1, 1\n", r"graph_labels has 2 columns where 1 are expected"),
         ("node_labels", "3\n5\n", r"node_labels has 2 lines, graph_indicator 7"),
         ("node_labels", "1.5\n" * 7, r"node_labels does not hold numbers"),
+        ("edge_labels", "1\n" * 7, r"edge_labels has 7 lines, A 8"),
+        ("edge_labels", "1\n" * 7 + "1000000000000\n", r"one-hot edge attributes would be 8 lines x 1000000000000"),
+        ("edge_attributes", "inf\n" * 8, r"edge_attributes has values that are no finite numbers"),
     ],
 )
 def test_what_does_not_fit_is_named(
@@ -169,8 +181,9 @@ def test_it_agrees_with_the_reader_of_pyg(name: str, tmp_path: Path) -> None:
             if member.endswith(".txt"):
                 with archive.open(member) as source, (raw / Path(member).name).open("wb") as file:
                     shutil.copyfileobj(source, file)
-    theirs = TUDataset(str(tmp_path), name, use_node_attr=name.startswith("Letter"))
+    theirs = TUDataset(str(tmp_path), name, use_node_attr=name.startswith("Letter"), use_edge_attr=True)
     ours, class_names = read_graphs(TuFiles(name, raw))
+    assert ours.edge_width == theirs.num_edge_features == {"MUTAG": 4, "PTC_MR": 4, "Letter-low": 0}[name]
     assert len(theirs) == len(ours)
     assert theirs.num_classes == len(class_names)
     for number, data in enumerate(theirs):
@@ -181,4 +194,10 @@ def test_it_agrees_with_the_reader_of_pyg(name: str, tmp_path: Path) -> None:
             tuple(pair) for pair in data.edge_index.t().tolist()
         }
         assert data.edge_index.shape[1] == 2 * len(first)
+        if data.edge_attr is not None:
+            pairs = zip(data.edge_index.t().tolist(), data.edge_attr.numpy(), strict=True)
+            theirs_of = {tuple(ends): values for ends, values in pairs}
+            own = ours.attributes[ours.edge_offsets[number] : ours.edge_offsets[number + 1]]
+            for one, two, (there, back) in zip(first, second, own, strict=True):
+                assert np.array_equal(there, theirs_of[one, two]) and np.array_equal(back, theirs_of[two, one])
         assert int(data.y) == ours.labels[number]
