@@ -1,7 +1,8 @@
 """Names of methods, workloads and models, and the classes behind them; listing names imports none of those classes.
 
 A method is found by its file: every module of ``raysim/methods/`` whose name does not start with an underscore is one,
-its public name is the module's with hyphens, and it defines ``METHOD``, a frozen dataclass. Workloads and models come
+its public name is the module's with hyphens, and it defines ``METHOD``, a frozen dataclass; ``FAMILIES`` names those
+that define several. Workloads and models come
 from the tables ``WORKLOADS`` and ``MODELS``, name → ``module:Class``. For all three, ``package.module:Class`` also
 names a user's own class from anywhere on the import path.
 """
@@ -23,6 +24,10 @@ Kind = Literal["method", "workload", "model"]
 KINDS: tuple[Kind, ...] = ("method", "workload", "model")
 Classes = Mapping[str, type[Any]]
 """Kind → class that Python code gave as such, in the place of its name."""
+FAMILIES: Mapping[str, Mapping[str, str]] = {
+    "fedopt": {"fedavgm": "FedAvgM", "fedadagrad": "FedAdagrad", "fedadam": "FedAdam", "fedyogi": "FedYogi"}
+}
+"""Modules of ``raysim/methods`` with several methods: public name → class."""
 NO_CLASSES: Classes = MappingProxyType({})
 GIVEN: dict[Kind, dict[str, str]] = {
     "method": {},
@@ -41,7 +46,13 @@ def known(kind: Kind) -> dict[str, str]:
     if kind == "method":
         methods = importlib.import_module("raysim.methods")
         modules = [info.name for info in pkgutil.iter_modules(methods.__path__) if not info.name.startswith("_")]
-        return {name.replace("_", "-"): f"raysim.methods.{name}:METHOD" for name in modules}
+        families = {name: FAMILIES.get(name, {name.replace("_", "-"): "METHOD"}) for name in modules}
+        found = {
+            public: f"raysim.methods.{module}:{attribute}"
+            for module, attributes in families.items()
+            for public, attribute in attributes.items()
+        }
+        return dict(sorted(found.items()))
     if kind == "workload":
         return dict(importlib.import_module("workloads.registry").WORKLOADS)
     return dict(importlib.import_module("workloads.models").MODELS)
@@ -86,7 +97,6 @@ def class_name(kind: Kind, cls: type[Any]) -> str:
         package, _, module = cls.__module__.rpartition(".")
         if package == "raysim.methods" and getattr(importlib.import_module(cls.__module__), "METHOD", None) is cls:
             return module.replace("_", "-")
-        return location
     names = {**known(kind), **GIVEN[kind]}
     return next((name for name, target in names.items() if target == location), location)
 

@@ -55,25 +55,17 @@ class FGSSL(GlobalModel):
         """The local loss, with the module's present values as the global model."""
         import torch
 
+        from raysim.training.frozen_features import frozen_features
         from raysim.training.local_sgd import cross_entropy
 
         if self.contrast == 0.0 and self.structure == 0.0:
             return cross_entropy
-        start = cast(Any, module).body
-        frozen = {name: value.detach().clone() for name, value in [*start.named_parameters(), *start.named_buffers()]}
-
-        def global_features(body: torch.nn.Module, x: Any) -> torch.Tensor:
-            training = body.training
-            body.eval()
-            with torch.no_grad():
-                features: torch.Tensor = torch.func.functional_call(body, frozen, (x,))
-            body.train(training)
-            return features
+        global_features = frozen_features(cast(Any, module).body)
 
         def loss(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
             parts: Any = module
             features = parts.body(batch.x)
-            received = global_features(parts.body, batch.x)
+            received = global_features(batch.x)
             total = torch.nn.functional.cross_entropy(parts.head(features), batch.y)
             if self.contrast:
                 total = total + self.contrast * contrast_loss(features, received, batch.y, self.temperature)

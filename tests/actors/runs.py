@@ -47,6 +47,14 @@ OTHERS: dict[str, dict[str, Any]] = {
     "centralized": IMAGES,
     "fedld": IMAGES,
     "fedgh": IMAGES,
+    "fedavgm": IMAGES,
+    "fedadagrad": IMAGES,
+    "fedadam": IMAGES,
+    "fedyogi": IMAGES,
+    "fednova": IMAGES,
+    "qfedavg": IMAGES,
+    "moon": IMAGES,
+    "feddyn": {**IMAGES, "schedule__sampling_rate": 0.5},
     # A state on the server and one in every client, of which half take part.
     "scaffold": {**IMAGES, "schedule__local_epochs": 2, "schedule__sampling_rate": 0.5},
     # Trained models stay on the workers until they are judged there.

@@ -2,54 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any
-
 import numpy as np
 import pytest
-import torch
-from numpy.typing import NDArray
 
 from raysim.cohort import Cohort
 from raysim.config.run_config import build
 from raysim.config.sections import Training
 from raysim.errors import ConfigError
-from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, Update, Updates
+from raysim.method import Context, Update, Updates
 from raysim.methods.scaffold import Scaffold, Server
-from workloads.federated_data import Batch, ClientData
+from tests.raysim.methods.softmax_by_hand import DATA, Vector, gradient_of, play, start
 
-DATA = {
-    0: [([1.0, -2.0], 0)],
-    1: [([0.5, 1.0], 1), ([-1.0, 3.0], 0)],
-    2: [([2.0, 1.0], 1), ([-3.0, 0.5], 0), ([1.0, 1.0], 0)],
-}
-"""Samples (x, label) of three clients."""
 COHORTS = ((0, 2), (1, 2))
 EPOCHS, RATE = 2, 0.25
-Vector = NDArray[np.float64]
-
-
-@dataclass(frozen=True)
-class InOrder:
-    """A client's samples, one a mini-batch, in the same order in every epoch."""
-
-    client: int
-
-    def __len__(self) -> int:
-        return len(DATA[self.client])
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Any:
-        for x, label in DATA[self.client]:
-            yield Batch(torch.tensor([x]), torch.tensor([label]))
-
-
-def gradient_of(weights: Vector, x: list[float], label: int) -> Vector:
-    """∂/∂W of the cross-entropy of softmax(W x), W [2, 2] as a vector."""
-    logits = weights.reshape(2, 2) @ np.array(x)
-    probability = np.exp(logits) / np.exp(logits).sum()
-    probability[label] -= 1.0
-    return np.outer(probability, x).ravel()
 
 
 def by_hand(start: Vector, momentum: float, decay: float, server_rate: float) -> tuple[Vector, Vector, list[Vector]]:
@@ -79,26 +44,9 @@ def by_hand(start: Vector, momentum: float, decay: float, server_rate: float) ->
 )
 def test_two_rounds_of_two_clients_out_of_three(momentum: float, decay: float, server_rate: float) -> None:
     method = Scaffold(server_rate=server_rate)
-    module = torch.nn.Linear(2, 2, bias=False)
-    module.weight.data = torch.tensor([[0.5, -1.0], [0.25, 0.75]])
-    model = FlatModel(module, method.shared_names(module))
     training = Training(learning_rate=RATE, batch_size=1, momentum=momentum, weight_decay=decay)
-    server, states = method.init_server(model), [method.init_client(model) for _ in DATA]
-    expected, control, own = by_hand(server.parameters.astype(np.float64), momentum, decay, server_rate)
-    for round, clients in enumerate(COHORTS, 1):
-        samples = np.array([len(DATA[i]) for i in clients])
-        cohort = Cohort(2, int(samples.sum()), 3, 6, 3)
-        updates = []
-        for i in clients:
-            data = ClientData(i, str(i), InOrder(i), InOrder(i))
-            task = ClientTask(0, round, i, EPOCHS, RATE, training, classes=2, cohort=cohort)
-            before = states[i].copy()
-            update, after = method.train(model, data, method.message(server, i), states[i], task)
-            assert np.array_equal(states[i], before), "a client task may not write to what it was given"
-            states[i] = after
-            updates.append(update)
-        context = Context(0, round, 2, RATE, model.shared_parameter_count, training, cohort)
-        server = method.aggregate(server, Updates(clients, samples, tuple(updates)), context)
+    expected, control, own = by_hand(start().take_shared().astype(np.float64), momentum, decay, server_rate)
+    server, states = play(method, COHORTS, EPOCHS, training)
     assert (expected > 0).any() and (expected < 0).any()
     np.testing.assert_allclose(server.parameters, expected, rtol=1e-5, atol=1e-6)
     np.testing.assert_allclose(server.control, control, rtol=1e-5, atol=1e-6)

@@ -1,0 +1,83 @@
+"""MOON: local features are drawn to those of the global model, and away from those of the client's last own one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
+from workloads.option_types import Help, NonNegative, Positive
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysim.flat_model import FlatModel
+    from workloads.federated_data import Batch, ClientData
+
+
+@dataclass(frozen=True)
+class Moon(WholeModel[Vector, Vector]):
+    """MOON: FedAvg whose local loss is contrastive at the level of models, cross-entropy + μ ℓ_con.
+
+    Source: Li, He and Song 2021, Model-contrastive federated learning (CVPR; arXiv 2103.16257), Eq. 3 and Algorithm 1.
+    With z, z_glob and z_prev the features of a sample by the model in training, the received global model and the model
+    that the client ended its last task with:
+
+        ℓ_con = −log( exp(cos(z, z_glob)/τ) / (exp(cos(z, z_glob)/τ) + exp(cos(z, z_prev)/τ)) ).
+
+    Decided here: z is what the model's head receives, without the paper's projection head of two layers. The two other
+    models are in evaluation mode. Before a client's first task its last model is the initial one. The reported
+    ``train_loss`` has both terms in it.
+    """
+
+    mu: Annotated[NonNegative, Help("weight μ of ℓ_con", "Li et al. 2021, Section 4.2: 5, 1 and 1 on three sets")] = 1.0
+    temperature: Annotated[Positive, Help("temperature τ", "Li et al. 2021, Section 4.1")] = 0.5
+
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, classification=True, model_parts=("body.", "head."))
+
+    def init_server(self, model: FlatModel) -> Vector:
+        return model.take_shared()
+
+    def init_client(self, model: FlatModel) -> Vector:
+        return model.take_shared()
+
+    def message(self, server: Vector, client: int) -> Message:
+        return Message(server)
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
+    ) -> tuple[Update, Vector]:
+        from torch.nn.functional import cross_entropy
+
+        from raysim.training.frozen_features import frozen_features
+        from raysim.training.local_sgd import local_update
+
+        module: Any = model.module
+        model.load_shared(state)
+        by_last = frozen_features(module.body)
+        model.load_shared(message.parameters)
+        by_global = frozen_features(module.body)
+
+        def loss(module: Any, batch: Batch) -> torch.Tensor:
+            features = module.body(batch.x)
+            contrast = contrast_loss(features, by_global(batch.x), by_last(batch.x), self.temperature)
+            return cross_entropy(module.head(features), batch.y) + self.mu * contrast
+
+        return local_update(model, data, message, task, loss), model.take_shared()
+
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
+        return server + updates.mean()
+
+
+def contrast_loss(
+    features: torch.Tensor, by_global: torch.Tensor, by_last: torch.Tensor, temperature: float
+) -> torch.Tensor:
+    """The mean of ℓ_con over a mini-batch, from features [B, h] of the three models."""
+    import torch
+    from torch.nn.functional import cosine_similarity, cross_entropy
+
+    logits = torch.stack([cosine_similarity(features, other) for other in (by_global, by_last)], dim=1)
+    return cross_entropy(logits / temperature, torch.zeros(len(features), dtype=torch.int64, device=features.device))
+
+
+METHOD = Moon

@@ -1,0 +1,24 @@
+"""Features of a model as it was at one moment, for losses that compare the model in training with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+
+def frozen_features(body: torch.nn.Module) -> Callable[[Any], torch.Tensor]:
+    """What ``body`` makes of inputs with the values that it has now, in evaluation mode, without a gradient."""
+    values = {name: value.detach().clone() for name, value in [*body.named_parameters(), *body.named_buffers()]}
+
+    def features(x: Any) -> torch.Tensor:
+        modes = [(part, part.training) for part in body.modules()]
+        body.eval()
+        with torch.no_grad():
+            found: torch.Tensor = torch.func.functional_call(body, values, (x,))
+        for part, mode in modes:
+            part.training = mode
+        return found
+
+    return features
