@@ -1,9 +1,9 @@
-"""The jobs of one round on their way through the Ray pool: which wait, which are sent, how often each was lost."""
+"""The jobs on their way through the Ray pool: which wait, which are sent, how often each was lost."""
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Sequence
+from collections import Counter, deque
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,22 +29,40 @@ ALIKE = 0.8
 
 
 class Work:
-    """The jobs of one round, sent longest first.
+    """Jobs by number, sent longest first, but those with a smaller ``before`` earlier.
 
     Args:
+        jobs: the first, which get the numbers from 0 on.
         homes: the place that last served each client that a job was about; kept up to date here.
     """
 
     def __init__(self, jobs: Sequence[Job], homes: dict[int, int]) -> None:
-        self.jobs, self._homes = jobs, homes
-        self.waiting = deque(sorted(range(len(jobs)), key=lambda index: (-jobs[index].cost, index)))
+        self.jobs: dict[int, Job] = {}
+        """Those that wait or are sent, by number."""
+        self.waiting: deque[int] = deque()
         self.sent: dict[Any, Call] = {}
         """Reference of a result → its call."""
-        self.sends = [1] * len(jobs)
-        self.deaths = [0] * len(jobs)
+        self.sends: Counter[int] = Counter()
+        self.deaths: Counter[int] = Counter()
         """How many actors each job took with it."""
-        self.unfinished = sum(job.cost for job in jobs)
+        self.unfinished = 0.0
         """Cost of all that waits or is sent."""
+        self._homes, self._next = homes, 0
+        self.add(jobs)
+
+    def add(self, jobs: Sequence[Job]) -> range:
+        """Put jobs into the queue; their numbers."""
+        numbers = range(self._next, self._next + len(jobs))
+        self._next = numbers.stop
+        self.jobs.update(zip(numbers, jobs, strict=True))
+        self.sends.update(numbers)
+        self.unfinished += sum(job.cost for job in jobs)
+        self.waiting = deque(sorted((*self.waiting, *numbers), key=self._rank))
+        return numbers
+
+    def _rank(self, number: int) -> tuple[int, float, int]:
+        job = self.jobs[number]
+        return job.before, -job.cost, number
 
     @property
     def left(self) -> bool:
@@ -58,8 +76,12 @@ class Work:
         data; else one that is nobody's; else the very longest.
         """
         front = [self.waiting[place] for place in range(min(WINDOW, len(self.waiting)))]
-        longest = self.jobs[front[0]].cost
-        alike = [index for index in front if self.jobs[index].cost >= ALIKE * longest]
+        first = self.jobs[front[0]]
+        alike = [
+            index
+            for index in front
+            if self.jobs[index].before == first.before and self.jobs[index].cost >= ALIKE * first.cost
+        ]
         homes = [self._homes.get(about) if (about := self.jobs[index].about) is not None else None for index in alike]
         return next((alike[homes.index(home)] for home in (slot.place, None) if home in homes), front[0])
 
@@ -78,11 +100,17 @@ class Work:
         slot.jobs.append(index)
 
     def finished(self, reference: Any) -> Call:
-        """Remove a call that has ended from its slot."""
+        """Remove a call that has ended from its slot, and its job."""
         call = self.sent.pop(reference)
         self._free(call)
-        self.unfinished -= self.jobs[call.index].cost
+        self._forget(call.index)
         return call
+
+    def drop(self, numbers: Collection[int]) -> None:
+        """Remove jobs that wait."""
+        for number in numbers:
+            self.waiting.remove(number)
+            self._forget(number)
 
     def again(self, reference: Any) -> None:
         """Put the job of a lost call back to the front of the queue."""
@@ -98,6 +126,12 @@ class Work:
         for index in reversed(held):
             self._wait_again(index)
         return held
+
+    def _forget(self, number: int) -> None:
+        self.unfinished -= self.jobs.pop(number).cost
+        if not self.jobs:
+            self.unfinished = 0.0  # without what rounding left
+        del self.sends[number], self.deaths[number]
 
     def _free(self, call: Call) -> None:
         call.slot.jobs.remove(call.index)

@@ -61,7 +61,11 @@ class RayPool:
         self._config, self._clients = config, federation.clients
         self._useful = useful or placement.actors
         self._slots = Slots(config, federation, starter or Starter(config), placement.actors, started)
-        self._homes: dict[int, int] = {}
+        self._work = Work((), {})
+        self._done: dict[int, Done] = {}
+        """Finished jobs, by number, that were sent ahead and nobody has asked for yet."""
+        self._ahead: dict[int, int] = {}
+        """Numbers of the jobs that were sent ahead, by the jobs' identity."""
         self._deadline = Deadline(config.engine.task_deadline)
         self._patience = Patience(self._slots, placement.needs)
         self._looked = self._placed = now()
@@ -106,6 +110,9 @@ class RayPool:
             return False
         if placement.actors == len(self._slots):
             return False
+        for slot in self._slots:
+            if slot.jobs and slot.node not in nodes:  # its jobs, sent ahead, went with the node
+                self._work.take_back(slot)
         self._slots.resize(placement.actors, nodes)
         before, self.plan = self.plan, replace(placement, actors=len(self._slots)).describe(self._clients)
         return self.plan != before
@@ -113,24 +120,54 @@ class RayPool:
     def run(
         self, jobs: Sequence[Job], note: Note, stopping: Callable[[], bool] = lambda: False
     ) -> Generator[Done, None, None]:
-        work = Work(jobs, self._homes)
+        ahead = [self._ahead.pop(id(job), None) for job in jobs]
+        fresh = iter(self._work.add([job for job, number in zip(jobs, ahead, strict=True) if number is None]))
+        left = {next(fresh) if number is None else number: index for index, number in enumerate(ahead)}
         self._slots.fill()
+        self._looked = now()  # what came back while nobody waited is received before anyone is called late
         try:
-            while work.left and not stopping():
-                self._send(work)
-                with self.recorder.phase(WAIT):
-                    ready, _ = ray.wait([*work.sent, *self._slots.coming], num_returns=1, timeout=LOOK)
-                for reference in ready:
-                    if reference in self._slots.coming:
-                        self._slots.settle(reference, note)
-                    else:
-                        done = self._receive(reference, work, note)
-                        if done is not None:
-                            yield done
-                self._look(work, note)
+            while left and not stopping():
+                for number in sorted(left.keys() & self._done.keys()):
+                    yield replace(self._done.pop(number), index=left.pop(number))
+                if left:
+                    self._wait(note)
         finally:
             # Left early (a stop, an error): nothing of the dropped round may go on running.
-            self._slots.drop_busy()
+            self._drop(set(left))
+
+    def send_ahead(self, jobs: Sequence[Job]) -> None:
+        self._ahead.update(zip(map(id, jobs), self._work.add(jobs), strict=True))
+        self._slots.fill()
+        self._send(self._work)
+
+    def drop_ahead(self) -> None:
+        self._drop(set(self._ahead.values()))
+        self._ahead.clear()
+
+    def _wait(self, note: Note) -> None:
+        """Wait for a job, or for an actor that starts."""
+        work = self._work
+        self._send(work)
+        with self.recorder.phase(WAIT):
+            ready, _ = ray.wait([*work.sent, *self._slots.coming], num_returns=1, timeout=LOOK)
+        for reference in ready:
+            if reference in self._slots.coming:
+                self._slots.settle(reference, note)
+            else:
+                done = self._receive(reference, work, note)
+                if done is not None:
+                    self._done[done.index] = done
+        self._look(work, note)
+
+    def _drop(self, numbers: set[int]) -> None:
+        """Forget jobs. Actors that hold some end: a running call cannot be taken back."""
+        for slot in self._slots:
+            if not numbers.isdisjoint(slot.jobs):
+                self._work.take_back(slot)
+                self._slots.kill(slot)
+        self._work.drop(numbers - self._done.keys())
+        for number in numbers & self._done.keys():
+            del self._done[number]
 
     def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
         here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
@@ -183,11 +220,12 @@ class RayPool:
             note(f"the result of {job.label} was lost with its node ({_kind(error)}); it is done again")
             work.again(reference)
             return None
+        sends = work.sends[call.index]
         work.finished(reference)
         self._deadline.learn(job, seconds)
         # Sent before the result is looked at: aggregation on the driver never leaves an actor idle.
         self._send(work)
-        done = Done(call.index, result, call.outputs, seconds, started, call.time, seat, work.sends[call.index])
+        done = Done(call.index, result, call.outputs, seconds, started, call.time, seat, sends)
         self.recorder.job(job, done)
         return done
 

@@ -145,12 +145,6 @@ class Slots:
         self.coming.pop(slot.coming, None)
         slot.actor, slot.coming, slot.jobs = None, None, []
 
-    def drop_busy(self) -> None:
-        """End the actors that hold jobs: a running call cannot be taken back."""
-        for slot in self._slots:
-            if slot.jobs:
-                self.kill(slot)
-
     def close(self) -> None:
         """Kill all client actors."""
         for slot in self._slots:

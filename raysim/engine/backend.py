@@ -132,6 +132,8 @@ class Job:
     """What it is for a person who reads of its failure: ``round 12, clients [7]``."""
     name: str = "task"
     """What a cluster's pages call it (:func:`job_name`)."""
+    before: int = 0
+    """Jobs with a smaller number go first: of tasks that run ahead, the round that takes the result."""
     about: int | None = None
     """The first client that it is about: where that was last served, its data and its neighbours' are at hand."""
 
@@ -218,6 +220,17 @@ class Pool(Protocol):
 
         Once ``stopping`` says so, or when the generator is closed early, what is still running is dropped.
         """
+        ...
+
+    def send_ahead(self, jobs: Sequence[Job]) -> None:
+        """Begin these jobs beside those that are run: a later :meth:`run` of the same objects has their results.
+
+        A pool that does nothing beside a run does nothing here.
+        """
+        ...
+
+    def drop_ahead(self) -> None:
+        """Drop all jobs that were sent ahead and not yet run."""
         ...
 
     def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from aggregators.means import PairwiseSum
-from raysim.errors import RaysimError
 from raysim.method import Update, Updates
 
 if TYPE_CHECKING:
@@ -71,11 +70,7 @@ class CohortResults:
         return self._total.total()
 
     def updates(self) -> tuple[Updates, list[float]]:
-        """The updates in client order, and how long each client task took.
-
-        Raises:
-            RaysimError: every client failed.
-        """
+        """The updates in client order, without those of clients that failed, and how long each client task took."""
         good = [
             (client, update, seconds)
             for chunk, trained in zip(self._chunks.chunks, self._trained, strict=True)
@@ -83,8 +78,6 @@ class CohortResults:
             for client, update, seconds in zip(chunk.clients, trained.updates, trained.seconds, strict=True)
             if isinstance(update, Update)
         ]
-        if not good:
-            raise RaysimError(f"round {self._plan.number}: every client failed, so there is nothing to aggregate")
         clients = tuple(client for client, _, _ in good)
         samples = np.array([self._plan.samples[client] for client in clients], dtype=np.int64)
         return Updates(clients, samples, tuple(update for _, update, _ in good)), [seconds for *_, seconds in good]

@@ -18,7 +18,7 @@ from raysim.engine.observer import ChunkReturned
 from raysim.engine.payload import Packer
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill
-from raysim.errors import ClientError
+from raysim.errors import ClientError, RaysimError
 from raysim.method import ClientTask, Message, Updates
 from raysim.storage import pytree
 
@@ -52,6 +52,16 @@ class Collected:
     """How many could be, at the start."""
 
 
+@dataclass(frozen=True)
+class Prepared:
+    """Client tasks of one round, as jobs that may have been sent."""
+
+    plan: RoundPlan
+    messages: Mapping[int, Message]
+    chunks: Chunks
+    jobs: Sequence[Job]
+
+
 class Collector:
     """Sends client tasks and collects updates.
 
@@ -80,37 +90,87 @@ class Collector:
             RaysimError: every client failed.
             Stopped: asked to stop.
         """
+        (collected,) = self.finish([self.prepare(plan, messages, states, Packer(self._pool))])
+        if not collected.updates.clients:
+            raise RaysimError(f"round {plan.number}: every client failed, so there is nothing to aggregate")
+        return collected
+
+    def prepare(
+        self,
+        plan: RoundPlan,
+        messages: Mapping[int, Message],
+        states: Mapping[int, Any],
+        packer: Packer,
+        before: int = 0,
+    ) -> Prepared:
+        """The jobs of a round's participants, or of some of them.
+
+        Args:
+            packer: the round's.
+            before: the round that takes their updates, where that may be a later one (:attr:`Job.before`).
+        """
+        chunks = self._chunker.chunks(plan, messages, self._pool.slots)
+        with self._pool.recorder.phase("serialise"):
+            jobs = [replace(job, before=before) for job in self._jobs(plan, chunks, messages, states, packer)]
+        return Prepared(plan, messages, chunks, jobs)
+
+    def finish(self, prepared: Sequence[Prepared]) -> list[Collected]:
+        """Wait for the jobs of several cohorts; clients that failed are left out. Raises as :meth:`collect`."""
         recorder, slots = self._pool.recorder, self._pool.slots
-        chunks = self._chunker.chunks(plan, messages, slots)
-        with recorder.phase("serialise"):
-            jobs = self._jobs(plan, chunks, messages, states)
-        results = CohortResults(plan, chunks, UpdateSpill(self._pool.room, self._folder.path))
-        self._observer.tasks_started(plan.clients)
-        with closing(self._finished(jobs)) as running:
+        gathered = [
+            CohortResults(each.plan, each.chunks, UpdateSpill(self._pool.room, self._folder.path)) for each in prepared
+        ]
+        owners = [(number, place) for number, each in enumerate(prepared) for place in range(len(each.jobs))]
+        clients = [client for each in prepared for client in each.plan.clients]
+        self._observer.tasks_started(clients)
+        with closing(self._finished([job for each in prepared for job in each.jobs])) as running:
             for done in running:
+                number, place = owners[done.index]
+                results, own = gathered[number], replace(done, index=place)
                 with recorder.phase("receive"):
-                    trained = results.receive(done)
+                    trained = results.receive(own)
                 with recorder.phase("aggregate"):
                     results.add_up()
-                self._tell(done, chunks.chunks[done.index], trained)
-                self._observer.clients_done(results.tasks, len(plan.clients))
-                self._check(trained, plan.number)
+                self._tell(own, prepared[number].chunks.chunks[place], trained)
+                self._observer.clients_done(sum(each.tasks for each in gathered), len(clients))
+                self._check(trained, prepared[number].plan.number)
         with recorder.phase("rows"):
-            updates, seconds = results.updates()
-            rows = self._rows(plan, messages, updates, seconds)
-            self._chunker.epoch_seconds = float(np.median(seconds)) / max(1, plan.local_epochs)
-        if chunks.returned.sums_stay:
-            left = add_on_workers(results.sums, self._finished, f"round {plan.number}")
-            updates = replace(updates, weighted_total=sum_of([*map(self._pool.fetch, left)]))
-        elif chunks.returned.sums:
-            updates = replace(updates, weighted_total=results.total())
+            collected = [
+                self._collected(each, results, slots) for each, results in zip(prepared, gathered, strict=True)
+            ]
+        return [
+            self._summed(found, results, each)
+            for found, results, each in zip(collected, gathered, prepared, strict=True)
+        ]
+
+    def _collected(self, prepared: Prepared, results: CohortResults, slots: int) -> Collected:
+        updates, seconds = results.updates()
+        rows = self._rows(prepared.plan, prepared.messages, updates, seconds)
+        if seconds:
+            self._chunker.epoch_seconds = float(np.median(seconds)) / max(1, prepared.plan.local_epochs)
         return Collected(updates, results.states, results.models, rows, results.busy, slots)
 
+    def _summed(self, collected: Collected, results: CohortResults, prepared: Prepared) -> Collected:
+        """With the sum of the updates, where the chunks returned sums."""
+        if not (prepared.chunks.returned.sums and collected.updates.clients):
+            return collected
+        if prepared.chunks.returned.sums_stay:
+            left = add_on_workers(results.sums, self._finished, f"round {prepared.plan.number}")
+            total = sum_of([*map(self._pool.fetch, left)])
+        else:
+            total = results.total()
+        return replace(collected, updates=replace(collected.updates, weighted_total=total))
+
     def _jobs(
-        self, plan: RoundPlan, chunks: Chunks, messages: Mapping[int, Message], states: Mapping[int, Any]
+        self,
+        plan: RoundPlan,
+        chunks: Chunks,
+        messages: Mapping[int, Message],
+        states: Mapping[int, Any],
+        packer: Packer,
     ) -> list[Job]:
         """A job for each chunk; what several hold is stored once."""
-        packer, config, name = Packer(self._pool), self._config, job_name("train", plan.number)
+        config, name = self._config, job_name("train", plan.number)
         jobs = []
         for chunk in chunks.chunks:
             clients = list(chunk.clients)

@@ -1,4 +1,4 @@
-"""Updates that were computed and have not yet arrived, in runs whose server steps take updates of several versions."""
+"""Client tasks under way in virtual time, in runs whose server steps take updates of several versions."""
 
 from __future__ import annotations
 
@@ -10,12 +10,16 @@ import numpy as np
 
 from aggregators.means import PairwiseSum
 from raysim.engine.cohort_run import Collected
+from raysim.engine.payload import Packer
 from raysim.engine.staleness import adjusted
 from raysim.errors import RaysimError
 from raysim.method import NOTHING, Updates
 
 if TYPE_CHECKING:
     from raysim.config.timing import Timing
+    from raysim.engine.backend import Pool
+    from raysim.engine.cohort_run import Collector, Prepared
+    from raysim.engine.round_plan import RoundPlan
     from raysim.engine.timeline import ServerStep
     from raysim.method import Message, Update, Vector
 
@@ -34,29 +38,39 @@ class _Result:
 
 
 class InFlight:
-    """The results of client tasks under way in virtual time, by client.
+    """The client tasks under way in virtual time, by the server step that takes their updates.
 
-    A client's new state counts from the arrival of its update on. Nothing here is saved: after a return to a checkpoint
-    these tasks are computed again, from the server's earlier states in it.
+    They are sent to the pool when they begin, so that they run beside whatever the driver does until that step, those
+    of the next step first. A client's new state counts from the arrival of its update on. Nothing here is saved: after
+    a return to a checkpoint these tasks are begun again, from the server's earlier states in it.
 
     Args:
         timing: the run's rules.
         sums: whether the method's ``aggregate`` needs only the weighted mean (``Traits.weighted_mean``).
     """
 
-    def __init__(self, timing: Timing, sums: bool) -> None:
-        self._timing, self._sums = timing, sums
-        self._results: dict[int, _Result] = {}
+    def __init__(self, timing: Timing, sums: bool, collector: Collector, pool: Pool) -> None:
+        self._timing, self._sums, self._collector, self._pool = timing, sums, collector, pool
+        self._prepared: dict[int, list[Prepared]] = {}
 
-    def put(self, messages: Mapping[int, Message], collected: Collected) -> None:
-        """Keep what a round's client tasks gave."""
-        updates = collected.updates
-        for client, samples, update, row in zip(
-            updates.clients, updates.samples, updates.each, collected.rows, strict=True
-        ):
-            self._results[client] = _Result(
-                update, int(samples), row, collected.states.get(client), messages[client].parameters
-            )
+    def begin(
+        self,
+        plan: RoundPlan,
+        taken: Mapping[int, int],
+        messages: Mapping[int, Message],
+        states: Mapping[int, Any],
+    ) -> None:
+        """Send a round's client tasks.
+
+        Args:
+            taken: the step that takes each client's update.
+        """
+        packer = Packer(self._pool)
+        for step in sorted({taken[client] for client in plan.clients}):
+            own = {client: samples for client, samples in plan.samples.items() if taken[client] == step}
+            prepared = self._collector.prepare(replace(plan, samples=own), messages, states, packer, step)
+            self._prepared.setdefault(step, []).append(prepared)
+            self._pool.send_ahead(prepared.jobs)
 
     def take(self, step: ServerStep, current: Callable[[int], Vector]) -> Collected:
         """The updates that arrive for a step, as a round's, weighted by their staleness.
@@ -68,8 +82,13 @@ class InFlight:
         Raises:
             RaysimError: the tasks of all of them failed.
         """
+        prepared = self._prepared.pop(step.number, [])
+        collected = self._collector.finish(prepared)
+        found: dict[int, _Result] = {}
+        for begun, own in zip(prepared, collected, strict=True):
+            found |= _results(begun, own)
         staleness = {flight.client: step.number - 1 - flight.version for flight in step.arrivals}
-        results = {client: self._results.pop(client) for client in staleness if client in self._results}
+        results = {client: found[client] for client in staleness if client in found}
         if not results:
             raise RaysimError(f"round {step.number}: every client failed, so there is nothing to aggregate")
         each = [
@@ -86,8 +105,20 @@ class InFlight:
             updates = Updates(tuple(results), samples, tuple(each), total.total())
         states = {client: result.state for client, result in results.items() if result.state is not None}
         rows = [result.row | {"round": step.number} for result in results.values()]
-        return Collected(updates, states, {}, rows, busy=0.0, slots=1)
+        return Collected(updates, states, {}, rows, sum(own.busy for own in collected), self._pool.slots)
 
     def clear(self) -> None:
-        """Forget everything: the run goes back."""
-        self._results.clear()
+        """Forget everything: the run goes back, or ends."""
+        self._prepared.clear()
+        self._pool.drop_ahead()
+
+
+def _results(prepared: Prepared, collected: Collected) -> dict[int, _Result]:
+    """By client, without those that failed."""
+    updates, messages = collected.updates, prepared.messages
+    return {
+        client: _Result(update, int(samples), row, collected.states.get(client), messages[client].parameters)
+        for client, samples, update, row in zip(
+            updates.clients, updates.samples, updates.each, collected.rows, strict=True
+        )
+    }

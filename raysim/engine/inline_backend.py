@@ -63,6 +63,12 @@ class InlinePool:
             self.recorder.job(job, done)
             yield done
 
+    def send_ahead(self, jobs: Sequence[Job]) -> None:
+        pass
+
+    def drop_ahead(self) -> None:
+        pass
+
     def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
         called: Future[Result] = Future()
 

@@ -9,7 +9,6 @@ import warnings
 from collections import ChainMap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -85,7 +84,13 @@ class Rounds:
         self._first_server = self.state.server
         self.clock = self._virtual_clock() if config.devices.on else None
         self.planner = Planner(config, self.federation, self.intervals, self.clock)
-        self.in_flight = InFlight(config.timing, self.method.traits.weighted_mean) if config.timing.stale else None
+        self.in_flight = (
+            InFlight(config.timing, self.method.traits.weighted_mean, self.collector, pool)
+            if config.timing.stale
+            else None
+        )
+        self._trained = 0.0
+        """When the last round's updates were there."""
         self._saves = Saves(folder, config, pool, self.state.server, self._mended)
 
     def _virtual_clock(self) -> VirtualClock:
@@ -98,7 +103,7 @@ class Rounds:
     def run(self) -> None:
         """All rounds that are left; on the way out of any failure the last whole round is saved."""
         try:
-            self._compute_again()
+            self._begin_again()
             while self.state.round < len(self.intervals) and not self._stopping.reason:
                 if self.pool.adapt():
                     self.folder.log(self.pool.plan)
@@ -122,27 +127,21 @@ class Rounds:
         """The updates of the round's server step, which in virtual time may be those of earlier rounds' tasks."""
         if self.in_flight is None or self.clock is None:
             return self.collector.collect(plan, messages, self.state.clients)
-        busy, slots = 0.0, self.pool.slots
-        if messages:
-            begun = self.collector.collect(plan, messages, self.state.clients)
-            self.in_flight.put(messages, begun)
-            busy, slots = begun.busy, begun.slots
+        self.in_flight.begin(plan, self.clock.taken(self.clock.step(plan.number)), messages, self.state.clients)
         server = self.state.server
-        arrived = self.in_flight.take(
+        return self.in_flight.take(
             self.clock.step(plan.number), lambda client: self.method.message(server, client).parameters
         )
-        return replace(arrived, busy=busy, slots=slots)
 
-    def _compute_again(self) -> None:
+    def _begin_again(self) -> None:
         """After a return to a checkpoint: the client tasks that were under way, from the server's earlier states."""
-        if self.in_flight is None or self._stopping.reason:
+        if self.in_flight is None or self.clock is None or self._stopping.reason:
             return
         self.in_flight.clear()
         for version, server in sorted(self.state.earlier.items()):
             plan = self.planner.plan(version + 1, after=self.state.round)
-            self.observer.round_started(plan.number, plan.local_epochs, len(plan.clients))
             messages = {client: self.method.message(server, client) for client in plan.clients}
-            self.in_flight.put(messages, self.collector.collect(plan, messages, self.state.clients))
+            self.in_flight.begin(plan, self.clock.taken(self.clock.step(plan.number)), messages, self.state.clients)
 
     def _earlier(self, number: int) -> dict[int, Any]:
         """The server's states that tasks under way after this round started from, by round."""
@@ -154,12 +153,15 @@ class Rounds:
     def _round(self, number: int) -> None:
         started = time.perf_counter()
         plan = self.planner.plan(number)
-        self.observer.round_started(number, plan.local_epochs, len(plan.clients))
+        awaited = len(plan.clients) if self.in_flight is None else plan.cohort.size
+        self.observer.round_started(number, plan.local_epochs, awaited)
         with self.recorder.phase("train"):
             with self.recorder.phase("message"), _stage(number, "message"):
                 messages = {client: self.method.message(self.state.server, client) for client in plan.clients}
             collected = self._collect(plan, messages)
         trained = time.perf_counter()
+        # Tasks under way run on between two rounds' training.
+        working, self._trained = started if self.in_flight is None else self._trained or started, trained
         context = Context(
             self.config.seed,
             number,
@@ -185,7 +187,7 @@ class Rounds:
         states = ChainMap(collected.states, before.clients)
         self.state = State(server, number, before.epochs + plan.local_epochs, states, self._earlier(number))
         try:
-            self._record(plan, messages, collected, context, (started, trained, aggregated))
+            self._record(plan, messages, collected, context, (started, working, trained, aggregated))
         except BaseException:
             # A round without its rows never happened: a checkpoint of it would leave a hole in the tables.
             self.state = before
@@ -211,10 +213,10 @@ class Rounds:
         messages: Mapping[int, Message],
         collected: Collected,
         context: Context,
-        times: tuple[float, float, float],
+        times: tuple[float, float, float, float],
     ) -> None:
         """Evaluate and write the round's rows. Not stoppable: only numbers about the round are missing."""
-        started, trained, aggregated = times
+        started, working, trained, aggregated = times
         updates, rows = collected.updates, collected.rows
         losses = [row.get("train_loss", math.nan) for row in rows]
         row: dict[str, Any] = {
@@ -250,8 +252,8 @@ class Rounds:
             "seconds_aggregate": aggregated - trained,
             "seconds_evaluate": finished - aggregated,
             "seconds_round": finished - started,
-            "clients_per_second": len(plan.clients) / max(trained - started, 1e-9),
-            "slot_utilisation": collected.busy / max((trained - started) * collected.slots, 1e-9),
+            "clients_per_second": len(updates.clients) / max(trained - started, 1e-9),
+            "slot_utilisation": collected.busy / max((trained - working) * collected.slots, 1e-9),
         }
         with self.recorder.phase("write"):
             self.folder.append_round(row)

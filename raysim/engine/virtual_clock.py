@@ -75,6 +75,10 @@ class VirtualClock:
         begun = self._taken.get(step.number - 1, [])
         return tuple(sorted(flight.client for flight, taken in begun if taken > after))
 
+    def taken(self, step: ServerStep) -> dict[int, int]:
+        """Of the client tasks that begin in a step's round, where updates may be stale: the step that takes each."""
+        return {flight.client: taken for flight, taken in self._taken.get(step.number - 1, [])}
+
     def cohort(self, step: ServerStep) -> list[int]:
         """The clients that count as the round's cohort, ascending: those sampled, or those whose updates it takes."""
         return sorted(flight.client for flight in (step.arrivals if self._stale else step.dispatched))

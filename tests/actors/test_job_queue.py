@@ -37,3 +37,12 @@ def test_a_slot_gets_the_longest_job_or_one_nearly_as_long_that_it_served_before
 def test_jobs_about_no_client_go_by_length() -> None:
     jobs = Work([Job(None, (), cost=cost) for cost in (1, 2)], {0: 0})  # type: ignore[arg-type]
     assert jobs.next_for(FIRST) == 1
+
+
+def test_jobs_that_are_needed_earlier_go_first_whatever_their_length_and_whenever_they_came() -> None:
+    task: object = None
+    jobs = Work([Job(task, (), cost=9, before=2), Job(task, (), cost=1, before=1)], {})  # type: ignore[arg-type]
+    assert [*jobs.add([Job(task, (), cost=8, before=1, about=0)])] == [2]  # type: ignore[arg-type]
+    assert [*jobs.waiting] == [2, 1, 0]
+    jobs.drop([2])
+    assert jobs.next_for(FIRST) == 1 and jobs.unfinished == 10

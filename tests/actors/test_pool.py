@@ -187,6 +187,23 @@ def test_closed_early_nothing_of_it_goes_on(pool: RayPool, tmp_path: Path) -> No
     assert sorted(d.result for d in again) == [0, 1, 2]
 
 
+def test_jobs_that_were_sent_ahead_run_beside_others_until_they_are_asked_for(pool: RayPool, tmp_path: Path) -> None:
+    ahead = jobs(tmp_path / "log", 4, deaths=1)
+    pool.send_ahead(ahead)
+    beside = [done.result for done in pool.run(jobs(tmp_path / "log2", 3), print)]
+    assert sorted(beside) == [0, 1, 2]
+    found = {done.index: done for done in pool.run([*reversed(ahead[1:]), ahead[0]], print)}
+    assert {index: done.result for index, done in found.items()} == {0: 3, 1: 2, 2: 1, 3: 0}
+    assert found[3].sends == 2 and pool._done == {} and not pool._work.left
+    log = tmp_path / "log3"
+    pool.send_ahead(jobs(log, 5, seconds=3.0))
+    while "0 starts" not in log.read_text():
+        time.sleep(0.05)
+    pool.drop_ahead()
+    assert [done.result for done in pool.run(jobs(tmp_path / "log4", 1), print)] == [0]
+    assert "0 ends" not in log.read_text() and not pool._work.left and pool._work.jobs == {}
+
+
 def _unreadable() -> None:
     raise OSError("no such library on this node")
 

@@ -1,0 +1,49 @@
+"""Client tasks in virtual time run ahead: sent when their state is known, awaited when a step takes their update."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raysim.engine.backend import Job
+from raysim.engine.client_task import TrainChunk
+from raysim.engine.inline_backend import InlinePool
+from raysim.simulation import run
+from tests.raysim.engine.test_virtual_time import config
+
+
+def test_every_task_is_sent_in_its_round_and_awaited_by_the_step_that_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sent: list[tuple[int, int, int]] = []
+    awaited: list[list[tuple[int, int, int]]] = []
+    run_jobs = InlinePool.run
+
+    def told(jobs: Sequence[Job]) -> list[tuple[int, int, int]]:
+        tasks = [(job.task, job.before) for job in jobs]
+        return [
+            (task.task.round, taken, client)
+            for task, taken in tasks
+            if isinstance(task, TrainChunk)
+            for client in task.clients
+        ]
+
+    def recorded(pool: InlinePool, jobs: Sequence[Job], *others: Any) -> Any:
+        if told(jobs):
+            awaited.append(told(jobs))
+        return run_jobs(pool, jobs, *others)
+
+    monkeypatch.setattr(InlinePool, "send_ahead", lambda pool, jobs: sent.extend(told(jobs)))
+    monkeypatch.setattr(InlinePool, "run", recorded)
+    clients = run(config(tmp_path / "run", "buffered")).clients
+    rows = clients[["round", "staleness", "client"]].astype(int).to_numpy().tolist()
+    expected = [(number - staleness, number, client) for number, staleness, client in rows]
+    assert any(begun < taken for begun, taken, _ in expected)
+    assert sorted(sent) == sorted(expected)
+    assert [sorted(tasks) for tasks in awaited] == [
+        sorted(task for task in expected if task[1] == number) for number in range(1, 8)
+    ]
+    assert [begun for begun, _, _ in sent] == sorted(begun for begun, _, _ in sent)
