@@ -12,13 +12,13 @@ from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import RunConfig, build, flatten
 from raysim.config.trust import check_names
 from raysim.errors import ConfigError
-from raysim.report import study_plot
+from raysim.report import study_curves, study_plot
 from raysim.report.measures import Best, Column, Measure, find
 from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from raysim.units import UNITS
 
 KEYS = ("title", "results", "table", "base", "columns", "rows", "seeds", "measures")
-OPTIONAL = ("picture",)
+OPTIONAL = ("picture", "curves")
 
 
 @dataclass(frozen=True)
@@ -61,6 +61,7 @@ class Study:
     measures: Mapping[Measure, str]
     """Measure → heading."""
     picture: study_plot.Picture | None
+    curves: study_curves.Curves | None
 
     def cells(self) -> Iterator[Cell]:
         """Every run, in the order column, seed, row."""
@@ -116,6 +117,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         seeds,
         measures,
         study_plot.read(data["picture"], path, list(rows), list(columns), own_columns) if "picture" in data else None,
+        study_curves.read(data["curves"], path, own_columns) if "curves" in data else None,
     )
     for layer in (study.base, *study.columns.values(), *study.rows.values(), *inside.values()):
         check_names(layer, path, {}, trusted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from raysim.errors import ConfigError
-from raysim.report import study_plot
+from raysim.report import study_curves, study_plot
 from raysim.report.measures import Measure
 from raysim.report.study_file import Study
 from raysim.report.study_plot import Found, scale_of
@@ -73,7 +73,7 @@ def place_of_table(study: Study) -> tuple[str, str]:
 
 
 def write_table(study: Study) -> None:
-    """Put the table between the markers of the study's page (a new page gets title and markers), and draw the picture.
+    """Put the table between the markers of the study's page (a new page gets title and markers), and draw the pictures.
 
     A page with tables of several studies names the study in each first marker: ``<!-- table NAME: written …``.
     """
@@ -82,3 +82,18 @@ def write_table(study: Study) -> None:
     study.table.write_text(f"{before}\n{made}\n{after}", encoding="utf-8")
     if study.picture is not None:
         study_plot.draw(study.picture, finished(study, study.picture.measures), study.title)
+    if study.curves is not None:
+        runs = finished_runs(study)
+        if runs:
+            study_curves.draw(study.curves, runs, [*study.columns], study.title)
+
+
+def finished_runs(study: Study) -> study_curves.Runs:
+    """The rounds tables that are there so far."""
+    import pandas as pd
+
+    found: dict[tuple[str, str], list[pd.DataFrame]] = {}
+    for cell in study.cells():
+        if cell.path.exists():
+            found.setdefault((cell.column, cell.row), []).append(pd.read_csv(cell.path))
+    return found

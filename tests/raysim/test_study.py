@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from raysim import study
 from raysim.errors import ConfigError
-from raysim.report import study_file, study_plot, study_table
+from raysim.report import study_curves, study_file, study_plot, study_table
 from raysim.report.measures import find
 
 TEXT = """
@@ -283,3 +283,23 @@ def test_a_page_with_two_tables_names_the_study_of_each(path: Path) -> None:
     study_table.write_table(study_file.read(path))
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\n| % |") and text.endswith("c\n")
+
+
+def test_curves_are_means_over_seeds_against_what_the_rounds_cost(path: Path) -> None:
+    path.write_text(f"{TEXT}curves: {{path: b.png, measure: accuracy, against: virtual_seconds}}\n", encoding="utf-8")
+    read = study_file.read(path)
+    study_table.write_table(read)
+    assert not (path.parent / "b.png").exists()  # nothing is there to draw
+    for cell in read.cells():
+        if cell.row == "FedAvg":
+            seconds = [10.0, 20.0, 40.0 + cell.seed]
+            keep(cell, accuracy=[0.2, float("nan"), 0.5 + cell.seed / 10], virtual_seconds=seconds)
+    runs = study_table.finished_runs(read)
+    assert read.curves is not None
+    means = study_curves.points(runs["MLP", "FedAvg"], read.curves)
+    assert [*means.index] == [1, 3] and means.to_numpy().tolist() == [[10.0, 0.2], [40.5, pytest.approx(0.55)]]
+    study_table.write_table(read)
+    assert (path.parent / "b.png").read_bytes().startswith(b"\x89PNG")
+    path.write_text(f"{TEXT}curves: {{path: b.png, measure: accuracy, against: hours}}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"against 'hours'\. Allowed: round, bytes, virtual_seconds, joules"):
+        study_file.read(path)

@@ -1,0 +1,101 @@
+"""A study's runs as curves: one panel a column, one line a row, a measure against what the rounds up to it cost."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysim.costs import running_costs
+from raysim.errors import ConfigError
+from raysim.report.canvas import new_figure, picture_bytes
+from raysim.report.measures import Column, Measure, find
+from raysim.report.plots import LIGHT
+from raysim.storage.atomic_files import write_atomically
+from raysim.units import scale
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+KEYS = ("path", "measure", "against")
+AGAINST = {
+    "round": ("rounds", 1.0),
+    "bytes": ("GB down and up", 1e-9),
+    "virtual_seconds": ("virtual minutes", 1 / 60),
+    "joules": ("kJ", 1e-3),
+}
+"""Cost of rounds (:func:`raysim.costs.running_costs`) → how its axis is called, and its factor."""
+Runs = Mapping[tuple[str, str], Sequence["DataFrame"]]
+"""(column, row) → the rounds tables of its finished cells, in the order of seeds."""
+
+
+@dataclass(frozen=True)
+class Curves:
+    """What to draw: ``curves`` of a study file."""
+
+    path: Path
+    measure: Measure
+    against: str
+
+
+def read(data: object, study: Path, own: Mapping[str, Column]) -> Curves:
+    """Curves from a study file's entry; ConfigError for what there is not.
+
+    Args:
+        own: columns of the rounds table that the study declares itself.
+    """
+    if not isinstance(data, Mapping) or set(data) != set(KEYS):
+        there = ", ".join(map(str, data)) if isinstance(data, Mapping) else repr(data)
+        raise ConfigError(f"{study}: curves have exactly {', '.join(KEYS)}, and these {there}.")
+    if data["against"] not in AGAINST:
+        raise ConfigError(f"{study}: curves: against {data['against']!r}. Allowed: {', '.join(AGAINST)}.")
+    try:
+        measure = find(str(data["measure"]), own)
+    except ConfigError as error:
+        raise ConfigError(f"{study}: curves: {error}") from error
+    return Curves((study.parent / str(data["path"])).resolve(), measure, str(data["against"]))
+
+
+def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
+    """The mean over runs of cost and measure, for each round in which all measured it."""
+    import pandas as pd
+
+    found = [
+        running_costs(run)
+        .assign(value=run[curves.measure.column])
+        .dropna(subset=["value"])
+        .set_index("round", drop=False)
+        for run in runs
+    ]
+    grouped = pd.concat(found).groupby(level=0)
+    means = grouped[[curves.against, "value"]].mean()
+    return means[grouped.size() == len(found)]
+
+
+def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> None:
+    """Write the picture: the mean over seeds as a line, each seed's run faint behind it."""
+    import matplotlib
+
+    name, factor = AGAINST[curves.against]
+    values = [run[curves.measure.column].max() for own in runs.values() for run in own]
+    unit = scale(curves.measure.unit, values)
+    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
+        figure = new_figure(figsize=(1.2 + 5.6 * len(columns), 4.0), dpi=110, layout="constrained")
+        panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
+        for panel, column in zip(panels, columns, strict=True):
+            rows = [row for of, row in runs if of == column]
+            for rank, row in enumerate(rows):
+                color = LIGHT[rank % len(LIGHT)]
+                for each in [[run] for run in runs[column, row]]:
+                    faint = points(each, curves)
+                    panel.plot(factor * faint[curves.against], unit.factor * faint["value"], color=color, alpha=0.3)
+                mean = points(runs[column, row], curves)
+                style = {"color": color, "marker": "osD^v<>p"[rank % 8], "markersize": 4, "linewidth": 1.8}
+                panel.plot(factor * mean[curves.against], unit.factor * mean["value"], label=row, **style)
+            panel.set(title=column if len(columns) > 1 else title, xlabel=name)
+            panel.grid(alpha=0.3)
+            panel.spines[["top", "right"]].set_visible(False)
+        panels[0].set_ylabel(unit.heading(curves.measure.name.replace("_", " ")))
+        panels[-1].legend(frameon=False)
+        write_atomically(curves.path, picture_bytes(figure))
