@@ -40,6 +40,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         data, folder = _data_set(asked.name), _folder(asked.to)
         if folder is None:
             raise ConfigError("RAYSIM_DATA is not set, so it is not known where data lies; set it, or give --to FOLDER")
+        if asked.action == "fetch" and not data.files:
+            raise ConfigError(f"{data.name}: its publisher has no file to download; {data.how}")
         if asked.action == "convert" and asked.source is None:
             raise ConfigError(f"convert {data.name} needs the folder of its published files ({data.source})")
         if asked.action == "convert" and not asked.source.expanduser().exists():

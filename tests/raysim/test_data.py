@@ -111,7 +111,8 @@ def test_real_files_verify(name: str, words: str, capsys: pytest.CaptureFixture[
     [
         (["fetch", "cifar11"], 2, "there is no data set 'cifar11'. Did you mean"),
         (["fetch"], 2, "no data set is named. Allowed: mnist"),
-        (["fetch", "femnist"], 1, "its publisher has no file to download; clone the source"),
+        (["fetch", "femnist"], 2, "its publisher has no file to download; clone the source"),
+        (["fetch", "har"], 2, "then python -m raysim.data convert har"),
         (["convert", "har", "gone"], 2, "har: there is no gone; give the folder of the published files"),
         (["convert", "har"], 2, "convert har needs the folder of its published files (https://archive.ics"),
         (["verify", "har"], 1, "python -m raysim.data list says how to get it"),

@@ -19,14 +19,11 @@ SECONDS = 60
 
 
 def fetch(data: DataSet, folder: Path) -> Path:
-    """Download a data set and make what its workload reads; returns its place below the data folder.
+    """Download a data set that has files and make what its workload reads; returns its place below the data folder.
 
     Raises:
-        WorkloadError: there is nothing to download, the place is taken, or a file cannot be had or has another
-            checksum. Nothing is left behind then.
+        WorkloadError: the place is taken, or a file cannot be had or has another checksum. Nothing is left behind then.
     """
-    if not data.files:
-        raise WorkloadError(f"{data.name}: its publisher has no file to download; {data.how}")
     if (folder / data.place).exists():
         raise WorkloadError(f"{data.name}: {folder / data.place} is there already; remove it to fetch it again")
     folder.mkdir(parents=True, exist_ok=True)
