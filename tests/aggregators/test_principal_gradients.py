@@ -126,6 +126,17 @@ def test_the_authors_rule_against_an_svd(count: int, size: int, share: float, co
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
+def test_the_authors_rule_is_that_of_fluke() -> None:
+    # What ``pcgrad_svd`` of Fluke (github.com/makgyver/fluke, a0bd26a, fluke/algorithms/fedld.py) gives for one tensor
+    # of these five changes after the first round, with k_proportion 0.8.
+    changes = np.array([[3, -1, 2, 0], [1, 4, -2, 1], [-2, 1, 5, -3], [2, 2, 1, -1], [-1, 0, -4, 2]], np.float64)
+    found = authors_coefficients(changes @ changes.T, 0.8) @ changes
+    assert found == pytest.approx([0.040252, 0.628401, 0.416549, -0.291521], abs=2e-6)
+    # Of a tensor with fewer entries than axes it makes nan, 0/0 on an axis that no client has a part on.
+    small = np.array([[1, -2], [-1, 0], [0, 2], [3, 1], [1, 1]], np.float64)
+    assert np.isfinite(authors_coefficients(small @ small.T, 0.8) @ small).all()
+
+
 def test_the_authors_rule_shortens_the_step_of_near_orthogonal_gradients() -> None:
     gradients = np.random.default_rng(0).standard_normal((5, 2000)) + 0.1
     gram, mean = gradients @ gradients.T, np.linalg.norm(gradients.mean(axis=0))
