@@ -1,0 +1,101 @@
+"""Damaged data of every workload that reads files: one sentence, exit code 2, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from raysim.launch import main
+from tests import bad_files as make
+from tests.bad_files import Kind
+
+PNG = b"\x89PNG\r\n\x1a\n"
+TABLE = make.rows("a,kind,y", "{0},x,{1}")
+KINDS: list[Kind] = [
+    ("folder", make.absent, (), "no folder"),
+    ("folder", make.images(), (), "holds no images"),
+    ("folder", make.images("a.png"), (), "lies in no folder of a class"),
+    ("folder", make.images("train/a/1.png", "b/1.png"), (), "lie at different depths"),
+    ("folder", make.images("train/a/1.png", "clinic/a/1.png"), (), "either all folders are parts of the data set"),
+    ("folder", make.images("train/a/1.png", "test/b/1.png"), (), "no training image has the class b"),
+    ("folder", make.manifest("path,label", "a.png,x", "b.png,y"), (), "row 2: there is no file"),
+    ("folder", make.manifest("path,label,split", "a.png,x,tset"), (), "the split 'tset' is not train or test"),
+    ("folder", make.manifest("path,class", "a.png,x"), (), "has no column 'label'"),
+    ("table", make.text("t.parquet", b"PAR1 and no more"), (), "cannot be read as a table"),
+    ("table", make.text("t.csv", "a,b,y\n"), (), "has no rows"),
+    ("table", make.text("t.csv", TABLE + "\n1,x"), (), "the target 'y' is missing in 1 of 41 rows"),
+    ("table", make.text("t.csv", TABLE), ("--target=z",), "has no column 'z'; its columns are: a, kind, y"),
+    (
+        "table",
+        make.text("t.csv", make.rows("a,kind,y", "{0},x,{1}", 300) + "\ninf,x,1"),
+        (),
+        "the column 'a' holds infinity",
+    ),
+    ("table", make.text("t.csv", make.rows("name,y", "n{0},{1}", 300)), (), "more like a name than a category"),
+    ("table", make.text("t.csv", TABLE + "\n1,,0"), ("--client_column=kind",), "'kind' is missing in row 41"),
+    ("table", make.text("t.csv", TABLE + "\n1,2,3,4,5"), (), "cannot be read as a table"),
+    ("table", make.text("t.csv", b"a,y\n\xff\xfe,1"), (), "cannot be read as a table"),
+    ("text", make.text("t.txt", b"Ann:\n\xff\xfe"), (), "cannot be read as text in UTF-8"),
+    ("text", make.text("t.txt", " \n"), (), "has no text in it"),
+    ("text", make.text("t.txt", "no speaker here\n"), (), "has no speeches, which follow a line NAME:"),
+    ("text", make.text("t.txt", "Ann:\nshort\n"), (), "no client has 10 windows of 80 characters"),
+    ("text", make.text("folder/notes.md", "x"), (), "is a folder without train/*.json"),
+    ("text", make.leaf('{"users": ['), (), "all.json"),
+    ("text", make.leaf({"users": ["a"], "user_data": {"a": {"x": ["ab", "abc"], "y": ["c", "d"]}}}), (), "user a has"),
+    ("huggingface", make.absent, (), "no folder"),
+    ("huggingface", make.state('{"_data_files": ['), (), "state.json cannot be read"),
+    (
+        "huggingface",
+        make.cut_off(make.saved(a=[1.0] * 40, label=[0, 1] * 20), "data-00000-of-00001.arrow"),
+        (),
+        "cannot",
+    ),
+    ("huggingface", make.cut_off(make.in_parquet, "data/train-00000-of-00001.parquet"), (), "parquet cannot be read"),
+    ("huggingface", make.saved(image=make.pixels((4, 4), (5, 4)), label=[0, 1]), (), "the image has 5 x 4 pixels"),
+    ("huggingface", make.saved(image=[{"bytes": PNG, "path": None}], label=[0]), (), "row 1: the image cannot be read"),
+    ("huggingface", make.saved(a=[1, 2], label=[0, 5]), (), "'label' has the class 5 of 2"),
+    ("npz", make.cut_off(make.archive()), (), "may be truncated"),
+    ("npz", make.text("data.npz", "a,b\n1,2\n"), (), "no .npz file"),
+    ("npz", make.archive(test_labels=None), (), "no array test_labels"),
+    ("npz", make.archive(train_labels=np.arange(59) % 2), (), "one whole number for each of the 60 images"),
+    ("npz", make.archive(train_labels=np.full(60, -1)), (), "train_labels holds -1"),
+    ("npz", make.archive(test_images=np.zeros((20, 5, 4), np.uint8)), (), "they must agree"),
+    ("npz", make.archive(train_images=np.array([{}] * 60)), (), "holds Python objects"),
+    ("tudataset", make.cut_off(make.graphs(), "SET.zip"), (), "SET"),
+    ("tudataset", make.graphs(graph_labels=None), (), "graph_labels"),
+    ("tudataset", make.graphs(A=None), (), "SET_A"),
+    ("tudataset", make.graphs(A="1, 99"), (), "A has an edge of node 99"),
+    ("tudataset", make.graphs(A="1, 3"), (), "which are in different graphs"),
+    ("tudataset", make.graphs(graph_indicator="1\n2"), (), "graph 3 has no node"),
+    ("nodes", make.text("nodes.npz", "no archive"), (), "it is no graph of nodes with classes"),
+    ("nodes", make.nodes(edges=np.array([[0, 99]])), (), "an edge names node 99"),
+    ("nodes", make.nodes(node_features=np.full((30, 2), np.nan)), (), "no finite numbers"),
+    ("nodes", make.nodes(node_labels=np.array([{}] * 30)), (), "it holds Python objects"),
+    ("nodes", make.text("set/ind.set.allx", b"cos\nsystem\n(S'touch made'\ntR."), (), "ind.set.x"),
+]
+
+
+def test_there_are_thirty_kinds_and_some_of_every_workload_of_files() -> None:
+    assert len(KINDS) >= 30
+    assert {kind[0] for kind in KINDS} == {"folder", "table", "text", "huggingface", "npz", "tudataset", "nodes"}
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=[f"{number}-{kind[0]}" for number, kind in enumerate(KINDS)])
+def test_one_sentence_and_nothing_is_written(
+    kind: Kind, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    workload, made, options, words = kind
+    (tmp_path / "data").mkdir()
+    path = made(tmp_path / "data")
+    before = sorted(tmp_path.rglob("*"))
+    monkeypatch.chdir(tmp_path)
+    place = (f"--data={path}", "--sets=SET", "--parts=2") if workload == "tudataset" else (f"--path={path}",)
+    arguments = ["--method=fedavg", f"--workload={workload}", *place, "--engine.backend=inline", *options]
+    assert main([*arguments, "--output=run"]) == 2
+    *progress, told = capsys.readouterr().err.splitlines()
+    assert told.startswith("raysim: ") and words in told
+    # The edges of a TUDataset are read when the run loads its data, and not to check its options.
+    assert not progress or (workload == "tudataset" and progress[-1] == "loading the data …")
+    assert sorted(tmp_path.rglob("*")) == before
