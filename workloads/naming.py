@@ -23,6 +23,8 @@ def data_name(section: Mapping[str, object]) -> str:
     name, path, sets = section.get("name"), section.get("path"), section.get("sets")
     if name in OF_A_PATH and isinstance(path, str) and path:
         return PurePath(path).name.removesuffix(".npz") if name == "npz" else PurePath(path).stem
+    if name == "ogb":
+        return str(section.get("set") or name)
     if name == "tudataset":
         if isinstance(sets, Sequence) and not isinstance(sets, str) and sets:
             more = f" and {len(sets) - LISTED} more" if len(sets) > LISTED else ""

@@ -28,5 +28,6 @@ WORKLOADS: dict[str, str] = {
     "synthetic": "workloads.images.synthetic:Synthetic",
     "tudataset": "workloads.graphs.tudataset:TuDataset",
     "nodes": "workloads.graphs.nodes:Nodes",
+    "ogb": "workloads.graphs.ogb:Ogb",
     "toy-graphs": "workloads.graphs.toy:ToyGraphs",
 }

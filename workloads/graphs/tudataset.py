@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
-from workloads import partition
 from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.graphs import tu_files
+from workloads.graphs.client_parts import client_parts
 from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.graphs.graph_set import Graphs, Integers, without_nodes
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import published, stratified
+from workloads.graphs.transforms import TransformOption, built, parsed, transformed
 from workloads.option_types import Help, OpenShare, Positive, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
@@ -55,8 +56,6 @@ LAPLACIAN = Help(
 PAPER = "FedSSP, section 5.1"
 TEST_SHARE = "share of a client's graphs that is its test set, stratified by class"
 VALIDATION_SHARE = "share of a client's graphs that is its validation set, stratified by class"
-LEAST = 3
-"""Least number of graphs of a client's part of a set: one each to train, validate and test with."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +105,7 @@ class TuDataset:
     keep_edgeless: Annotated[
         bool, Help("false: graphs without edges are left out once a set is split, as in the code of FedSSP")
     ] = True
+    transform: TransformOption = ""
     laplacian: Annotated[Laplacian, LAPLACIAN] = "normalized"
     data: Annotated[
         str,
@@ -118,6 +118,7 @@ class TuDataset:
 
     def __post_init__(self) -> None:
         check_shares(self.test_share, self.validation_share)
+        parsed(self.transform)
         for name in self.sets:
             if not re.fullmatch(r"\w[\w.-]*", name):
                 raise WorkloadError(f"sets: {name!r} is no name of a TUDataset; they are listed on {tu_files.PAGE}")
@@ -139,7 +140,9 @@ class TuDataset:
         # Reading takes pandas, which the list of options does without.
         from workloads.graphs.tu_reader import read_graphs
 
-        return self._federation([(files.name, *read_graphs(files)) for files in self._files()], stream)
+        sets = [(files.name, *read_graphs(files)) for files in self._files()]
+        changed = [(name, transformed(graphs, self.transform, name), classes) for name, graphs, classes in sets]
+        return self._federation(changed, stream)
 
     def sketch(self, stream: Stream) -> GraphFederation | None:
         """The clients that ``load`` gives, with graphs that have no nodes and no features.
@@ -149,6 +152,7 @@ class TuDataset:
         """
         from workloads.graphs.tu_reader import read_classes
 
+        built(self.transform)  # which says what is wrong with it
         if not self._all_there() or self.split == "published" or not self.keep_edgeless:
             return None
         sets = [(files.name, *read_classes(files)) for files in self._files()]
@@ -191,17 +195,8 @@ class TuDataset:
         """(client name, its graphs) of every client that has graphs of this set."""
         if self.parts == 1:
             return [(name, graphs)]
-        try:
-            if self.partition == "iid":
-                cut = partition.iid(len(graphs), self.parts, LEAST, stream("partition"))
-            else:
-                cut = partition.dirichlet(graphs.labels, self.parts, self.alpha, LEAST, stream("partition"))
-        except WorkloadError as error:
-            raise WorkloadError(
-                f"{name}: its {len(graphs)} graphs cannot be cut over parts = {self.parts} clients with at least "
-                f"{LEAST} each; set parts to at most {max(1, len(graphs) // LEAST)}"
-            ) from error
-        return [(f"{name} part {part}", graphs.subset(cut.of(part))) for part in range(self.parts)]
+        parts = client_parts(name, graphs.labels, self.parts, self.partition, self.alpha, stream, "parts")
+        return [(f"{name} part {part}", graphs.subset(chosen)) for part, chosen in enumerate(parts)]
 
     def _split(self, name: str, graphs: Graphs, stream: Stream) -> tuple[Integers, Integers, Integers]:
         """What a client trains on, is validated and tested with."""
