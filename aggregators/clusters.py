@@ -69,3 +69,33 @@ def split(gram: Doubles, small_mean: float, large_update: float) -> tuple[list[i
     if len(gram) <= 2 or mean_norm(gram) >= small_mean or largest_norm(gram) <= large_update:
         return None
     return minimum_cut(similarities(gram))
+
+
+def least_cosine_across(gram: Doubles) -> tuple[list[int], list[int], float]:
+    """The two sides, each ascending and the one with number 0 first, whose largest cosine across is least; and that.
+
+    Pairs are joined from the largest cosine down until two groups are left, which is optimal.
+
+    Source: Sattler et al. 2021 (arXiv 1910.01991), Algorithm 1 (Optimal bipartition).
+
+    Raises:
+        ValueError: fewer than two updates, which cannot be put apart.
+    """
+    count = len(gram)
+    if count < 2:
+        raise ValueError(f"a cut needs at least two updates, got {count}")
+    cosines = similarities(gram) - 1.0
+    rows, columns = np.triu_indices(count, 1)
+    group = np.arange(count)
+    left = count
+    for place in np.argsort(-cosines[rows, columns], kind="stable"):
+        one, other = group[rows[place]], group[columns[place]]
+        if one == other:
+            continue
+        if left == 2:  # the first pair that is not joined is the nearest across
+            break
+        group[group == other] = one
+        left -= 1
+    first = group == group[0]
+    across = float(cosines[np.ix_(first, ~first)].max())
+    return np.flatnonzero(first).tolist(), np.flatnonzero(~first).tolist(), across

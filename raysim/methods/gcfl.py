@@ -4,36 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aggregators.clusters import split
-from aggregators.gram import gram_matrix
-from aggregators.means import sample_weights, weighted_sum
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
+from aggregators.gram import Doubles
+from raysim.method import Traits
+from raysim.methods._splitting_clusters import SplittingClusters
 from workloads.option_types import Help, NonNegative, NonNegativeInt
 
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
-
 
 @dataclass(frozen=True)
-class Server:
-    parameters: Vector
-    """Of cluster 0, to which every client belongs at first [d]."""
-    split_off: dict[int, Vector]
-    """Of the clusters 1, 2, … that came out of splits, each [d]."""
-    cluster_of: dict[int, int]
-    """The cluster of every client that was moved out of cluster 0."""
-
-    def of_cluster(self, cluster: int) -> Vector:
-        return self.split_off[cluster] if cluster else self.parameters
-
-
-@dataclass(frozen=True)
-class GCFL(WholeModel[Server, None]):
+class GCFL(SplittingClusters):
     """GCFL: FedAvg inside clusters; a cluster splits in two where its clients' updates pull apart.
 
     Source: Xie et al. 2021, Federated graph classification over non-IID graphs (NeurIPS; arXiv 2106.13423); the rule of
@@ -73,51 +57,8 @@ class GCFL(WholeModel[Server, None]):
     traits: ClassVar[Traits] = Traits(personal=True)
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
-    def init_server(self, model: FlatModel) -> Server:
-        return Server(model.take_shared(), {}, {})
-
-    def init_client(self, model: FlatModel) -> None:
-        return None
-
-    def message(self, server: Server, client: int) -> Message:
-        return Message(server.of_cluster(server.cluster_of.get(client, 0)))
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import local_update
-
-        return local_update(model, data, message, task), None
-
-    def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
-        clusters = [server.cluster_of.get(client, 0) for client in updates.clients]
-        models = {0: server.parameters, **server.split_off}
-        if context.round > self.quiet_rounds:
-            for cluster in sorted(set(clusters)):
-                leaving = self._leaving(cluster, clusters, updates, context.shared_parameter_count)
-                if leaving:
-                    models[len(models)] = models[cluster]
-                    clusters = [len(models) - 1 if row in leaving else own for row, own in enumerate(clusters)]
-        for cluster in sorted(set(clusters)):
-            rows = [row for row, own in enumerate(clusters) if own == cluster]
-            weights = sample_weights(updates.samples[rows]).tolist()
-            models[cluster] = models[cluster] + weighted_sum([updates.deltas[row] for row in rows], weights)
-        context.report.round("clusters", float(len(models)))
-        context.report.clients("cluster", np.array(clusters, np.float64))
-        moved = {client: own for client, own in zip(updates.clients, clusters, strict=True) if own}
-        return Server(models.pop(0), models, server.cluster_of | moved)
-
-    def _leaving(self, cluster: int, clusters: list[int], updates: Updates, parameters: int) -> set[int]:
-        """Positions of the clients that leave their cluster; none if it stays whole."""
-        rows = [row for row, own in enumerate(clusters) if own == cluster]
-        halves = split(
-            gram_matrix([updates.deltas[row] for row in rows], 0, parameters), self.small_mean, self.large_update
-        )
-        if halves is None:
-            return set()
-        first, second = halves
-        smaller = first if len(first) < len(second) else second
-        return {rows[position] for position in smaller}
+    def halves(self, gram: Doubles, weights: NDArray[np.float64]) -> tuple[list[int], list[int]] | None:
+        return split(gram, self.small_mean, self.large_update)
 
 
 METHOD = GCFL

@@ -54,6 +54,9 @@ OTHERS: dict[str, dict[str, Any]] = {
     "fednova": IMAGES,
     "qfedavg": IMAGES,
     "moon": IMAGES,
+    # Several models on the server; clients keep the number of the one that they chose.
+    "ifca": IMAGES,
+    "clustered": {**IMAGES, "method__quiet_rounds": 1, "method__small_mean": 1e9, "method__large_update": 0.0},
     "feddyn": {**IMAGES, "schedule__sampling_rate": 0.5},
     # A state on the server and one in every client, of which half take part.
     "scaffold": {**IMAGES, "schedule__local_epochs": 2, "schedule__sampling_rate": 0.5},

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.clusters import largest_norm, mean_norm, minimum_cut, similarities, split
+from aggregators.clusters import largest_norm, least_cosine_across, mean_norm, minimum_cut, similarities, split
 
 
 def gram_of(*updates: list[float]) -> np.ndarray:
@@ -68,3 +68,32 @@ def test_the_cut_is_the_least_of_all(count: int, seed: int) -> None:
 def test_one_client_cannot_be_cut() -> None:
     with pytest.raises(ValueError, match="at least two"):
         minimum_cut(np.ones((1, 1)))
+
+
+def test_the_least_cosine_across_by_hand() -> None:
+    # Angles 0°, 80°, 40° and 160°: 2 joins 0 (cos 40°, before 1 by number), then 1 joins them; 3 is 80° from 1.
+    turns = np.deg2rad([0.0, 80.0, 40.0, 160.0])
+    first, second, across = least_cosine_across(gram_of(*([np.cos(turn), np.sin(turn)] for turn in turns)))
+    assert (first, second) == ([0, 1, 2], [3]) and across == pytest.approx(np.cos(np.deg2rad(80)))
+    assert least_cosine_across(gram_of([1.0], [-2.0]))[:2] == ([0], [1])
+    assert least_cosine_across(gram_of([1.0], [-2.0]))[2] == pytest.approx(-1.0)
+    assert least_cosine_across(gram_of([1.0], [2.0], [3.0]))[2] == pytest.approx(1.0)
+    with pytest.raises(ValueError, match="at least two updates, got 1"):
+        least_cosine_across(gram_of([1.0]))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_cut_has_a_smaller_largest_cosine_across(seed: int) -> None:
+    generator = np.random.default_rng(seed)
+    vectors = generator.normal(size=(int(generator.integers(2, 8)), 3))
+    units = vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
+    everyone = set(range(len(units)))
+    best = min(
+        max(float(units[i] @ units[j]) for i in side for j in everyone - set(side))
+        for size in range(1, len(units))
+        for side in combinations(everyone, size)
+    )
+    first, second, across = least_cosine_across(gram_of(*vectors.tolist()))
+    assert first[0] == 0 and set(first) | set(second) == everyone and not set(first) & set(second)
+    assert across == pytest.approx(best)
+    assert across == pytest.approx(max(float(units[i] @ units[j]) for i in first for j in second))

@@ -78,6 +78,9 @@ def whole_model(worker: Worker, client: int, sent: Message, before: Any, update:
     """A client's trained model put together from what travels and what stays, as each method has it."""
     name, parameters = registry.public_name("method", worker.method), sent.parameters + update.delta
     extra = dict(sent.extra)
+    if name == "ifca":  # the chosen one of several models was trained
+        parameters = (sent.parameters, *sent.extra["others"])[after.method] + update.delta
+        extra["others"] = [parameters]
     if name == "fedpac":
         extra["head"] = update.extra["head"]
     model = worker.deployed(client, Message(parameters, extra), after)

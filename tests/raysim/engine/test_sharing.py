@@ -59,7 +59,7 @@ SHARED: list[tuple[str, str, dict[str, Any], set[str]]] = [
     ("local", "spectral", {}, set()),
     *((method, "gin", {}, GIN) for method in ("fedavg", "fedprox", "fedsage", "fedbn", "fedgh", "fedld", "fedrad")),
     *((method, "gin", {}, GIN) for method in ("gcfl", "fgssl", "apple", "scaffold")),
-    *((method, "gin", {}, GIN) for method in ("feddyn", "fednova", "qfedavg", "moon")),
+    *((method, "gin", {}, GIN) for method in ("feddyn", "fednova", "qfedavg", "moon", "ifca", "clustered")),
     *((method, "gin", {}, GIN) for method in ("fedavgm", "fedadagrad", "fedadam", "fedyogi")),
     ("fedcp", "gin", {}, GIN | POLICY),
     ("fedavg", "graphsage", {}, SAGE),

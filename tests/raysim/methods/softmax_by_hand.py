@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -71,7 +72,7 @@ def play(method: Any, cohorts: Any, epochs: int, training: Training) -> tuple[An
         for i in clients:
             data = ClientData(i, str(i), InOrder(i), InOrder(i))
             task = ClientTask(0, round, i, epochs, rate, training, classes=2, cohort=cohort)
-            before = None if states[i] is None else states[i].copy()
+            before = copy.deepcopy(states[i])
             update, after = method.train(model, data, method.message(server, i), states[i], task)
             assert before is None or np.array_equal(states[i], before), "a task may not write to what it was given"
             states[i] = after

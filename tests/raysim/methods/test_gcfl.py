@@ -10,7 +10,8 @@ import torch
 from raysim.config.run_config import RunConfig
 from raysim.flat_model import FlatModel
 from raysim.method import Context, Update, Updates
-from raysim.methods.gcfl import GCFL, Server
+from raysim.methods._splitting_clusters import Server
+from raysim.methods.gcfl import GCFL
 from raysim.simulation import run
 from raysim.storage import pytree, tree_template
 from tests.state_equality import equal

@@ -23,7 +23,10 @@ METHODS: dict[str, dict[str, Any]] = {
     "fedld": {"method__granularity": "layer", "method__conflict": "drop", **BATCH_NORM},
     "fedpac": {},
     "fedrad": {},
+    "feddyn": BATCH_NORM,
+    "ifca": BATCH_NORM,
     "local": {"evaluation__decompose_every": 1},
+    "moon": {},
     "scaffold": {"training__momentum": 0.5, **BATCH_NORM},
 }
 

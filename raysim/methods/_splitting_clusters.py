@@ -1,0 +1,100 @@
+"""What clustered methods have in common: a cluster of clients whose updates pull apart splits in two."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from aggregators.gram import Doubles, gram_matrix
+from aggregators.means import sample_weights, weighted_sum
+from raysim.method import ClientTask, Context, Message, Update, Updates, Vector, WholeModel
+
+if TYPE_CHECKING:
+    from raysim.flat_model import FlatModel
+    from workloads.federated_data import ClientData
+
+
+@dataclass(frozen=True)
+class Server:
+    parameters: Vector
+    """Of cluster 0, to which every client belongs at first [d]."""
+    split_off: dict[int, Vector]
+    """Of the clusters 1, 2, … that came out of splits, each [d]."""
+    cluster_of: dict[int, int]
+    """The cluster of every client that was moved out of cluster 0."""
+
+    def of_cluster(self, cluster: int) -> Vector:
+        return self.split_off[cluster] if cluster else self.parameters
+
+
+class SplittingClusters(WholeModel[Server, None], Protocol):
+    """FedAvg inside clusters; a method says when a cluster splits, and how.
+
+    A split takes effect before the round's updates are averaged, so that the two halves go different ways at once. Only
+    clients that took part in the round are looked at and divided. The larger side (if equal: that of its first
+    participant) keeps the cluster's number, and so the members that did not take part, and clients yet to come.
+    """
+
+    @property
+    def quiet_rounds(self) -> int:
+        """First rounds in which no cluster is split."""
+        ...
+
+    @abstractmethod
+    def halves(self, gram: Doubles, weights: NDArray[np.float64]) -> tuple[list[int], list[int]] | None:
+        """Positions of the two sides of a cluster in its Gram matrix [n, n], that of position 0 first; None: no split.
+
+        Args:
+            gram: ⟨Δ_i, Δ_j⟩ of the updates' parameters.
+            weights: m_i / Σ_j m_j over the cluster's participants [n].
+        """
+        ...
+
+    def init_server(self, model: FlatModel) -> Server:
+        return Server(model.take_shared(), {}, {})
+
+    def init_client(self, model: FlatModel) -> None:
+        return None
+
+    def message(self, server: Server, client: int) -> Message:
+        return Message(server.of_cluster(server.cluster_of.get(client, 0)))
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
+    ) -> tuple[Update, None]:
+        from raysim.training.local_sgd import local_update
+
+        return local_update(model, data, message, task), None
+
+    def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
+        clusters = [server.cluster_of.get(client, 0) for client in updates.clients]
+        models = {0: server.parameters, **server.split_off}
+        if context.round > self.quiet_rounds:
+            for cluster in sorted(set(clusters)):
+                leaving = self._leaving(cluster, clusters, updates, context.shared_parameter_count)
+                if leaving:
+                    models[len(models)] = models[cluster]
+                    clusters = [len(models) - 1 if row in leaving else own for row, own in enumerate(clusters)]
+        for cluster in sorted(set(clusters)):
+            rows = [row for row, own in enumerate(clusters) if own == cluster]
+            weights = sample_weights(updates.samples[rows]).tolist()
+            models[cluster] = models[cluster] + weighted_sum([updates.deltas[row] for row in rows], weights)
+        context.report.round("clusters", float(len(models)))
+        context.report.clients("cluster", np.array(clusters, np.float64))
+        moved = {client: own for client, own in zip(updates.clients, clusters, strict=True) if own}
+        return Server(models.pop(0), models, server.cluster_of | moved)
+
+    def _leaving(self, cluster: int, clusters: list[int], updates: Updates, parameters: int) -> set[int]:
+        """Positions of the clients that leave their cluster; none if it stays whole."""
+        rows = [row for row, own in enumerate(clusters) if own == cluster]
+        gram = gram_matrix([updates.deltas[row] for row in rows], 0, parameters)
+        halves = self.halves(gram, sample_weights(updates.samples[rows]))
+        if halves is None:
+            return set()
+        first, second = halves
+        smaller = first if len(first) < len(second) else second
+        return {rows[position] for position in smaller}

@@ -1,0 +1,101 @@
+"""IFCA: several global models, of which every client trains the one that fits its data best."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+
+from aggregators.means import sample_weights, weighted_sum
+from raysim import seeds
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
+from workloads.option_types import Help, PositiveInt
+
+if TYPE_CHECKING:
+    from raysim.flat_model import FlatModel
+    from workloads.federated_data import ClientData
+
+
+@dataclass(frozen=True)
+class Server:
+    models: tuple[Vector, ...]
+    """θ_1 to θ_k, each the shared entries of a model [d]."""
+
+
+@dataclass(frozen=True)
+class IFCA(WholeModel[Server, int]):
+    """IFCA: FedAvg inside clusters, to which clients assign themselves anew in every task.
+
+    Source: Ghosh et al. 2020, An efficient framework for clustered federated learning (NeurIPS; arXiv 2006.04088),
+    Algorithm 1 with model averaging. Client i receives all k models, trains the one of least loss on its training data,
+
+        j_i = argmin_j F_i(θ_j),
+
+    to θ̃_i, and model j becomes the mean of the θ̃_i of the clients with j_i = j; without such a client it stays.
+
+    Decided here:
+    - Means are weighted by samples, as FedAvg's; the paper's clients have equally many.
+    - F_i is measured in evaluation mode, without augmentation; of equal losses the first counts.
+    - θ_1 is the initial model; in θ_2 to θ_k the values of each of its parameter tensors are shuffled, which are other
+      random values of the same distribution (but of pretrained values leaves nothing).
+    - A client is judged by the model that it chose in its last task, by θ_1 before the first.
+    - No weight sharing between clusters (the paper's Section 6.3). BatchNorm's statistics belong to a cluster's model.
+    """
+
+    clusters: Annotated[PositiveInt, Help("number k of models", "Ghosh et al. 2020, 2 for rotated CIFAR-10")] = 2
+
+    traits: ClassVar[Traits] = Traits(personal=True)
+
+    def init_server(self, model: FlatModel) -> Server:
+        first, before = model.take_shared(), model.parameters.numel() - model.shared_parameter_count
+        models = [first.copy() for _ in range(self.clusters)]
+        for number, values in enumerate(models[1:], 1):
+            generator = seeds.numpy_generator(number, "initial values of clusters")
+            for entry in model.entries:
+                if entry.parameter and entry.shared:
+                    generator.shuffle(values[entry.start - before : entry.stop - before])
+        return Server(tuple(models))
+
+    def init_client(self, model: FlatModel) -> int:
+        return 0
+
+    def message(self, server: Server, client: int) -> Message:
+        return Message(server.models[0], {"others": server.models[1:]})
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: int, task: ClientTask
+    ) -> tuple[Update, int]:
+        from raysim.training.local_sgd import train_epochs
+        from workloads.metrics import evaluate
+
+        models, losses = models_of(message), []
+        for values in models:
+            model.load_shared(values)
+            batches = data.train.batches(task.evaluation_batch)
+            losses.append(evaluate(model.module, batches, task.classes, objective=task.objective).loss)
+        chosen = int(np.argmin(losses))
+        model.load_shared(models[chosen])
+        trained = train_epochs(model, data.train, task)
+        return Update(model.change_from(models[chosen]), trained.metrics() | {"cluster": float(chosen)}), chosen
+
+    def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
+        chosen, models = updates.metric("cluster"), list(server.models)
+        for cluster, values in enumerate(models):
+            rows = [row for row, own in enumerate(chosen) if own == cluster]
+            if rows:
+                weights = sample_weights(updates.samples[rows]).tolist()
+                models[cluster] = values + weighted_sum([updates.deltas[row] for row in rows], weights)
+        context.report.round("clusters", float(len(np.unique(chosen))))
+        return Server(tuple(models))
+
+    def deploy(self, model: FlatModel, message: Message, state: int) -> None:
+        model.load_shared(models_of(message)[state])
+
+
+def models_of(message: Message) -> tuple[Vector, ...]:
+    """θ_1 to θ_k as a client receives them."""
+    return message.parameters, *message.extra["others"]
+
+
+METHOD = IFCA
