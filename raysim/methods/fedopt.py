@@ -89,7 +89,9 @@ class FedAvgM(ServerOptimizer):
 class _Adaptive(ServerOptimizer, Protocol):
     """m ← β₁ m + (1 − β₁) Δ, then a v of the method's own, and x ← x + η m / (√v + τ); v is τ² at first."""
 
-    server_rate: Annotated[Positive, Help("learning rate η of the server", "Reddi et al. 2021, Algorithm 2")] = 0.01
+    server_rate: Annotated[
+        Positive, Help("learning rate η of the server", "tuned for each task in Reddi et al. 2021")
+    ] = 0.01
     beta1: Annotated[ShareBelowOne, Help("decay β₁ of the mean m", "0.9 in Reddi et al. 2021, Section 5")] = 0.9
     tau: Annotated[Positive, Help("adaptivity τ", "10⁻³ in Reddi et al. 2021, Section 5")] = 1e-3
 
@@ -119,7 +121,6 @@ class FedAdagrad(_Adaptive):
     paper's experiments.
     """
 
-    server_rate: Annotated[Positive, Help("learning rate η of the server", "Reddi et al. 2021, Algorithm 2")] = 0.1
     beta1: Annotated[ShareBelowOne, Help("decay β₁ of the mean m", "0 in Reddi et al. 2021, Section 5")] = 0.0
 
     def next_squares(self, squares: Vector, new: Vector) -> Vector:
