@@ -149,9 +149,13 @@ class Updates:
     """One per client; with ``Traits.weighted_mean`` their ``delta`` is empty and ``weighted_total`` is set instead."""
     weighted_total: Vector | None = None
     """Σ_i m_i Δ_i [d], added along a fixed tree over the clients (:class:`aggregators.means.PairwiseSum`)."""
+    robust_mean: Vector | None = None
+    """What a robust rule gives in the place of the mean [d] (raysim/wrappers/defense.py)."""
 
     def mean(self) -> Vector:
-        """Σ_i m_i Δ_i / Σ_i m_i, as a float32 vector [d]."""
+        """Σ_i m_i Δ_i / Σ_i m_i, as a float32 vector [d]; with a defense what its rule gives."""
+        if self.robust_mean is not None:
+            return self.robust_mean
         if self.weighted_total is None:
             return weighted_sum(self.deltas, sample_weights(self.samples).tolist())
         return weighted_sum([self.weighted_total], [1.0 / float(self.samples.sum())])
@@ -159,7 +163,7 @@ class Updates:
     @property
     def deltas(self) -> Sequence[Vector]:
         """Every client's Δ_i [d]."""
-        if self.weighted_total is not None:
+        if self.weighted_total is not None or self.robust_mean is not None:
             raise RuntimeError("updates were added up already: with Traits(weighted_mean=True) there is only mean()")
         return [update.delta for update in self.each]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raysim.config import events, registry, timing
+from raysim.config import events, registry, timing, wrappers
 from raysim.config.sections import cross_check
 from raysim.errors import ConfigError
 
@@ -17,6 +17,7 @@ def check_together(config: RunConfig) -> None:
     cross_check(config.training, config.schedule, config.engine)
     timing.check(config.timing, config.devices, config.training, config.evaluation)
     events.check(config.events, config.devices)
+    wrappers.check(config.defense, config.timing)
 
 
 def check_method(config: RunConfig) -> None:
@@ -25,6 +26,7 @@ def check_method(config: RunConfig) -> None:
     if traits is None:  # a class without is refused where its functions are checked
         return
     name = registry.public_name("method", config.method)
+    wrappers.check_method(config.defense, name, traits)
     for option, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
         value = getattr(config.training, option)
         if traits.needs_sgd and value != allowed:

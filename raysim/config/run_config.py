@@ -27,6 +27,7 @@ from raysim.config.sections import Schedule as Schedule
 from raysim.config.sections import Training as Training
 from raysim.config.timing import Devices as Devices
 from raysim.config.timing import Timing as Timing
+from raysim.config.wrappers import Defense as Defense
 from raysim.errors import ConfigError
 from workloads.errors import WorkloadError
 from workloads.option_types import Help, NonNegativeInt
@@ -38,6 +39,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "devices": Devices,
     "timing": Timing,
     "events": Events,
+    "defense": Defense,
     "engine": Engine,
 }
 OWN = ("seed", "output", "pictures")
@@ -60,6 +62,7 @@ class RunConfig:
     devices: Devices = field(default_factory=Devices)
     timing: Timing = field(default_factory=Timing)
     events: Events = field(default_factory=Events)
+    defense: Defense = field(default_factory=Defense)
     engine: Engine = field(default_factory=Engine)
     seed: Annotated[NonNegativeInt, Help("root of every random stream of the run")] = 0
     output: Annotated[str, Help("run folder to write; empty: a new one under ./runs", placement=True)] = ""

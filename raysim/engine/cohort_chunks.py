@@ -11,6 +11,7 @@ from raysim.engine.backend import cut, power_of_two
 from raysim.engine.client_task import Returned
 from raysim.engine.fedsgd import group_size, worth_it
 from raysim.engine.tree_reduce import stays_on_workers
+from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -50,7 +51,7 @@ class Chunker:
         """The chunks of a round whose participants are sent these messages."""
         size = next(iter(messages.values())).parameters.size
         # Stale updates are weighted one by one when they arrive.
-        sums = self._config.method.traits.weighted_mean and not self._config.timing.stale
+        sums = running_method(self._config).traits.weighted_mean and not self._config.timing.stale
         merged = self._merged(plan, messages)
         groups = self._sized(plan, slots, merged, self._facts.state_bytes + 4 * size * ((not sums) + plan.decomposes))
         nodes = sum(node_count(chunk.first, len(chunk.clients)) for chunk in _placed(groups))

@@ -58,7 +58,7 @@ class Rounds:
     ) -> None:
         self.config, self.federation, self.worker, self.pool = config, pool.federation, worker, pool
         self.folder, self.observer, self.recorder = folder, observer, pool.recorder
-        self.method = config.method
+        self.method = worker.method
         self.intervals = schedule.planned_intervals(config)
         self._stopping = EarlyStopping(config.evaluation, worker.objective)
         model = worker.model(0)

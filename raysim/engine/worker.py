@@ -26,6 +26,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import NOTHING
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
+from raysim.wrappers.wrapped import running_method
 from workloads.federated_data import distinct_tasks
 from workloads.objective import objective_of
 
@@ -49,7 +50,7 @@ class Worker:
 
     def __init__(self, config: RunConfig, federation: Federation, device: str = "cpu") -> None:
         self.config = config
-        self.method = config.method
+        self.method = running_method(config)
         self.federation = federation
         self.objective = objective_of(federation)
         self.device = device

@@ -1,0 +1,54 @@
+"""The rule of the section ``defense`` on the updates of one round."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from aggregators import robust
+from aggregators.gram import gram_matrix
+from aggregators.means import sample_weights, weighted_sum
+from aggregators.sorted_coordinates import coordinate_median, trimmed_mean
+from raysim import seeds
+
+if TYPE_CHECKING:
+    from aggregators.gram import Doubles
+    from raysim.config.wrappers import Defense
+    from raysim.method import Context, Updates, Vector
+
+
+def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
+    """What takes the place of ``updates.mean()``, float32 [d].
+
+    It acts on all that is shared, BatchNorm's statistics too. f = ⌊byzantine · n⌋ of the n updates that arrived.
+    """
+    vectors = updates.deltas
+    count = len(vectors)
+    byzantine = int(defense.byzantine * count + 1e-9)  # 0.29 * 100 is a little less than 29
+    by_coordinates = defense.rule in ("median", "trimmed-mean")
+    gram = np.zeros((count, count)) if by_coordinates and defense.before != "mixing" else gram_matrix(vectors)
+    mixing: Doubles | None = None
+    if defense.before == "mixing":
+        mixing = robust.nearest_neighbor_mixing(gram, byzantine)
+    elif defense.before == "bucketing":
+        draws = seeds.numpy_generator(context.seed, "defense buckets", context.round)
+        mixing = robust.bucketing(count, defense.bucket_size, draws)
+    if defense.rule == "median":
+        return coordinate_median(vectors, mixing)
+    if defense.rule == "trimmed-mean":
+        return trimmed_mean(vectors, byzantine, mixing)
+    own = gram if mixing is None else robust.mixed_gram(gram, mixing)
+    if defense.rule == "norm-bound":
+        coefficients = sample_weights(updates.samples) @ robust.norm_bound(own, defense.radius)
+    elif defense.rule == "krum":
+        coefficients = robust.krum(own, byzantine)
+    elif defense.rule == "multi-krum":
+        coefficients = robust.multi_krum(own, byzantine)
+    elif defense.rule == "geometric-median":
+        coefficients = robust.geometric_median(own, defense.smoothing, defense.iterations)
+    else:
+        coefficients = robust.centered_clipping(own, defense.radius, defense.iterations)
+    if mixing is not None:
+        coefficients = coefficients @ mixing
+    return weighted_sum(vectors, coefficients.tolist())

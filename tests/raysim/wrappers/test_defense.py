@@ -1,0 +1,111 @@
+"""Runs with a robust rule in the place of the mean: what the server takes, what is refused, and resumed runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim.config.wrappers import Defense
+from raysim.engine.observer import Silent
+from raysim.errors import ConfigError
+from raysim.method import Context, Update, Updates
+from raysim.methods.fedavg import FedAvg
+from raysim.preparation import prepare
+from raysim.simulation import execute, run
+from raysim.wrappers.wrapped import Wrapped, running_method
+from tests.fingerprint import fingerprint
+from tests.small_runs import small_run
+
+BASE = {
+    "model.name": "logistic",
+    "workload.clients": 6,
+    "workload.limit": 120,
+    "schedule.rounds": 4,
+    "schedule.sampling_rate": 0.9,
+    "training.batch_size": 8,
+    "engine.checkpoint_every": 2,
+}
+VECTORS = ((0, 0), (2, 0), (0, 2), (2, 6), (200, -200))
+SAMPLES = (1, 1, 1, 1, 4)
+
+
+def step(defense: Defense) -> list[float]:
+    """What federated averaging adds to a model (10, 10), from five clients of which the last is far off."""
+    each = tuple(Update(np.array(vector, np.float32)) for vector in VECTORS)
+    updates = Updates(tuple(range(5)), np.array(SAMPLES), each)
+    server = Wrapped(FedAvg(), defense).aggregate(
+        np.array([10, 10], np.float32), updates, Context(0, 1, 1, 0.1, shared_parameter_count=2)
+    )
+    return list((server - 10).tolist())
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"rule": "median"}, [2, 0]),
+        ({"rule": "trimmed-mean"}, [4 / 3, 2 / 3]),
+        ({"rule": "krum"}, [0, 2]),
+        ({"rule": "multi-krum"}, [1, 2]),
+        # By samples, 1/8 each and 4/8: (0, 0), (2, 0), (0, 2), (2, 6) / √10 and (1, −1) √2.
+        ({"rule": "norm-bound", "radius": 2.0}, [0.25 + 0.25 / 10**0.5 + 2**-0.5, 0.25 + 0.75 / 10**0.5 - 2**-0.5]),
+        # From 0, all cut to the length 2, each a fifth.
+        (
+            {"rule": "centered-clipping", "radius": 2.0, "iterations": 1},
+            [(2 + 2 / 10**0.5 + 2**0.5) / 5, (2 + 6 / 10**0.5 - 2**0.5) / 5],
+        ),
+        # The mean of the four nearest to each: (1, 2) three times at least, so also their median.
+        ({"rule": "median", "before": "mixing"}, [1, 2]),
+    ],
+)
+def test_rules_by_hand(options: dict[str, Any], expected: list[float]) -> None:
+    assert step(Defense(**options)) == pytest.approx(expected, abs=1e-5)
+
+
+def test_off_is_the_method_itself(tmp_path: Path) -> None:
+    config = small_run(tmp_path, BASE)
+    assert running_method(config) is config.method
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"defense__rule": "geometric-median", "defense__before": "bucketing"},
+        {"method__name": "fedbn", "model__name": None, "defense__rule": "trimmed-mean", "defense__before": "mixing"},
+        {"defense__rule": "median", "devices__preset": "phones", "timing__mode": "buffered", "timing__buffer": 3},
+    ],
+)
+def test_resumed_is_straight(tmp_path: Path, options: dict[str, Any]) -> None:
+    """In rounds with sampling, and in virtual time with stale updates."""
+    rounds: list[int] = []
+
+    class Counter(Silent):
+        def round_finished(self, row: object) -> None:
+            rounds.append(len(rounds))
+
+    whole = run(small_run(tmp_path / "whole", BASE, **options))
+    settings = small_run(tmp_path / "stopped", BASE, **options)
+    folder = prepare(settings)
+    assert execute(settings, folder, Counter(), stopping=lambda: len(rounds) >= 3).status == "stopped"
+    assert fingerprint(run(settings, resume=folder).folder) == fingerprint(whole.folder)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"method__name": "scaffold", "defense__rule": "krum"}, "not possible with method scaffold, whose server"),
+        ({"method__name": "centralized", "defense__rule": "krum"}, "which trains on all data in one place"),
+        ({"defense__byzantine": 0.3}, "defense.byzantine: 0.3 has no effect with defense.rule none"),
+        ({"defense__rule": "median", "defense__radius": 1.0}, "defense.radius: 1.0 has no effect"),
+        ({"defense__rule": "krum", "defense__before": "bucketing", "defense__bucket_size": 3}, "product be below 0.5"),
+        (
+            {"defense__rule": "median", "devices__preset": "phones", "timing__mode": "async"},
+            "every server step takes one update",
+        ),
+    ],
+)
+def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        small_run(tmp_path, BASE, **options)
