@@ -62,6 +62,11 @@ OTHERS: dict[str, dict[str, Any]] = {
     "scaffold": {**IMAGES, "schedule__local_epochs": 2, "schedule__sampling_rate": 0.5},
     # Trained models stay on the workers until they are judged there.
     "fedpac": {**IMAGES, "evaluation__decompose_every": 2},
+    "fedper": {**IMAGES, "schedule__local_epochs": 2},
+    "fedrep": {**IMAGES, "schedule__local_epochs": 2, "method__head_epochs": 2},
+    "fedbabu": {**IMAGES, "schedule__local_epochs": 2},
+    # A whole model in every client, of which half take part.
+    "ditto": {**IMAGES, "schedule__local_epochs": 2, "schedule__sampling_rate": 0.5},
     "fedbn": {**IMAGES, "model__name": "mobilenet", "model__width": 0.1, "schedule__local_epochs": 1},
     # Clients of different width and class count, and their spectra computed by remote tasks.
     "fedssp": {**GRAPHS, "model__hidden": 16},

@@ -16,7 +16,9 @@ from tests.watch import stopped
 BATCH_NORM = {"model__name": "tests.raysim.user_code:WithBatchNorm"}
 METHODS: dict[str, dict[str, Any]] = {
     "apple": BATCH_NORM,
+    "ditto": BATCH_NORM,
     "fedavg": {},
+    "fedbabu": {},
     "fedbn": BATCH_NORM,
     "fedcp": {"method__noise": "gumbel"},
     "fedgh": {},

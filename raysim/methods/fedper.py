@@ -1,0 +1,54 @@
+"""FedPer: one body for all, a head that stays with its client."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
+
+from raysim.method import Context, Message, Traits, Updates, Vector
+from raysim.methods._partly_shared import PartlyShared
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysim.flat_model import FlatModel
+
+HEAD = "head."
+
+
+@dataclass(frozen=True)
+class FedPer(PartlyShared[Vector]):
+    """FedPer: FedAvg on the body alone; every client trains body and head together and keeps its own head.
+
+    Source: Arivazhagan et al. 2019, Federated learning with personalization layers (arXiv 1912.00818), Algorithm 1.
+    From the received body B and its own head H_i, client i takes steps of SGD on both; the server takes the mean
+
+        B ← Σ_{i∈S} p_i B_i,    p_i = m_i / Σ_{j∈S} m_j.
+
+    Decided here:
+    - The head is what is named ``head.*``, the body all else: one personalization layer (K_P = 1) with most models.
+    - p_i is the share of the cohort's samples; the paper, in which all clients take part, divides by all samples.
+    - All heads begin with the same values. A client is judged by the received body with its own head, on its own test
+      set; a client before its first task has the initial head.
+    - BatchNorm's statistics in the body are averaged like its parameters.
+    """
+
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, model_parts=("body.", HEAD))
+
+    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+        from raysim.flat_model import all_names
+
+        return {name for name in all_names(module) if not name.startswith(HEAD)}
+
+    def init_server(self, model: FlatModel) -> Vector:
+        return model.take_shared()
+
+    def message(self, server: Vector, client: int) -> Message:
+        return Message(server)
+
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
+        return server + updates.mean()
+
+
+METHOD = FedPer
