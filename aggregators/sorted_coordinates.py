@@ -7,6 +7,7 @@ coordinates, however long the vectors are.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +17,8 @@ from aggregators.means import check_vectors
 
 Vector = NDArray[np.float32]
 
-BLOCK = 8192
-"""Coordinates that are sorted at a time: 50 rows of them are 1.6 MB."""
+BLOCK = 16_384
+"""Coordinates that are sorted at a time: 50 rows of them are 3.3 MB. Long rows hide what a call costs."""
 
 
 def coordinate_median(vectors: Sequence[Vector], mixing: Doubles | None = None) -> Vector:
@@ -52,30 +53,67 @@ def trimmed_mean(vectors: Sequence[Vector], trimmed: int, mixing: Doubles | None
 
 
 def _mean_of_middle(vectors: Sequence[Vector], cut: int, mixing: Doubles | None) -> Vector:
-    """The mean of every coordinate's values but the ``cut`` smallest and largest."""
+    """The mean of every coordinate's values but the ``cut`` smallest and largest, added in ascending order in float64.
+
+    nan counts as the largest value of all.
+    """
     check_vectors(vectors)
     result = np.empty_like(vectors[0])
-    for start, rows in _blocks(vectors, mixing):
-        middle = np.sort(rows, axis=0)[cut : len(rows) - cut]
-        # Each share is added by itself: the sum of values near the largest float would overflow.
-        block = result[start : start + rows.shape[1]]
-        np.multiply(middle, np.float32(1 / len(middle)), out=middle)
-        np.add.reduce(middle, axis=0, out=block)
+    for start, rows, spare in _blocks(vectors, mixing):
+        for low, high in comparisons(len(rows), cut):
+            np.minimum(rows[low], rows[high], out=spare)
+            np.maximum(rows[low], rows[high], out=rows[high])
+            rows[low], spare = spare, rows[low]
+        middle = rows[cut : len(rows) - cut]
+        total = middle[0].astype(np.float64)
+        for row in middle[1:]:
+            total += row
+        result[start : start + total.size] = total / len(middle)
     return result
 
 
-def _blocks(vectors: Sequence[Vector], mixing: Doubles | None) -> Iterator[tuple[int, Vector]]:
-    """The start and the rows [m, ≤ BLOCK] of every block of coordinates, which may be written to."""
+@cache
+def comparisons(count: int, cut: int) -> tuple[tuple[int, int], ...]:
+    """Pairs (i, j) of rows, of which i takes the smaller values: then rows ``cut`` to n − 1 − ``cut`` are in order.
+
+    Source: Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M (Batcher's merge exchange), without the pairs
+    that no row in the middle depends on. It compares whole rows, where a sort takes the coordinates one by one: a third
+    of the time for 50 vectors.
+    """
+    network: list[tuple[int, int]] = []
+    top = 1 << (count - 1).bit_length() >> 1
+    bit = top
+    while bit:
+        step, remainder, distance = top, 0, bit
+        while True:
+            network += [(i, i + distance) for i in range(count - distance) if i & bit == remainder]
+            if step == bit:
+                break
+            distance, step, remainder = step - bit, step >> 1, bit
+        bit >>= 1
+    wanted = set(range(cut, count - cut))
+    needed: list[tuple[int, int]] = []
+    for pair in reversed(network):
+        if not wanted.isdisjoint(pair):
+            wanted.update(pair)
+            needed.append(pair)
+    return tuple(reversed(needed))
+
+
+def _blocks(vectors: Sequence[Vector], mixing: Doubles | None) -> Iterator[tuple[int, list[Vector], Vector]]:
+    """The start, the m rows of every block of coordinates, and a spare row; all may be written to."""
     size = vectors[0].size
-    rows = np.empty((len(vectors), min(BLOCK, size)), np.float32)
     weights = None if mixing is None else mixing.astype(np.float32)
+    count = len(vectors) if weights is None else len(weights)
+    buffer = np.empty((count + 1, min(BLOCK, size)), np.float32)
     for start in range(0, size, BLOCK):
-        block = rows[:, : min(BLOCK, size - start)]
-        for row, vector in zip(block, vectors, strict=True):
-            row[:] = vector[start : start + BLOCK]
+        pieces = [vector[start : start + BLOCK] for vector in vectors]
+        block = buffer[:, : pieces[0].size]
         if weights is None:
-            yield start, block
+            for row, piece in zip(block[:count], pieces, strict=True):
+                np.fmin(piece, np.float32(np.inf), out=row)  # nan, which minimum and maximum would spread, becomes inf
         else:
             with one_blas_thread():
-                mixed = weights @ block
-            yield start, mixed
+                mixed = weights @ np.array(pieces)
+            np.fmin(mixed, np.float32(np.inf), out=block[:count])
+        yield start, list(block[:count]), block[count]

@@ -6,8 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-import torch
-
 from raysim import seeds
 from raysim.engine import schedule
 from raysim.errors import ConfigError
@@ -15,6 +13,8 @@ from workloads.federated_data import Batch, ClientData, Samples, distinct_tasks
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:
+    import torch
+
     from raysim.config.run_config import RunConfig
     from workloads.federated_data import Federation
 
@@ -58,6 +58,8 @@ class Drift:
 
 def next_labels(classes: int, seed: int) -> torch.Tensor:
     """The label [C] that each class takes: all classes in one ring of random order, so that none keeps its own."""
+    import torch
+
     ring = seeds.numpy_generator(seed, "events labels").permutation(classes)
     labels = torch.empty(classes, dtype=torch.int64)
     labels[torch.from_numpy(ring)] = torch.from_numpy(ring).roll(-1)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -13,7 +14,7 @@ from numpy.typing import NDArray
 from aggregators import robust
 from aggregators.gram import gram_matrix
 from aggregators.means import weighted_sum
-from aggregators.sorted_coordinates import BLOCK, coordinate_median, trimmed_mean
+from aggregators.sorted_coordinates import BLOCK, comparisons, coordinate_median, trimmed_mean
 from tests.aggregators import byzfl_results
 
 Vector = NDArray[np.float32]
@@ -63,6 +64,32 @@ def test_median_is_numpys(count: int) -> None:
     cut = (count - 1) // 3
     expected = np.sort(vectors, axis=0)[cut : count - cut].mean(axis=0)
     np.testing.assert_allclose(trimmed_mean(vectors, cut), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(("count", "cut"), [(1, 0), (2, 0), (6, 0), (7, 3), (9, 2), (10, 4)])
+def test_comparisons_sort_every_sequence_of_zeros_and_ones(count: int, cut: int) -> None:
+    """By the 0-1 principle they then sort anything."""
+    columns = np.array(list(itertools.product((0, 1), repeat=count)), np.float32).T
+    rows = columns.copy()
+    for low, high in comparisons(count, cut):
+        rows[[low, high]] = np.minimum(rows[low], rows[high]), np.maximum(rows[low], rows[high])
+    middle = slice(cut, count - cut)
+    assert np.array_equal(rows[middle], np.sort(columns, axis=0)[middle])
+
+
+def test_order_leaves_no_trace_in_a_trimmed_mean() -> None:
+    vectors = random_vectors(9, BLOCK + 5)
+    for order in (range(8, -1, -1), np.random.default_rng(1).permutation(9)):
+        assert np.array_equal(trimmed_mean([vectors[k] for k in order], 2), trimmed_mean(vectors, 2))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize("name", ["median", "trimmed-mean"])
+def test_vectors_that_are_not_finite_are_left_out(name: str, bad: float) -> None:
+    honest = random_vectors(7, 50)
+    attack = np.full(50, bad, np.float32)
+    result = RULES[name]([attack, *honest, attack])
+    assert (np.min(honest, axis=0) <= result).all() and (result <= np.max(honest, axis=0)).all()
 
 
 @pytest.mark.parametrize("name", RULES)

@@ -57,10 +57,10 @@ def decode(path: Path, size: int, *, truncated: bool) -> NDArray[np.uint8]:
             return resize(stored[None], size).reshape(size, size, 3)
         ImageFile.LOAD_TRUNCATED_IMAGES = truncated
         with Image.open(path) as image:
-            rgb = rgb(image)
-        if rgb.size != (size, size):
-            rgb = rgb.resize((size, size), Image.Resampling.BICUBIC)
-        return np.array(rgb)
+            converted = rgb(image)
+        if converted.size != (size, size):
+            converted = converted.resize((size, size), Image.Resampling.BICUBIC)
+        return np.array(converted)
     except Exception as error:  # Pillow's readers raise many types for damaged files, and document no closed set
         reason = " ".join(str(error).split()) or type(error).__name__
         early = "; truncated=true accepts files that end early" if "truncated" in reason and not truncated else ""

@@ -112,7 +112,7 @@ def test_print_config_is_a_config_file(tmp_path: Path) -> None:
         ("--conifg x", "Did you mean --config?"),
         ("--metod fedavg", "Did you mean --method?"),
         ("--xyzzy 1", "Unknown option --xyzzy. Sections: method"),
-        ("--method fedavg --mu 1", "Unknown option --mu. --mu belongs to methods apple, fedprox: choose one of them"),
+        ("--method fedavg --mu 1", "Unknown option --mu. --mu belongs to methods apple, fedprox, moon: choose one"),
         ("--method fedavg --method.margin_weight 1", "--method.margin_weight belongs to fedld: choose --method fedld"),
         ("--workload digits --setting SM", "--setting belongs to tudataset: choose --workload tudataset or leave it"),
         ("--workload tudataset --augment none", "belongs to workloads digits, cifar10, "),

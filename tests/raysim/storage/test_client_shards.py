@@ -28,7 +28,7 @@ class Run:
         self.changed: set[int] = set()
         self.fetched: list[int] = []
 
-    def visit(self, *clients: int) -> None:
+    def do_tasks_of(self, *clients: int) -> None:
         for client in clients:
             before = self.states.get(client, np.full(3, float(client)))
             self.states[client] = before + 0.5
@@ -73,23 +73,23 @@ def test_whatever_came_before_the_newest_states_come_back(
         elif step == "resume" and run.round and not run.changed:
             run.resume()
         elif step != "resume":
-            run.visit(*step)
+            run.do_tasks_of(*step)
     run.save()
     run.resume()
 
 
 def test_a_checkpoint_writes_what_has_changed_and_links_the_rest(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.visit(*range(10))
+    run.do_tasks_of(*range(10))
     first = run.save()
     old = (first / "clients-00000.safetensors").stat().st_ino
-    run.visit(2, 30)
+    run.do_tasks_of(2, 30)
     second = run.save()
     assert run.fetched == [2, 30]
     assert not first.exists()  # keep = 1
     assert (second / "clients-00000.safetensors").stat().st_ino == old
     run.resume()
-    run.visit(5)
+    run.do_tasks_of(5)
     run.save()
     assert run.fetched == [5]
     run.resume()
@@ -97,14 +97,14 @@ def test_a_checkpoint_writes_what_has_changed_and_links_the_rest(tmp_path: Path)
 
 def test_a_file_of_which_less_than_half_is_in_use_is_written_again(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.visit(*range(5))
+    run.do_tasks_of(*range(5))
     run.save()
-    run.visit(0, 1)
+    run.do_tasks_of(0, 1)
     assert [file.name for file in sorted(run.save().glob("clients-*.json"))] == [
         "clients-00000.json",
         "clients-00001.json",
     ]
-    run.visit(2)
+    run.do_tasks_of(2)
     third = run.save()
     assert run.fetched == [2, 3, 4]
     assert [file.name for file in sorted(third.glob("clients-*.json"))] == ["clients-00001.json", "clients-00002.json"]
@@ -117,9 +117,9 @@ def test_where_nothing_can_be_linked_files_are_copied(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(os, "link", refuse)
     run = Run(tmp_path)
-    run.visit(0, 1, 2)
+    run.do_tasks_of(0, 1, 2)
     run.save()
-    run.visit(1)
+    run.do_tasks_of(1)
     run.save()
     assert run.fetched == [1]
     run.resume()
@@ -127,9 +127,9 @@ def test_where_nothing_can_be_linked_files_are_copied(tmp_path: Path, monkeypatc
 
 def test_a_checkpoint_that_somebody_removed_is_not_missed(tmp_path: Path) -> None:
     run = Run(tmp_path)
-    run.visit(0, 1, 2)
+    run.do_tasks_of(0, 1, 2)
     shutil.rmtree(run.save())
-    run.visit(1)
+    run.do_tasks_of(1)
     run.save()
     assert run.fetched == [0, 1, 2]
     run.resume()
@@ -137,9 +137,9 @@ def test_a_checkpoint_that_somebody_removed_is_not_missed(tmp_path: Path) -> Non
 
 def test_a_save_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = Run(tmp_path)
-    run.visit(0, 1, 2)
+    run.do_tasks_of(0, 1, 2)
     first = run.save()
-    run.visit(1, 2)
+    run.do_tasks_of(1, 2)
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", lambda descriptor: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         with pytest.raises(CheckpointError, match="No space left"):
@@ -153,7 +153,7 @@ def test_a_save_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.M
 def test_states_are_handed_over_one_file_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(state_files, "SHARD_BYTES", 50)  # two states
     run = Run(tmp_path)
-    run.visit(*range(6))
+    run.do_tasks_of(*range(6))
     path = run.save()
     events: list[str] = []
 
