@@ -73,8 +73,14 @@ class Traits:
     classification: bool = False
     """The mathematics is that of classification with cross-entropy (margins, prototypes of classes): data with another
     objective is refused."""
+    upload_bytes: Callable[[int], int] | None = None
+    """What the change of d shared entries takes on its way to the server, in bytes; None: 4 for each."""
     model_parts: tuple[str, ...] = ()
     """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
+
+    def bytes_up(self, entries: int) -> int:
+        """What the change of this many shared entries takes on its way to the server."""
+        return 4 * entries if self.upload_bytes is None else self.upload_bytes(entries)
 
 
 @dataclass(frozen=True)

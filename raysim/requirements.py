@@ -17,6 +17,7 @@ from raysim.engine.drift import check_drift
 from raysim.engine.model_parts import lacks_part, without_batch_norm
 from raysim.errors import ConfigError
 from raysim.method import Method, Traits
+from raysim.wrappers.attack import check_attack
 from workloads.federated_data import distinct_tasks
 from workloads.objective import objective_of
 
@@ -81,6 +82,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         _check_one_task(federation, why, "Set it to 0")
     _check_objective(config, name, objective_of(federation))
     check_drift(config, federation)
+    check_attack(config.attack, federation, trainable)
     if traits.local_tests:
         _check_local_tests(name, federation)
     check = getattr(config.model, "check", None)

@@ -18,6 +18,7 @@ def check_together(config: RunConfig) -> None:
     timing.check(config.timing, config.devices, config.training, config.evaluation)
     events.check(config.events, config.devices)
     wrappers.check(config.defense, config.timing)
+    wrappers.check_clients(config.attack, config.compression)
 
 
 def check_method(config: RunConfig) -> None:
@@ -26,7 +27,7 @@ def check_method(config: RunConfig) -> None:
     if traits is None:  # a class without is refused where its functions are checked
         return
     name = registry.public_name("method", config.method)
-    wrappers.check_method(config.defense, name, traits)
+    wrappers.check_method(config, name, traits)
     for option, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
         value = getattr(config.training, option)
         if traits.needs_sgd and value != allowed:

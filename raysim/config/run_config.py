@@ -27,6 +27,8 @@ from raysim.config.sections import Schedule as Schedule
 from raysim.config.sections import Training as Training
 from raysim.config.timing import Devices as Devices
 from raysim.config.timing import Timing as Timing
+from raysim.config.wrappers import Attack as Attack
+from raysim.config.wrappers import Compression as Compression
 from raysim.config.wrappers import Defense as Defense
 from raysim.errors import ConfigError
 from workloads.errors import WorkloadError
@@ -39,6 +41,8 @@ SECTIONS: Mapping[str, type[Any]] = {
     "devices": Devices,
     "timing": Timing,
     "events": Events,
+    "attack": Attack,
+    "compression": Compression,
     "defense": Defense,
     "engine": Engine,
 }
@@ -62,6 +66,8 @@ class RunConfig:
     devices: Devices = field(default_factory=Devices)
     timing: Timing = field(default_factory=Timing)
     events: Events = field(default_factory=Events)
+    attack: Attack = field(default_factory=Attack)
+    compression: Compression = field(default_factory=Compression)
     defense: Defense = field(default_factory=Defense)
     engine: Engine = field(default_factory=Engine)
     seed: Annotated[NonNegativeInt, Help("root of every random stream of the run")] = 0

@@ -6,10 +6,76 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from raysim.errors import ConfigError
-from workloads.option_types import Ge, Help, Lt, Positive, PositiveInt
+from workloads.option_types import Ge, Help, Lt, NonNegativeInt, Positive, PositiveInt, PositiveShare
 
 if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
     from raysim.config.timing import Timing
+
+
+@dataclass(frozen=True)
+class Attack:
+    """Clients that send what harms the model."""
+
+    kind: Annotated[
+        Literal["none", "label-flip", "sign-flip", "gaussian", "alie", "ipm"],
+        Help(
+            "what malicious clients do: label-flip: train with every label y as y + 1, the last as 0; sign-flip: send "
+            "-strength times their update; gaussian: send noise; alie, ipm: send what is made from all honest updates "
+            "of the round",
+            "Baruch et al. 2019 (alie); Xie et al. 2020 (ipm)",
+        ),
+    ] = "none"
+    malicious_share: Annotated[
+        PositiveShare, Help("share of all clients that are malicious, at least one, drawn from the seed")
+    ] = 0.2
+    malicious: Annotated[
+        tuple[NonNegativeInt, ...], Help("numbers of the malicious clients, 0,3 say; empty: drawn from the seed")
+    ] = ()
+    from_round: Annotated[PositiveInt, Help("first round in which they attack")] = 1
+    strength: Annotated[
+        Positive | None,
+        Help(
+            "factor of sign-flip, standard deviation of gaussian, deviations z of alie, factor of ipm; null: 1, 1, "
+            "the z of the paper, 0.5"
+        ),
+    ] = None
+
+    @property
+    def on(self) -> bool:
+        """Whether there is one."""
+        return self.kind != "none"
+
+    @property
+    def omniscient(self) -> bool:
+        """Whether the attackers know the honest updates of the round."""
+        return self.kind in ("alie", "ipm")
+
+
+@dataclass(frozen=True)
+class Compression:
+    """What clients do to an update so that it takes fewer bytes on its way to the server."""
+
+    kind: Annotated[
+        Literal["none", "top-k", "random-k", "int8", "int4", "sign"],
+        Help(
+            "top-k: the largest entries; random-k: random entries; int8, int4: whole numbers by stochastic rounding, "
+            "with a scale for 4096 entries; sign: signs and the mean length of an entry"
+        ),
+    ] = "none"
+    kept_share: Annotated[PositiveShare, Help("share of the entries that top-k and random-k send")] = 0.01
+    error_feedback: Annotated[
+        bool,
+        Help(
+            "clients keep what was lost and add it to their next update",
+            "Karimireddy et al. 2019, arXiv 1901.09847",
+        ),
+    ] = False
+
+    @property
+    def on(self) -> bool:
+        """Whether there is one."""
+        return self.kind != "none"
 
 
 @dataclass(frozen=True)
@@ -94,12 +160,42 @@ def check(defense: Defense, timing: Timing) -> None:
         )
 
 
-def check_method(defense: Defense, name: str, traits: Any) -> None:
+def check_clients(attack: Attack, compression: Compression) -> None:
+    """ConfigError for options of an attack or a compression that have no effect."""
+    for name in ("malicious_share", "malicious", "from_round", "strength"):
+        value = getattr(attack, name)
+        useless = not attack.on or (name == "strength" and attack.kind == "label-flip")
+        if useless and value != getattr(Attack, name):
+            raise ConfigError(
+                f"attack.{name}: {value} has no effect with attack.kind {attack.kind}. Leave it out, or set "
+                "attack.kind to another, sign-flip say."
+            )
+    if attack.malicious and attack.malicious_share != Attack.malicious_share:
+        raise ConfigError(
+            f"attack.malicious_share: {attack.malicious_share} has no effect with attack.malicious, which names them. "
+            "Leave one of both out."
+        )
+    if compression.kept_share != Compression.kept_share and compression.kind not in ("top-k", "random-k"):
+        raise ConfigError(
+            f"compression.kept_share: {compression.kept_share} has no effect with compression.kind {compression.kind}. "
+            "Leave it out, or set compression.kind to top-k or random-k."
+        )
+    if compression.error_feedback and not compression.on:
+        raise ConfigError("compression.error_feedback: there is no error with compression.kind none. Leave it out.")
+
+
+def check_method(config: RunConfig, name: str, traits: Any) -> None:
     """ConfigError for a method whose updates are more than one vector that is averaged."""
-    if not defense.on or (traits.weighted_mean and not traits.pooled):
-        return
-    why = "which trains on all data in one place" if traits.pooled else "whose server does more than take a mean"
-    raise ConfigError(
-        f"defense.rule: {defense.rule} takes the place of the weighted mean of updates, and is not possible with "
-        f"method {name}, {why}. Set it to none, or take a method such as fedavg, fedprox or fedbn."
-    )
+    chosen = {
+        "defense.rule": config.defense.rule,
+        "attack.kind": config.attack.kind,
+        "compression.kind": config.compression.kind,
+    }
+    for option, value in chosen.items():
+        if value == "none" or (traits.weighted_mean and not traits.pooled):
+            continue
+        why = "which trains on all data in one place" if traits.pooled else "whose server does more than that"
+        raise ConfigError(
+            f"{option}: {value} needs a method whose server takes the weighted mean of updates, and is not possible "
+            f"with method {name}, {why}. Set it to none, or take a method such as fedavg, fedprox or fedbn."
+        )

@@ -21,6 +21,7 @@ from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError
 from raysim.method import ClientTask, Message, Updates
 from raysim.storage import pytree
+from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -204,7 +205,8 @@ class Collector:
         self, plan: RoundPlan, messages: Mapping[int, Message], updates: Updates, seconds: Sequence[float]
     ) -> list[dict[str, Any]]:
         """The participants' rows of the clients table."""
-        shared_bytes = next(iter(messages.values())).parameters.nbytes
+        entries = next(iter(messages.values())).parameters.size
+        shared_bytes = running_method(self._config).traits.bytes_up(entries)
         return [
             {
                 "round": plan.number,

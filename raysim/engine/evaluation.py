@@ -15,6 +15,7 @@ import numpy as np
 from raysim.engine import schedule
 from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.payload import Packed, PackedMessage, Packer
+from raysim.wrappers.attack import judged_by
 from workloads.metrics import EvaluationSums, evaluate, fairness
 from workloads.objective import objective_of
 
@@ -121,7 +122,7 @@ def evaluate_round(
     tested = {client: test for client, (test, _) in pairs.items() if test.samples}
     by_client = {client: test for client, test in tested.items() if client < trainable}
     validations = [found for client, (_, found) in pairs.items() if found.samples and client < trainable]
-    objective = objective_of(federation)
+    objective = judged_by(config.attack, objective_of(federation))
     names = (*objective.columns, *(["auc"] if options.auc else []))
     only_asked_for = () if options.auc else ("balanced_accuracy",)
     of_clients = ("loss", *(name for name in names if name not in ("loss", *only_asked_for)))

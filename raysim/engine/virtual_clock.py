@@ -15,6 +15,7 @@ from raysim.devices.availability import Absence, absent
 from raysim.engine import schedule
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import Flight, ServerStep, timeline
+from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -124,4 +125,5 @@ def fleet_of(config: RunConfig, federation: Federation, message: Message) -> Fle
         leaving = schedule.sample(schedule.cohort_size(clients, config.events.leave), clients, draw).tolist()
         absence = Absence(frozenset(leaving), config.events.leave_at, config.events.back_at or math.inf)
         profiles = replace(profiles, availability=absent(profiles.availability, absence, clients))
-    return Fleet(profiles, samples, message.nbytes, message.parameters.nbytes)
+    bytes_up = running_method(config).traits.bytes_up(message.parameters.size)
+    return Fleet(profiles, samples, message.nbytes, bytes_up)

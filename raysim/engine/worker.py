@@ -26,6 +26,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import NOTHING
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
+from raysim.wrappers.attack import judged_by
 from raysim.wrappers.wrapped import running_method
 from workloads.federated_data import distinct_tasks
 from workloads.objective import objective_of
@@ -52,7 +53,7 @@ class Worker:
         self.config = config
         self.method = running_method(config)
         self.federation = federation
-        self.objective = objective_of(federation)
+        self.objective = judged_by(config.attack, objective_of(federation))
         self.device = device
         self._models: dict[InputSpec, FlatModel] = {}
         self._data: OrderedDict[int, _Cached] = OrderedDict()

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.config.wrappers import Defense
+from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
 from raysim.method import Context, Update, Updates
@@ -36,7 +36,7 @@ def step(defense: Defense) -> list[float]:
     """What federated averaging adds to a model (10, 10), from five clients of which the last is far off."""
     each = tuple(Update(np.array(vector, np.float32)) for vector in VECTORS)
     updates = Updates(tuple(range(5)), np.array(SAMPLES), each)
-    server = Wrapped(FedAvg(), defense).aggregate(
+    server = Wrapped(FedAvg(), Attack(), Compression(), defense).aggregate(
         np.array([10, 10], np.float32), updates, Context(0, 1, 1, 0.1, shared_parameter_count=2)
     )
     return list((server - 10).tolist())
