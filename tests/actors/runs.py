@@ -65,6 +65,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "fedper": {**IMAGES, "schedule__local_epochs": 2},
     "fedrep": {**IMAGES, "schedule__local_epochs": 2, "method__head_epochs": 2},
     "fedbabu": {**IMAGES, "schedule__local_epochs": 2},
+    "pfedme": {**IMAGES, "schedule__local_epochs": 2},
     # A whole model in every client, of which half take part.
     "ditto": {**IMAGES, "schedule__local_epochs": 2, "schedule__sampling_rate": 0.5},
     "fedbn": {**IMAGES, "model__name": "mobilenet", "model__width": 0.1, "schedule__local_epochs": 1},

@@ -1,4 +1,4 @@
-"""FedPer and FedRep against plain loops over their equations, which share no code with them."""
+"""FedPer, FedRep and FedBABU against plain loops over their equations, which share no code with them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from raysim.methods.fedbabu import FedBABU
 from raysim.methods.fedper import FedPer
 from raysim.methods.fedrep import FedRep
 from tests.raysim.methods.two_layers import (
@@ -40,6 +41,20 @@ def head_then_body(body: Matrix, head: Matrix, samples: Any) -> tuple[Matrix, Ma
     return body, head
 
 
+def under_the_first_head(body: Matrix, samples: Any) -> Matrix:
+    for sample in samples * EPOCHS:
+        body = body - RATE * gradients(body, HEAD, *sample)[0]
+    return body
+
+
+def fine_tuned(body: Matrix, samples: Any) -> tuple[Matrix, Matrix]:
+    head = HEAD
+    for sample in samples * 3:
+        by_body, by_head = gradients(body, head, *sample)
+        body, head = body - RATE * by_body, head - RATE * by_head
+    return body, head
+
+
 @pytest.mark.parametrize(
     ("method", "client_task"),
     [(FedPer(), together), (FedRep(head_epochs=3), head_then_body)],
@@ -60,3 +75,19 @@ def test_two_rounds_of_two_clients_out_of_three(method: Any, client_task: Callab
     model.reset()
     newcomer = deployed(method, model, server, 3, method.init_client(model))
     np.testing.assert_array_equal(newcomer[1], HEAD.astype(np.float32))
+
+
+@pytest.mark.parametrize("tune_epochs", [0, 3])
+def test_fedbabu_judges_what_was_fine_tuned_from_the_received_model(tune_epochs: int) -> None:
+    body = BODY
+    tuned: dict[int, tuple[Matrix, Matrix]] = {}
+    for cohort, weights in zip(COHORTS, WEIGHTS, strict=True):
+        tuned |= {i: fine_tuned(body, DATA[i]) for i in cohort}
+        results = [under_the_first_head(body, DATA[i]) for i in cohort]
+        body = weights[0] * results[0] + weights[1] * results[1]
+    method = FedBABU(tune_epochs=tune_epochs)
+    server, states, model = two_rounds(method)
+    np.testing.assert_allclose(server.reshape(2, 2), body, rtol=1e-5, atol=1e-6)
+    for i in DATA:
+        expected = tuned[i] if tune_epochs else (body, HEAD)
+        np.testing.assert_allclose(deployed(method, model, server, i, states[i]), expected, rtol=1e-5, atol=1e-6)

@@ -19,6 +19,7 @@ METHODS: dict[str, dict[str, Any]] = {
     "ditto": BATCH_NORM,
     "fedavg": {},
     "fedbabu": {},
+    "pfedme": {},
     "fedbn": BATCH_NORM,
     "fedcp": {"method__noise": "gumbel"},
     "fedgh": {},

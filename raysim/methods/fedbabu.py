@@ -1,0 +1,67 @@
+"""FedBABU: the body is trained under a head that never changes; fine-tuned models are for judging only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated
+
+import numpy as np
+
+from raysim.method import ClientTask, Message, Update, Vector
+from raysim.methods.fedper import HEAD, FedPer
+from workloads.option_types import Help, NonNegativeInt
+
+if TYPE_CHECKING:
+    from raysim.flat_model import FlatModel
+    from workloads.federated_data import ClientData
+
+
+@dataclass(frozen=True)
+class FedBABU(FedPer):
+    """FedBABU: FedAvg on the body, under the same random head H_0 everywhere; a head of one's own comes afterwards.
+
+    Source: Oh et al. 2022, FedBABU: toward enhanced representation for federated image classification (ICLR; arXiv
+    2106.06042), Algorithm 1. Client i takes steps on its loss f_i by the body alone, from the received B on,
+
+        B_i ← B_i − η ∇_B f_i(B_i, H_0),    B ← Σ_{i∈S} p_i B_i,  p_i = m_i / Σ_{j∈S} m_j,
+
+    and is personalized by fine-tuning from (B, H_0), which has no part in the federated training.
+
+    Decided here:
+    - Fine-tuning is of body and head, and belongs to the client task, which alone may look at data: from the received
+      (B, H_0) on, at the learning rate of the round. A client is judged by that model, which thus is as old as its
+      last task (one round at least); before that, and always with ``tune_epochs`` 0, by the newest B with H_0 (the
+      paper's initial accuracy, on each client's own test set). A newer B under a tuned head was worse than under H_0.
+    - The head is what is named ``head.*``. BatchNorm's statistics are averaged; the fine-tuned model has its own.
+    """
+
+    tune_epochs: Annotated[
+        NonNegativeInt, Help("epochs of fine-tuning the model for judging; 0: none", "Oh et al. 2022, Section 5")
+    ] = 5
+
+    def init_client(self, model: FlatModel) -> Vector:
+        return np.concatenate([model.take_kept(), np.zeros_like(model.take_shared())])
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
+    ) -> tuple[Update, Vector]:
+        from raysim.training.local_sgd import Phase, train_epochs
+
+        initial = model.take_kept()
+        model.load_shared(message.parameters)
+        body = train_epochs(model, data.train, task, trains=lambda name: not name.startswith(HEAD))
+        update = Update(model.change_from(message.parameters), body.metrics())
+        model.load_kept(initial)
+        if self.tune_epochs == 0:
+            return update, state
+        model.load_shared(message.parameters)
+        train_epochs(model, data.train, task, phase=Phase("shuffle tuning", self.tune_epochs))
+        return update, np.concatenate([model.take_kept(), model.take_shared()])
+
+    def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
+        kept = model.take_kept().size  # behind it the fine-tuned body; zeros: none yet
+        model.load_kept(state[:kept])
+        model.load_shared(state[kept:] if state[kept:].any() else message.parameters)
+
+
+METHOD = FedBABU
