@@ -140,6 +140,8 @@ class Rounds:
         self.in_flight.clear()
         for version, server in sorted(self.state.earlier.items()):
             plan = self.planner.plan(version + 1, after=self.state.round)
+            if not plan.clients:  # only a longer run takes what started from it
+                continue
             messages = {client: self.method.message(server, client) for client in plan.clients}
             self.in_flight.begin(plan, self.clock.taken(self.clock.step(plan.number)), messages, self.state.clients)
 

@@ -68,6 +68,18 @@ def timeline(rules: Rules, fleet: Fleet) -> Iterator[ServerStep]:
     return _Simulation(rules, fleet).steps()
 
 
+def plan(rules: Rules, fleet: Fleet) -> tuple[list[ServerStep], list[Flight]]:
+    """All server steps of a run, and the tasks under way after the last, whose updates a longer run would take.
+
+    Raises:
+        ConfigError: as of :func:`timeline`.
+    """
+    check(rules, fleet)
+    simulation = _Simulation(rules, fleet)
+    steps = list(simulation.steps())
+    return steps, [flight for flight in (*simulation.buffer, *simulation.flying.values()) if not flight.lost]
+
+
 @dataclass
 class _Simulation:
     """The state of the clock, and the one loop of all modes."""

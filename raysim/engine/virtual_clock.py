@@ -14,7 +14,7 @@ from raysim.devices import presets
 from raysim.devices.availability import Absence, absent
 from raysim.engine import schedule
 from raysim.engine.fleet import Fleet, Rules, never_available
-from raysim.engine.timeline import Flight, ServerStep, timeline
+from raysim.engine.timeline import Flight, ServerStep, plan
 from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
@@ -43,13 +43,16 @@ class VirtualClock:
     def __init__(self, config: RunConfig, federation: Federation, intervals: Sequence[int], message: Message) -> None:
         self.fleet = fleet_of(config, federation, message)
         rules = Rules(config.seed, config.timing, config.schedule, intervals)
-        self._steps = list(timeline(rules, self.fleet))
+        self._steps, under_way = plan(rules, self.fleet)
         self._stale = config.timing.stale
         self._taken: dict[int, list[tuple[Flight, int]]] = {}
         """Where updates may be stale: the tasks of each version whose updates a step takes, and the step's number."""
         for step in self._steps if self._stale else ():
             for flight in step.arrivals:
                 self._taken.setdefault(flight.version, []).append((flight, step.number))
+
+        self._open = {flight.version for flight in under_way} if self._stale else set()
+        """Versions of tasks under way at the end: a run that is trained longer takes their updates."""
 
     def step(self, number: int) -> ServerStep:
         """The server step that ends round ``number``, counted from 1."""
@@ -85,8 +88,8 @@ class VirtualClock:
         return sorted(flight.client for flight in (step.arrivals if self._stale else step.dispatched))
 
     def needed(self, version: int, number: int) -> bool:
-        """Whether a step after ``number`` takes an update that starts from this version of the server's state."""
-        return any(taken > number for _, taken in self._taken.get(version, ()))
+        """Whether a step after ``number``, of this run or a longer one, takes an update that starts from a version."""
+        return version in self._open or any(taken > number for _, taken in self._taken.get(version, ()))
 
     def columns(self, number: int) -> dict[str, float]:
         """A round's columns of the rounds table; joules are also those of tasks whose updates no step takes."""

@@ -139,6 +139,15 @@ def test_a_run_that_was_stopped_and_resumed_has_the_same_bits(tmp_path: Path, me
     assert fingerprint(folder) == fingerprint(whole.folder)
 
 
+@pytest.mark.parametrize(("method", "mode"), [("fedavg", "buffered"), ("scaffold", "async"), ("fedavg", "carry")])
+def test_a_run_that_is_trained_longer_takes_what_was_under_way(tmp_path: Path, method: str, mode: str) -> None:
+    expected = fingerprint(run(config(tmp_path / "straight", mode, method__name=method)).folder)
+    folder = run(config(tmp_path / "longer", mode, method__name=method, schedule__rounds=3)).folder
+    prepare(config(tmp_path / "longer", mode, method__name=method), resume=folder)
+    assert execute(config(tmp_path / "longer", mode, method__name=method), folder, Silent()).status == "finished"
+    assert fingerprint(folder) == expected
+
+
 def test_the_tables_tell_of_time_staleness_energy_and_devices(tmp_path: Path) -> None:
     result = run(config(tmp_path / "run", "buffered", devices__watts=2.0))
     rounds, clients = result.rounds, result.clients
