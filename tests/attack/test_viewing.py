@@ -130,7 +130,9 @@ def test_a_damaged_folder_gives_a_page_or_one_sentence(
 
 
 @pytest.mark.parametrize("words", [["--help"], ["--print-config"], []])
-@pytest.mark.parametrize("content", [LAUGHS, "a: " + "[" * 1000, "engine: [1]", "engine: null\nseed: x", "\xff"])
+@pytest.mark.parametrize(
+    "content", [LAUGHS, "a: " + "[" * 1000, "engine: [1]", "events: 3", "engine: null\nseed: x", "\xff"]
+)
 def test_a_hostile_config_ends_with_one_sentence(
     tmp_path: Path, content: str, words: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
