@@ -17,9 +17,9 @@ import ray
 from ray import cloudpickle
 from ray.cluster_utils import Cluster
 
-from actors import placement
 from actors.client import Client
 from actors.early_actors import EarlyActors
+from actors.placement import Starter
 from actors.start_retry import patiently
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.backend import Job
@@ -55,7 +55,7 @@ def refusal(**engine: Any) -> str:
 
 def early_actors_of(cls: type[Any]) -> None:
     """Client actors are from now on of this class."""
-    vars(placement)["ClientActor"] = ray.remote(cls)
+    Starter.actor = ray.remote(cls)
 
 
 def without_torchs_consent() -> str:

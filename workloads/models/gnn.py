@@ -30,8 +30,10 @@ class Convolution(MessagePassing):  # type: ignore[misc]  # without types
     """A layer that passes messages, and leaves no file behind."""
 
     def __init__(self, aggr: str) -> None:
-        super().__init__(aggr=aggr)
         # PyG writes a module of its own for each class to the temporary folder, and imports it from there.
+        kept, sys.dont_write_bytecode = sys.dont_write_bytecode, True
+        super().__init__(aggr=aggr)
+        sys.dont_write_bytecode = kept
         written = Path(str(sys.modules[type(self).propagate.__module__].__file__))
         if written.parent == Path(tempfile.gettempdir()):
             written.unlink(missing_ok=True)

@@ -61,6 +61,7 @@ SHARED: list[tuple[str, str, dict[str, Any], set[str]]] = [
     *((method, "gin", {}, GIN) for method in ("gcfl", "fgssl", "apple", "scaffold")),
     *((method, "gin", {}, GIN) for method in ("feddyn", "fednova", "qfedavg", "moon", "ifca", "clustered")),
     *((method, "gin", {}, GIN) for method in ("fedavgm", "fedadagrad", "fedadam", "fedyogi")),
+    *((method, "gin", {}, GIN) for method in ("fedper", "fedrep", "fedbabu", "ditto", "pfedme")),
     ("fedcp", "gin", {}, GIN | POLICY),
     ("fedavg", "graphsage", {}, SAGE),
     ("fedsage", "graphsage", {}, SAGE),
