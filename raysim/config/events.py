@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Events:
-    """Clients that leave and come back at given virtual times, and data that change in a given round."""
+    """Clients that leave and come back at given virtual times, and data that change in a given round or at a time."""
 
     leave: Annotated[Share, Help("share of the clients that leave, drawn from the seed; 0: none")] = 0.0
     leave_at: Annotated[NonNegative, Help("virtual seconds after which they leave; 0: they come late")] = 0.0
@@ -29,6 +29,10 @@ class Events:
     drift_round: Annotated[
         NonNegativeInt, Help("first round whose client tasks and evaluation see the changed data, for events.drift")
     ] = 0
+    drift_at: Annotated[
+        NonNegative,
+        Help("virtual seconds from which on client tasks that begin and evaluation see the changed data, instead"),
+    ] = 0.0
     drift_share: Annotated[
         PositiveShare,
         Help("share of the clients whose data change, drawn from the seed; with 1 the common test set changes too"),
@@ -46,6 +50,7 @@ def check(events: Events, devices: Devices) -> None:
         "leave_at": (events.leave > 0, "events.leave 0. Set events.leave to the share of clients that leave"),
         "back_at": (events.leave > 0, "events.leave 0. Set events.leave to the share of clients that leave"),
         "drift_round": (events.drift != "none", "events.drift none. Set events.drift to labels or features"),
+        "drift_at": (events.drift != "none", "events.drift none. Set events.drift to labels or features"),
         "drift_share": (events.drift != "none", "events.drift none. Set events.drift to labels or features"),
         "drift_factor": (events.drift == "features", f"events.drift {events.drift}. Set events.drift to features"),
     }
@@ -63,7 +68,18 @@ def check(events: Events, devices: Devices) -> None:
             f"events.back_at: {events.back_at} is not after events.leave_at {events.leave_at}. Raise it, or set it to "
             "0 for clients that never come back."
         )
-    if events.drift != "none" and not events.drift_round:
+    if events.drift != "none" and not events.drift_round and not events.drift_at:
         raise ConfigError(
-            f"events.drift_round: 0 with events.drift {events.drift}. Set it to the first round with changed data."
+            f"events.drift_round: 0 with events.drift {events.drift}. Set it to the first round with changed data, or "
+            "events.drift_at to the virtual seconds after which data change."
+        )
+    if events.drift_round and events.drift_at:
+        raise ConfigError(
+            f"events.drift_at: {events.drift_at} with events.drift_round {events.drift_round}: data change once. Leave "
+            "one of them out."
+        )
+    if events.drift_at and not devices.on:
+        raise ConfigError(
+            f"events.drift_at: {events.drift_at} needs a clock. Set devices.preset to uniform, classes, phones, day or "
+            "trace, or events.drift_round in its place."
         )

@@ -16,6 +16,7 @@ from aggregators.means import PairwiseSum
 from raysim import seeds
 from raysim.engine.backend import power_of_two
 from raysim.engine.client_state import ClientState
+from raysim.engine.drift import Moment
 from raysim.engine.failure import Failure
 from raysim.engine.fedsgd import Merged, take_one_step, train_merged
 from raysim.engine.payload import Packed
@@ -75,15 +76,20 @@ class TrainChunk:
     returned: Returned
     merged: int = 1
     """How many neighbors are merged where each takes a single step: a power of two, ``first`` a multiple of it."""
+    begins: tuple[float, ...] = ()
+    """Virtual seconds at which each client task begins; empty without virtual time. Merged ones begin together."""
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedChunk, list[Any]]:
         """Train the clients; what is ``returned``."""
-        worker.in_round(self.task.round)
         training = _Training(self, worker, inputs)
         with kept_globals():
             for group in self._groups():
                 training.train(group)
         return training.result()
+
+    def moment(self, place: int) -> Moment:
+        """When the task at a place of the chunk begins."""
+        return Moment(self.task.round, self.begins[place] if self.begins else 0.0)
 
     def _groups(self) -> Iterator[slice]:
         """Neighbors that may be merged, at the end fewer: each is a node of the sum's tree. Or, without any, all."""
@@ -132,6 +138,7 @@ class _Training:
         chunk, samples = self._chunk, self._chunk.samples[group]
         if chunk.merged == 1 or len(samples) == 1 or not take_one_step(chunk.task.training, samples):
             return None
+        self._worker.at(chunk.moment(group.start))
         parameters = None if self._after_merged else chunk.packed.messages[0].unpack(self._inputs).parameters
         return train_merged(self._worker, self._tasks[group], samples, parameters, self._marks)
 
@@ -145,9 +152,10 @@ class _Training:
     def _train_each(self, group: slice) -> Iterator[TaskResult]:
         """Every client of the group, in order."""
         received, keeps = self._chunk.packed.unpack(self._inputs, group), self._chunk.returned.states
-        for task, (message, state) in zip(self._tasks[group], received, strict=True):
+        for place, (message, state) in enumerate(received, group.start):
             started = time.perf_counter()
-            update, after = _train_one(self._worker, task, message, state, keeps, self._marks)
+            self._worker.at(self._chunk.moment(place))
+            update, after = _train_one(self._worker, self._tasks[place], message, state, keeps, self._marks)
             yield update, after, time.perf_counter() - started
 
     def _take(

@@ -187,7 +187,10 @@ class Collector:
                 cohort=plan.cohort,
             )
             samples = tuple(plan.samples[client] for client in clients)
-            task = TrainChunk(chunk.first, first_task, chunk.clients, packed, samples, chunks.returned, chunks.merged)
+            begins = tuple(plan.begins[client] for client in clients) if plan.begins else ()
+            task = TrainChunk(
+                chunk.first, first_task, chunk.clients, packed, samples, chunks.returned, chunks.merged, begins
+            )
             outputs = chunks.returned.outputs(len(clients))
             cost = float(sum(map(self._chunker.cost, samples)) * plan.local_epochs)
             jobs.append(

@@ -1,4 +1,4 @@
-"""Data that drift: from a round on, labels or features of some clients are others."""
+"""Data that drift: from a round or a virtual time on, labels or features of some clients are others."""
 
 from __future__ import annotations
 
@@ -19,6 +19,16 @@ if TYPE_CHECKING:
     from workloads.federated_data import Federation
 
 
+@dataclass(frozen=True)
+class Moment:
+    """What the data depend on: the round that a client task or an evaluation belongs to, and its virtual time."""
+
+    round: int = 0
+    """Counted from 1."""
+    seconds: float = 0.0
+    """Virtual seconds at which the client task begins, or the server step that is judged; 0 without virtual time."""
+
+
 class Drift:
     """Which clients' data change, when and how: it follows from settings and seed, so every process knows it."""
 
@@ -26,29 +36,33 @@ class Drift:
         events, clients = config.events, federation.clients
         self._labels, self._factor = events.drift == "labels", events.drift_factor
         self._seed, self._federation = config.seed, federation
-        self._round = events.drift_round if events.drift != "none" else None
+        self._events = events
         self._clients: set[int] = set()
         self._everyone = events.drift_share == 1
-        if self._round is not None:
+        if events.drift != "none":
             draw = seeds.numpy_generator(config.seed, "events drift")
             self._clients.update(
                 schedule.sample(schedule.cohort_size(clients, events.drift_share), clients, draw).tolist()
             )
 
-    def of_client(self, data: ClientData, round: int) -> ClientData:
-        """A client's data as they are in a round."""
-        if self._round is None or round < self._round or data.client not in self._clients:
+    def of_client(self, data: ClientData, moment: Moment) -> ClientData:
+        """A client's data as they are then."""
+        if data.client not in self._clients or not self._over(moment):
             return data
         train, test, validation = (
             self._changed(samples, data.client) for samples in (data.train, data.test, data.validation)
         )
         return replace(data, train=train, test=test, validation=validation)
 
-    def of_test(self, samples: Samples, round: int) -> Samples:
-        """The common test set as it is in a round; it changes only if all clients' data do."""
-        if self._round is None or round < self._round or not self._everyone:
-            return samples
-        return self._changed(samples, 0)
+    def of_test(self, samples: Samples, moment: Moment) -> Samples:
+        """The common test set as it is then; it changes only if all clients' data do."""
+        return self._changed(samples, 0) if self._everyone and self._clients and self._over(moment) else samples
+
+    def _over(self, moment: Moment) -> bool:
+        """Whether the data that change have changed by then."""
+        if self._events.drift_at:
+            return moment.seconds >= self._events.drift_at
+        return moment.round >= self._events.drift_round
 
     def _changed(self, samples: Samples, client: int) -> Samples:
         if not self._labels:
@@ -118,4 +132,17 @@ def check_drift(config: RunConfig, federation: Federation) -> None:
         raise ConfigError(
             f"events.drift_round: {events.drift_round} is after the last round of {rounds}. Lower it, or raise "
             "schedule.rounds."
+        )
+
+
+def check_drift_time(config: RunConfig, end: float) -> None:
+    """Refuse a drift after the last server step, which is at ``end`` virtual seconds.
+
+    Raises:
+        ConfigError: it is.
+    """
+    if config.events.drift_at > end:
+        raise ConfigError(
+            f"events.drift_at: {config.events.drift_at:g} is after the last server step, at {end:.6g} virtual seconds. "
+            "Lower it, or raise schedule.rounds."
         )

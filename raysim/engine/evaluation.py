@@ -14,6 +14,7 @@ import numpy as np
 
 from raysim.engine import schedule
 from raysim.engine.backend import Job, cut, job_name, results_of
+from raysim.engine.drift import Moment
 from raysim.engine.payload import Packed, PackedMessage, Packer
 from raysim.wrappers.attack import judged_by
 from workloads.metrics import EvaluationSums, evaluate, fairness
@@ -34,7 +35,7 @@ SLICES = 8
 class EvaluateGlobal:
     """The global model on one slice of the global test set."""
 
-    round: int
+    moment: Moment
     message: PackedMessage
     start: int
     stop: int
@@ -42,7 +43,7 @@ class EvaluateGlobal:
     scores: bool
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[EvaluationSums, list[Any]]:
-        worker.in_round(self.round)
+        worker.at(self.moment)
         model = worker.deployed(0, self.message.unpack(inputs), None)
         samples = worker.global_test(self.start, self.stop)
         classes = worker.federation.task(0).classes
@@ -53,7 +54,7 @@ class EvaluateGlobal:
 class EvaluateClients:
     """The model of each of a few clients on its own test set, and on its validation set."""
 
-    round: int
+    moment: Moment
     clients: tuple[int, ...]
     packed: Packed
     batch_size: int
@@ -62,7 +63,7 @@ class EvaluateClients:
     def run(
         self, worker: Worker, inputs: Sequence[Any]
     ) -> tuple[list[tuple[EvaluationSums, EvaluationSums]], list[Any]]:
-        worker.in_round(self.round)
+        worker.at(self.moment)
         results = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
@@ -80,6 +81,7 @@ def evaluate_round(
     state: State,
     rows: Sequence[dict[str, Any]],
     note: Callable[[str], None],
+    seconds: float = 0.0,
 ) -> dict[str, float]:
     """Columns of the rounds table; each judged participant's ``loss`` and other figures are put into its row.
 
@@ -87,9 +89,9 @@ def evaluate_round(
     method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
     over clients of the accuracy on these. Where the objective has no accuracy, there are no such columns, and
     validation is by loss. Clients that never take part (``schedule.unseen_clients``) count in ``unseen_accuracy`` and
-    ``unseen_loss`` alone.
+    ``unseen_loss`` alone. ``seconds`` is the virtual time of the server step that is judged.
     """
-    method, options = config.method, config.evaluation
+    method, options, moment = config.method, config.evaluation, Moment(state.round, seconds)
     name = job_name("evaluate", state.round)
     packer = Packer(pool)
     jobs: list[Job] = []
@@ -99,7 +101,7 @@ def evaluate_round(
         bounds = np.linspace(0, size, min(SLICES, size) + 1).astype(int).tolist()
         packed = packer.pack([0], [method.message(state.server, 0)], {})
         for start, stop in pairwise(bounds):
-            task = EvaluateGlobal(state.round, packed.messages[0], start, stop, options.batch_size, options.auc)
+            task = EvaluateGlobal(moment, packed.messages[0], start, stop, options.batch_size, options.auc)
             label = f"round {state.round}, evaluate samples {start} to {stop}"
             jobs.append(Job(task, packed.inputs, cost=stop - start, label=label, name=name))
     slices = len(jobs)
@@ -115,7 +117,7 @@ def evaluate_round(
         packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
         cost = sum(federation.test_samples(client) for client in group)
         label = f"round {state.round}, evaluate clients {group}"
-        task_of_group = EvaluateClients(state.round, tuple(group), packed, options.batch_size, options.auc)
+        task_of_group = EvaluateClients(moment, tuple(group), packed, options.batch_size, options.auc)
         jobs.append(Job(task_of_group, packed.inputs, 0, cost, label, name))
     results = results_of(pool, jobs, note)
     pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))

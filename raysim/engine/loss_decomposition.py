@@ -11,6 +11,7 @@ import numpy as np
 from aggregators.loss_decomposition import decompose
 from aggregators.means import sample_weights
 from raysim.engine.backend import Job, cut, job_name, results_of
+from raysim.engine.drift import Moment
 from raysim.engine.payload import Packed, Packer
 from raysim.flat_model import as_tensor
 from raysim.method import Updates
@@ -27,13 +28,13 @@ if TYPE_CHECKING:
 class LossesOfClient:
     """L_j(θ_i) of one client's trained model θ_i, the only input, on the training data of every participant j."""
 
-    round: int
+    moment: Moment
     client: int
     judges: tuple[int, ...]
     batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
-        worker.in_round(self.round)
+        worker.at(self.moment)
         # Not what ``deploy`` makes of a message: that is the model a client is judged by in the next round.
         model = worker.built(self.client)
         model.buffer.copy_(as_tensor(inputs[0]))
@@ -46,13 +47,13 @@ class LossesOfClient:
 class LossesOfGlobal:
     """L_j(θ⁺) of the new global model on the training data of a few participants."""
 
-    round: int
+    moment: Moment
     clients: tuple[int, ...]
     packed: Packed
     batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
-        worker.in_round(self.round)
+        worker.at(self.moment)
         losses = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
@@ -69,30 +70,30 @@ def decompose_round(
     updates: Updates,
     state: State,
     note: Callable[[str], None],
+    seconds: float = 0.0,
 ) -> dict[str, float]:
     """Columns of the rounds table, those of :meth:`aggregators.loss_decomposition.LossDecomposition.columns`.
 
     Args:
         trained: handle of each participant's whole trained model [N], as ``train`` left it in the flat buffer.
         state: after the round: the new server state, and what the participants keep now.
+        seconds: virtual time at which the round's client tasks began.
 
     Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.
     """
-    clients, size = updates.clients, config.evaluation.batch_size
+    clients, size, moment = updates.clients, config.evaluation.batch_size, Moment(state.round, seconds)
     packer, name = Packer(pool), job_name("decompose", state.round)
     jobs = []
     for client in clients:
         label = f"round {state.round}, losses of client {client}"
-        task = LossesOfClient(state.round, client, clients, size)
+        task = LossesOfClient(moment, client, clients, size)
         jobs.append(Job(task, (trained[client],), cost=len(clients), label=label, name=name))
     groups = cut(clients, pool.slots)
     for group in groups:
         new = [config.method.message(state.server, client) for client in group]
         packed = packer.pack(group, new, state.clients)
         label = f"round {state.round}, global losses of clients {group}"
-        jobs.append(
-            Job(LossesOfGlobal(state.round, tuple(group), packed, size), packed.inputs, 0, len(group), label, name)
-        )
+        jobs.append(Job(LossesOfGlobal(moment, tuple(group), packed, size), packed.inputs, 0, len(group), label, name))
     results: list[list[float]] = results_of(pool, jobs, note)
     matrix = np.array(results[: len(clients)])
     everywhere = np.array([loss for part in results[len(clients) :] for loss in part])

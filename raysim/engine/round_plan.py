@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -31,6 +31,10 @@ class RoundPlan:
     cohort: Cohort
     evaluates: bool
     decomposes: bool
+    begins: Mapping[int, float] = field(default_factory=dict)
+    """Virtual seconds at which each participant's task begins; empty without virtual time."""
+    ends: float = 0.0
+    """Virtual seconds of the server step that ends the round."""
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -82,9 +86,11 @@ class Planner:
         if self._clock is None:
             generator = seeds.numpy_generator(config.seed, "participants", number)
             cohort = clients = schedule.participants(present, options.sampling_rate, generator).tolist()
+            begins, ends = dict[int, float](), 0.0
         else:
             step = self._clock.step(number)
-            cohort, clients = self._clock.cohort(step), list(self._clock.tasks(step, after))
+            begins, ends = self._clock.tasks(step, after), step.time
+            cohort, clients = self._clock.cohort(step), list(begins)
         every = config.evaluation.decompose_every
         return RoundPlan(
             number,
@@ -94,4 +100,6 @@ class Planner:
             cohort_of(existing, cohort, present, trainable),
             evaluates=number % config.evaluation.every == 0 or number == len(self._intervals),
             decomposes=every > 0 and number % every == 0,
+            begins=begins,
+            ends=ends,
         )

@@ -84,11 +84,8 @@ class Rounds:
         self._first_server = self.state.server
         self.clock = self._virtual_clock() if config.devices.on else None
         self.planner = Planner(config, self.federation, self.intervals, self.clock)
-        self.in_flight = (
-            InFlight(config.timing, self.method.traits.weighted_mean, self.collector, pool)
-            if config.timing.stale
-            else None
-        )
+        in_flight = InFlight(config.timing, self.method.traits.weighted_mean, self.collector, pool)
+        self.in_flight = in_flight if config.timing.stale else None
         self._trained = 0.0
         """When the last round's updates were there."""
         self._saves = Saves(folder, config, pool, self.state.server, self._mended)
@@ -176,9 +173,7 @@ class Rounds:
         with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
             server = self.method.aggregate(self.state.server, collected.updates, context)
         self._check_server(server, number)
-        finite = pytree.finite(server)
-        # Sums of finite updates may still overflow.
-        if not finite:
+        if not pytree.finite(server):  # sums of finite updates may still overflow
             raise RaysimError(
                 f"round {number}, stage aggregate: the server's new state holds NaN or infinite values, so the round "
                 "is dropped. Lower training.learning_rate"
@@ -239,10 +234,15 @@ class Rounds:
                 client_row[name] = float(value)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
-                row |= evaluate_round(self.config, self.federation, self.pool, self.state, rows, self._mended)
+                row |= evaluate_round(
+                    self.config, self.federation, self.pool, self.state, rows, self._mended, plan.ends
+                )
         if plan.decomposes:
+            began = min(plan.begins.values(), default=0.0)  # all at once: no step takes updates of several
             with self.recorder.phase("decompose"):
-                row |= decompose_round(self.config, self.pool, collected.models, updates, self.state, self._mended)
+                row |= decompose_round(
+                    self.config, self.pool, collected.models, updates, self.state, self._mended, began
+                )
         finished = time.perf_counter()
         row |= context.report.round_columns
         if self.clock is not None:

@@ -13,6 +13,7 @@ from raysim import seeds
 from raysim.devices import presets
 from raysim.devices.availability import Absence, absent
 from raysim.engine import schedule
+from raysim.engine.drift import check_drift_time
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import Flight, ServerStep, plan
 from raysim.wrappers.wrapped import running_method
@@ -44,6 +45,7 @@ class VirtualClock:
         self.fleet = fleet_of(config, federation, message)
         rules = Rules(config.seed, config.timing, config.schedule, intervals)
         self._steps, under_way = plan(rules, self.fleet)
+        check_drift_time(config, self._steps[-1].time)
         self._stale = config.timing.stale
         self._taken: dict[int, list[tuple[Flight, int]]] = {}
         """Where updates may be stale: the tasks of each version whose updates a step takes, and the step's number."""
@@ -67,17 +69,19 @@ class VirtualClock:
         clients = ", ".join(map(str, never[:NAMED])) + (", …" if len(never) > NAMED else "")
         return [f"{len(never)} of {self.fleet.profiles.clients} clients are never available and never train: {clients}"]
 
-    def tasks(self, step: ServerStep, after: int = 0) -> tuple[int, ...]:
-        """The clients whose tasks the step's round computes, ascending: those whose updates a step takes.
+    def tasks(self, step: ServerStep, after: int = 0) -> dict[int, float]:
+        """The clients whose tasks the step's round computes, ascending, and when each begins.
+
+        They are those whose updates a step takes.
 
         Args:
             step: the one that ends the round.
             after: only tasks whose updates come with a later step than this.
         """
         if not self._stale:
-            return tuple(flight.client for flight in step.arrivals)
+            return {flight.client: flight.start for flight in step.arrivals}
         begun = self._taken.get(step.number - 1, [])
-        return tuple(sorted(flight.client for flight, taken in begun if taken > after))
+        return dict(sorted((flight.client, flight.start) for flight, taken in begun if taken > after))
 
     def taken(self, step: ServerStep) -> dict[int, int]:
         """Of the client tasks that begin in a step's round, where updates may be stale: the step that takes each."""

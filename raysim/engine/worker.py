@@ -18,7 +18,7 @@ import torch
 
 from raysim import seeds
 from raysim.engine.client_state import ClientState
-from raysim.engine.drift import Drift
+from raysim.engine.drift import Drift, Moment
 from raysim.engine.model_parts import check_parts, extended
 from raysim.engine.sharing import common_names, nothing_to_share
 from raysim.errors import ConfigError
@@ -58,7 +58,7 @@ class Worker:
         self._models: dict[InputSpec, FlatModel] = {}
         self._data: OrderedDict[int, _Cached] = OrderedDict()
         self._cached_bytes = 0
-        self._round = 0
+        self._moment = Moment()
         self._drift = Drift(config, federation)
         self._common: set[str] | None = None
         self._keeps_private = False
@@ -144,7 +144,7 @@ class Worker:
         return self._common
 
     def data(self, client: int) -> ClientData:
-        """The client's samples as they are in this round, cached."""
+        """The client's samples as they are now, cached."""
         cached = self._data.pop(client, None)
         if cached is None:
             data = self.federation.client(client, self.device, channels_last=self.built(client).channels_last)
@@ -152,20 +152,21 @@ class Worker:
             self._cached_bytes += cached.size
             while self._data:
                 oldest = next(iter(self._data.values()))
-                if self._cached_bytes <= (MOST_CACHED_BYTES if oldest.round >= self._round - 1 else CACHED_BYTES):
+                recent = oldest.round >= self._moment.round - 1
+                if self._cached_bytes <= (MOST_CACHED_BYTES if recent else CACHED_BYTES):
                     break
                 self._cached_bytes -= self._data.popitem(last=False)[1].size
-        cached.round = self._round
+        cached.round = self._moment.round
         self._data[client] = cached
-        return self._drift.of_client(cached.data, self._round)
+        return self._drift.of_client(cached.data, self._moment)
 
     def global_test(self, start: int, stop: int) -> Samples:
-        """Samples start to stop (exclusive) of the common test set as it is in this round."""
-        return self._drift.of_test(self.federation.global_test(start, stop, self.device), self._round)
+        """Samples start to stop (exclusive) of the common test set as it is now."""
+        return self._drift.of_test(self.federation.global_test(start, stop, self.device), self._moment)
 
-    def in_round(self, number: int) -> None:
-        """What follows belongs to this round."""
-        self._round = number
+    def at(self, moment: Moment) -> None:
+        """What follows belongs to this round and virtual time."""
+        self._moment = moment
 
 
 @dataclass

@@ -49,4 +49,7 @@ def test_what_cannot_be_planned_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert "devices.preset: none has no virtual time to plan" in capsys.readouterr().err
     assert main([*WORDS, "--timing.bufer", "2"]) == 2
     assert "--timing.buffer" in capsys.readouterr().err
+    words = [*WORDS, "--events.drift", "labels", "--events.drift_at", "1e6"]
+    assert main([*words, "--output", str(tmp_path / "plan")]) == 2
+    assert "events.drift_at: 1e+06 is after the last server step, at" in capsys.readouterr().err
     assert not (tmp_path / "plan").exists()

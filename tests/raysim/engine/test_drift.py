@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from raysim import seeds
-from raysim.engine.drift import Drift, next_labels
+from raysim.engine.drift import Drift, Moment, next_labels
 from raysim.engine.observer import Silent
 from raysim.engine.worker import Worker
 from raysim.errors import ConfigError
@@ -27,11 +27,12 @@ BASE = {
 }
 LABELS = {"events__drift": "labels", "events__drift_round": 3}
 LEAVING = {"devices__preset": "phones", "events__leave": 0.5, "events__leave_at": 2.0, "events__back_at": 4.0}
+AT_A_TIME = {"events__drift_round": None, "events__drift_at": 0.5}
 MODES: dict[str, dict[str, Any]] = {
     "sync": {},
     "deadline": {"timing__deadline": 1.0},
-    "async": {},
-    "buffered": {"timing__buffer": 2},
+    "async": AT_A_TIME,
+    "buffered": {"timing__buffer": 2} | AT_A_TIME,
 }
 
 
@@ -52,7 +53,7 @@ def test_the_data_of_the_drawn_clients_change_in_the_round(tmp_path: Path, kind:
     for client in range(4):
         plain = federation.client(client, "cpu")
         for number in (3, 2):  # back again: what was under way is computed anew after a resume
-            worker.in_round(number)
+            worker.at(Moment(number))
             data = worker.data(client)
             for mine, own in ((data.train, plain.train), (data.test, plain.test)):
                 (batch,), (before,) = (samples.batches(1000) for samples in (mine, own))
@@ -65,7 +66,7 @@ def test_the_data_of_the_drawn_clients_change_in_the_round(tmp_path: Path, kind:
                     assert torch.equal(batch.x, before.x * (0.5 if kind == "features" else 1.0))
     assert len(set(changed)) == 2 and len(changed) == 4  # of each both training and test set
     whole = federation.global_test(0, 5, "cpu")
-    assert Drift(config, federation).of_test(whole, 3) is whole  # not all clients' data change
+    assert Drift(config, federation).of_test(whole, Moment(3)) is whole  # not all clients' data change
 
 
 def test_rounds_before_the_drift_are_as_without_and_all_after_are_not(tmp_path: Path) -> None:
@@ -77,6 +78,38 @@ def test_rounds_before_the_drift_are_as_without_and_all_after_are_not(tmp_path: 
         small_run(tmp_path / "same", BASE, **LABELS | {"events__drift": "features", "events__drift_factor": 1.0})
     )
     assert same.rounds["loss"].tolist() == plain
+
+
+@pytest.mark.parametrize(
+    ("mode", "rounds", "trained", "judged"),
+    [
+        # Rounds begin at 0, 3, 6 and 9 seconds; the model of the second is judged at 6.
+        ("sync", 4, [3, 4], [2, 3, 4]),
+        # Steps at 1, 2, 3, 3, 4, 5, 6 and 6 seconds. The sixth and seventh take tasks of client 0 that began at 4 and
+        # 5, the eighth one of client 1 that began at 3.
+        ("async", 8, [6, 7], [5, 6, 7, 8]),
+    ],
+)
+def test_a_task_has_the_data_of_the_time_at_which_it_begins(
+    tmp_path: Path, mode: str, rounds: int, trained: list[int], judged: list[int]
+) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("seconds_per_sample,bandwidth_down,bandwidth_up\n0.125,1e30,1e30\n0.375,1e30,1e30\n")
+    options: dict[str, Any] = {
+        "workload__clients": 2,
+        "schedule__rounds": rounds,
+        "schedule__local_epochs": 1,
+        "training__steps_per_epoch": 1,  # of 8 samples: 1 and 3 seconds
+        "devices__preset": "trace",
+        "devices__trace": str(trace),
+        "devices__latency": 0.0,
+        "timing__mode": mode,
+    }
+    plain = run(small_run(tmp_path / "plain", BASE, **options)).rounds
+    drift = {"events__drift": "features", "events__drift_at": 4.0}
+    drifting = run(small_run(tmp_path / "drifting", BASE, **options, **drift)).rounds
+    for column, changed in (("train_loss", trained), ("loss", judged)):
+        assert plain["round"][plain[column] != drifting[column]].tolist() == changed
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -108,6 +141,8 @@ def test_a_run_with_events_that_was_stopped_and_resumed_has_the_same_bits(tmp_pa
         (LABELS | {"events__drift_share": 0.0}, "events.drift_share: 0.0 is not allowed"),
         (LABELS | {"method__name": "centralized"}, "events.drift: labels is not possible with method centralized"),
         (LABELS | {"events__drift_round": 7}, "events.drift_round: 7 is after the last round of 6"),
+        (LABELS | {"events__drift_at": 3.0}, "events.drift_at: 3.0 with events.drift_round 3: data change once"),
+        (LABELS | AT_A_TIME, "events.drift_at: 0.5 needs a clock. Set devices.preset"),
         (
             LABELS | {"workload__name": "toy-graphs", "workload__limit": None, "model__name": "gin"},
             "whose clients have graphs",

@@ -15,6 +15,7 @@ from raysim.config.registry import known
 from raysim.config.run_config import RunConfig, build
 from raysim.driver import load_federation
 from raysim.engine import worker as worker_module
+from raysim.engine.drift import Moment
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
@@ -156,7 +157,7 @@ def test_data_stay_cached_while_their_clients_are_trained(tmp_path: Path, monkey
 
     def kept(number: int, *clients: int) -> dict[int, int]:
         """Which data are cached after these client tasks of a round, by their identity."""
-        worker.in_round(number)
+        worker.at(Moment(number))
         for client in clients:
             worker.data(client)
         return {client: id(cached.data) for client, cached in worker._data.items()}
