@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from raysim.engine.schedule import at_once
 from raysim.errors import PlacementError
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def useful_actors(config: RunConfig) -> int:
     clients = getattr(config.workload, "clients", None)
     if not isinstance(clients, int) or getattr(config.workload, "partition", "") == "sites":
         return UNKNOWN
-    return max(1, round(config.schedule.sampling_rate * clients))
+    return at_once(config, clients)
 
 
 def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) -> Placement:

@@ -6,7 +6,7 @@ from contextlib import ExitStack
 from typing import TYPE_CHECKING, Literal
 
 from raysim.engine.observer import Several, step
-from raysim.engine.schedule import planned_intervals
+from raysim.engine.schedule import at_once, planned_intervals
 from raysim.model_file import save_global_model
 from raysim.monitor.run_view import SYNTHETIC
 from raysim.monitor.status_file import Recorder
@@ -60,7 +60,7 @@ def drive(
         with step(observer, "loading the data"):
             federation = load_federation(config, parallel or Sequential(observer.preparing))
         check_federation(config, federation)
-        useful = max(1, round(config.schedule.sampling_rate * federation.clients))
+        useful = at_once(config, federation.clients)
         stack.enter_context(fixed_threads(config.engine.threads))
         starting = "starting client actors" if config.engine.backend == "ray" else "building the model"
         observer.preparing(starting, 0, 1)

@@ -108,6 +108,11 @@ def cohort_size(present: int, sampling_rate: float) -> int:
     return max(1, round(sampling_rate * present))
 
 
+def at_once(config: RunConfig, clients: int) -> int:
+    """How many client tasks a run among this number of clients can do at a time."""
+    return min(clients, config.timing.concurrency or cohort_size(clients, config.schedule.sampling_rate))
+
+
 def sample(count: int, present: int, generator: np.random.Generator) -> NDArray[np.int64]:
     """A uniform sample without replacement of ``count`` of the clients 0 … present − 1: ascending ids, int64 [count].
 
