@@ -34,10 +34,11 @@ def picture(steps: DataFrame, tasks: DataFrame, clients: int, title: str) -> byt
     rows = min(clients, MAX_CLIENTS)
     with style({}):
         figure = new_figure(figsize=(12, 2.2 + 0.16 * max(rows, 14)), dpi=130, layout=ConstrainedLayoutEngine())
-        left, right = figure.subplots(1, 2, width_ratios=(3, 1))
+        left, right = figure.subplots(1, 2, width_ratios=(4, 1))
         figure.suptitle(title, fontsize=13, fontweight="bold")
         _busy(left, steps, tasks, rows, clients)
         _staleness(right, tasks)
+        figure.legend(loc="outside lower center", ncols=4, frameon=False)
         return picture_bytes(figure)
 
 
@@ -53,8 +54,10 @@ def _busy(axes: Any, steps: DataFrame, tasks: DataFrame, rows: int, clients: int
         own = tasks[(tasks["fate"] == fate) & (tasks["client"] < rows) & (tasks["start"] < end)]
         if len(own):
             lengths = (own["end"].clip(upper=end) - own["start"]) / factor
-            axes.barh(own["client"], lengths, left=own["start"] / factor, height=0.8, color=color, label=MEANING[fate])
-    axes.vlines(shown["virtual_seconds"] / factor, -0.6, rows - 0.4, color=MUTED, linewidth=0.7, label="server step")
+            starts = own["start"] / factor
+            axes.barh(own["client"], lengths, left=starts, height=0.8, color=color, label=MEANING[fate], zorder=2)
+    lines = {"color": MUTED, "linewidth": 0.7, "alpha": 0.6, "zorder": 1, "label": "server step"}
+    axes.vlines(shown["virtual_seconds"] / factor, -0.6, rows - 0.4, **lines)
     steps_text = f", first {MAX_STEPS} of {len(steps)} server steps" if len(steps) > MAX_STEPS else ""
     clients_text = f" (first {rows} of {clients})" if clients > rows else ""
     axes.set(
@@ -63,7 +66,6 @@ def _busy(axes: Any, steps: DataFrame, tasks: DataFrame, rows: int, clients: int
         xlabel=f"virtual {unit}{steps_text}",
         ylabel=f"client{clients_text}",
     )
-    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4, frameon=False)
 
 
 def _staleness(axes: Any, tasks: DataFrame) -> None:
