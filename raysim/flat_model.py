@@ -180,6 +180,11 @@ class FlatModel:
         for _, parameter in self._trainable:
             parameter.grad = None
 
+    @property
+    def shared_shapes(self) -> tuple[tuple[int, ...], ...]:
+        """The shapes of the shared tensors, in the order of :attr:`shared`."""
+        return tuple(entry.shape for entry in self.entries if entry.shared)
+
     def load_shared(self, values: Vector) -> None:
         """Copy a vector [d] into the shared entries."""
         self.shared.copy_(as_tensor(values))

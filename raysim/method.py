@@ -15,6 +15,7 @@ The least there is to a method, federated averaging, is ``raysim/methods/fedavg.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
@@ -36,6 +37,7 @@ if TYPE_CHECKING:
     from workloads.federated_data import Batch, ClientData
 
 Vector = NDArray[np.float32]
+Shape = tuple[int, ...]
 ServerState = TypeVar("ServerState")
 ClientState = TypeVar("ClientState")
 NOTHING: Vector = np.zeros(0, np.float32)
@@ -73,14 +75,15 @@ class Traits:
     classification: bool = False
     """The mathematics is that of classification with cross-entropy (margins, prototypes of classes): data with another
     objective is refused."""
-    upload_bytes: Callable[[int], int] | None = None
-    """What the change of d shared entries takes on its way to the server, in bytes; None: 4 for each."""
+    upload_bytes: Callable[[Sequence[Shape]], int] | None = None
+    """What the change of shared tensors of these shapes takes on its way to the server, in bytes; None: 4 for each
+    entry."""
     model_parts: tuple[str, ...] = ()
     """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
 
-    def bytes_up(self, entries: int) -> int:
-        """What the change of this many shared entries takes on its way to the server."""
-        return 4 * entries if self.upload_bytes is None else self.upload_bytes(entries)
+    def bytes_up(self, shapes: Sequence[Shape]) -> int:
+        """What the change of shared tensors of these shapes takes on its way to the server."""
+        return 4 * sum(map(math.prod, shapes)) if self.upload_bytes is None else self.upload_bytes(shapes)
 
 
 @dataclass(frozen=True)
@@ -125,11 +128,14 @@ class Message:
     """The shared entries [d] (``FlatModel.shared``); empty where nothing is shared."""
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Anything else, as arrays, numbers and containers of these."""
+    parameter_bytes: int | None = None
+    """What the parameters take on the wire; None: 4 for each."""
 
     @property
     def nbytes(self) -> int:
         """What it takes on the wire."""
-        return self.parameters.nbytes + pytree.nbytes(self.extra)
+        own = self.parameters.nbytes if self.parameter_bytes is None else self.parameter_bytes
+        return own + pytree.nbytes(self.extra)
 
 
 @dataclass(frozen=True)
@@ -211,6 +217,8 @@ class Context:
     """Options of the clients' local training."""
     cohort: Cohort = UNKNOWN
     """Numbers of clients and samples, the same that every client task of the round was given."""
+    shapes: tuple[Shape, ...] = ()
+    """Of the shared tensors, in the order of their entries in a shared vector."""
     report: Report = field(default_factory=Report, compare=False)
 
 

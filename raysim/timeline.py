@@ -64,9 +64,12 @@ def clock_of(config: RunConfig) -> tuple[VirtualClock, int]:
 
     federation = load_federation(config, Sequential())
     check_federation(config, federation)
-    server = config.method.init_server(Worker(config, federation).model(0))
+    worker = Worker(config, federation)
+    method, model = worker.method, worker.model(0)
+    bytes_up = method.traits.bytes_up(model.shared_shapes)
+    bytes_down = method.message(method.init_server(model), 0).nbytes
     intervals = planned_intervals(config)
-    return VirtualClock(config, federation, intervals, config.method.message(server, 0)), len(intervals)
+    return VirtualClock(config, federation, intervals, bytes_down, bytes_up), len(intervals)
 
 
 def tables(clock: VirtualClock, rounds: int) -> tuple[DataFrame, DataFrame]:

@@ -73,7 +73,7 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
     worker, chosen = Worker(config, federation), int(client or 0)
     state = newest_state(RunFolder(folder), worker, federation, () if client is None else (chosen,))
     with fixed_threads(config.engine.threads):
-        deployed = worker.deployed(chosen, config.method.message(state.server, chosen), state.clients.get(chosen))
+        deployed = worker.deployed(chosen, worker.method.message(state.server, chosen), state.clients.get(chosen))
     return module_with(tensors_of(deployed.module), config, federation.task(chosen), folder)
 
 

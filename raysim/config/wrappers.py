@@ -52,17 +52,31 @@ class Attack:
         return self.kind in ("alie", "ipm")
 
 
+Codec = Literal["none", "top-k", "random-k", "int8", "int4", "sign", "low-rank"]
+
+
 @dataclass(frozen=True)
 class Compression:
-    """What clients do to an update so that it takes fewer bytes on its way to the server."""
+    """What makes updates, and the model that clients are sent, take fewer bytes on the wire."""
 
     kind: Annotated[
-        Literal["none", "top-k", "random-k", "int8", "int4", "sign"],
+        Codec,
         Help(
-            "top-k: the largest entries; random-k: random entries; int8, int4: whole numbers by stochastic rounding, "
-            "with a scale for 4096 entries; sign: signs and the mean length of an entry"
+            "what clients send: top-k: the largest entries; random-k: random entries; int8, int4: whole numbers by "
+            "stochastic rounding, with a scale for 4096 entries; sign: signs and the mean length of an entry; "
+            "low-rank: two factors of each tensor as a matrix",
+            "Vogels et al. 2019, arXiv 1905.13727 (low-rank)",
         ),
     ] = "none"
+    down: Annotated[
+        Codec,
+        Help(
+            "the same for what the server sends: the change of the model since what all clients hold; what is lost is "
+            "part of the next change",
+            "Gruntkowska et al. 2023, arXiv 2209.15218",
+        ),
+    ] = "none"
+    rank: Annotated[PositiveInt, Help("columns of the factors that low-rank sends of each tensor")] = 4
     kept_share: Annotated[PositiveShare, Help("share of the entries that top-k and random-k send")] = 0.01
     error_feedback: Annotated[
         bool,
@@ -74,8 +88,8 @@ class Compression:
 
     @property
     def on(self) -> bool:
-        """Whether there is one."""
-        return self.kind != "none"
+        """Whether there is one, in any direction."""
+        return self.kind != "none" or self.down != "none"
 
 
 @dataclass(frozen=True)
@@ -175,12 +189,14 @@ def check_clients(attack: Attack, compression: Compression) -> None:
             f"attack.malicious_share: {attack.malicious_share} has no effect with attack.malicious, which names them. "
             "Leave one of both out."
         )
-    if compression.kept_share != Compression.kept_share and compression.kind not in ("top-k", "random-k"):
-        raise ConfigError(
-            f"compression.kept_share: {compression.kept_share} has no effect with compression.kind {compression.kind}. "
-            "Leave it out, or set compression.kind to top-k or random-k."
-        )
-    if compression.error_feedback and not compression.on:
+    for name, kinds in (("kept_share", ("top-k", "random-k")), ("rank", ("low-rank",))):
+        value = getattr(compression, name)
+        if value != getattr(Compression, name) and not {compression.kind, compression.down} & {*kinds}:
+            raise ConfigError(
+                f"compression.{name}: {value} has no effect with compression.kind {compression.kind} and "
+                f"compression.down {compression.down}. Leave it out, or set one of both to {' or '.join(kinds)}."
+            )
+    if compression.error_feedback and compression.kind == "none":
         raise ConfigError("compression.error_feedback: there is no error with compression.kind none. Leave it out.")
 
 
@@ -190,6 +206,7 @@ def check_method(config: RunConfig, name: str, traits: Any) -> None:
         "defense.rule": config.defense.rule,
         "attack.kind": config.attack.kind,
         "compression.kind": config.compression.kind,
+        "compression.down": config.compression.down,
     }
     for option, value in chosen.items():
         if value == "none" or (traits.weighted_mean and not traits.pooled):

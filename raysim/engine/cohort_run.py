@@ -21,7 +21,6 @@ from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError
 from raysim.method import ClientTask, Message, Updates
 from raysim.storage import pytree
-from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -81,6 +80,7 @@ class Collector:
         stopping: Callable[[], bool],
     ) -> None:
         self._config, self._chunker, self._pool = config, Chunker(config, facts), pool
+        self._bytes_up = facts.bytes_up
         self._folder, self._observer, self._stopping = folder, observer, stopping
 
     def collect(self, plan: RoundPlan, messages: Mapping[int, Message], states: Mapping[int, Any]) -> Collected:
@@ -146,7 +146,7 @@ class Collector:
 
     def _collected(self, prepared: Prepared, results: CohortResults, slots: int) -> Collected:
         updates, seconds = results.updates()
-        rows = self._rows(prepared.plan, prepared.messages, updates, seconds)
+        rows = self._rows(prepared.plan, updates, seconds)
         if seconds:
             self._chunker.epoch_seconds = float(np.median(seconds)) / max(1, prepared.plan.local_epochs)
         return Collected(updates, results.states, results.models, rows, results.busy, slots)
@@ -204,12 +204,8 @@ class Collector:
         if self._stopping():
             raise Stopped
 
-    def _rows(
-        self, plan: RoundPlan, messages: Mapping[int, Message], updates: Updates, seconds: Sequence[float]
-    ) -> list[dict[str, Any]]:
+    def _rows(self, plan: RoundPlan, updates: Updates, seconds: Sequence[float]) -> list[dict[str, Any]]:
         """The participants' rows of the clients table."""
-        entries = next(iter(messages.values())).parameters.size
-        shared_bytes = running_method(self._config).traits.bytes_up(entries)
         return [
             {
                 "round": plan.number,
@@ -219,7 +215,7 @@ class Collector:
                 "local_epochs": plan.local_epochs,
                 **update.metrics,
                 "seconds_task": spent,
-                "bytes_up": shared_bytes + pytree.nbytes(update.extra),
+                "bytes_up": self._bytes_up + pytree.nbytes(update.extra),
             }
             for client, samples, update, spent in zip(
                 updates.clients, updates.samples, updates.each, seconds, strict=True

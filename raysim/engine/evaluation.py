@@ -17,6 +17,7 @@ from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.drift import Moment
 from raysim.engine.payload import Packed, PackedMessage, Packer
 from raysim.wrappers.attack import judged_by
+from raysim.wrappers.wrapped import running_method
 from workloads.metrics import EvaluationSums, evaluate, fairness
 from workloads.objective import objective_of
 
@@ -91,7 +92,7 @@ def evaluate_round(
     validation is by loss. Clients that never take part (``schedule.unseen_clients``) count in ``unseen_accuracy`` and
     ``unseen_loss`` alone. ``seconds`` is the virtual time of the server step that is judged.
     """
-    method, options, moment = config.method, config.evaluation, Moment(state.round, seconds)
+    method, options, moment = running_method(config), config.evaluation, Moment(state.round, seconds)
     name = job_name("evaluate", state.round)
     packer = Packer(pool)
     jobs: list[Job] = []

@@ -15,6 +15,7 @@ from raysim.engine.drift import Moment
 from raysim.engine.payload import Packed, Packer
 from raysim.flat_model import as_tensor
 from raysim.method import Updates
+from raysim.wrappers.wrapped import running_method
 from workloads.metrics import evaluate
 
 if TYPE_CHECKING:
@@ -83,6 +84,7 @@ def decompose_round(
     """
     clients, size, moment = updates.clients, config.evaluation.batch_size, Moment(state.round, seconds)
     packer, name = Packer(pool), job_name("decompose", state.round)
+    method = running_method(config)
     jobs = []
     for client in clients:
         label = f"round {state.round}, losses of client {client}"
@@ -90,7 +92,7 @@ def decompose_round(
         jobs.append(Job(task, (trained[client],), cost=len(clients), label=label, name=name))
     groups = cut(clients, pool.slots)
     for group in groups:
-        new = [config.method.message(state.server, client) for client in group]
+        new = [method.message(state.server, client) for client in group]
         packed = packer.pack(group, new, state.clients)
         label = f"round {state.round}, global losses of clients {group}"
         jobs.append(Job(LossesOfGlobal(moment, tuple(group), packed, size), packed.inputs, 0, len(group), label, name))

@@ -52,6 +52,8 @@ class ClientFacts:
     """About how large one is."""
     merge: bool
     """Whether those that take a single step may be merged (raysim/engine/fedsgd.py)."""
+    bytes_up: int
+    """What the change of the shared entries takes on the wire."""
 
 
 class Planner:

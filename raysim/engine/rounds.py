@@ -73,7 +73,9 @@ class Rounds:
         elif merges:
             folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
         model.reset()
-        self.collector = Collector(config, ClientFacts(keep, size, merges), pool, folder, observer, stopping)
+        self._shapes, self._bytes_up = model.shared_shapes, self.method.traits.bytes_up(model.shared_shapes)
+        facts = ClientFacts(keep, size, merges, self._bytes_up)
+        self.collector = Collector(config, facts, pool, folder, observer, stopping)
         self.shared_parameter_count = model.shared_parameter_count
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
@@ -93,7 +95,7 @@ class Rounds:
     def _virtual_clock(self) -> VirtualClock:
         with _stage(1, "message"):
             message = self.method.message(self.state.server, 0)
-        return VirtualClock(self.config, self.federation, self.intervals, message)
+        return VirtualClock(self.config, self.federation, self.intervals, message.nbytes, self._bytes_up)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -169,6 +171,7 @@ class Rounds:
             self.shared_parameter_count,
             self.config.training,
             plan.cohort,
+            self._shapes,
         )
         with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
             server = self.method.aggregate(self.state.server, collected.updates, context)

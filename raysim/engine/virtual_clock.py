@@ -16,11 +16,9 @@ from raysim.engine import schedule
 from raysim.engine.drift import check_drift_time
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import Flight, ServerStep, plan
-from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from raysim.method import Message
     from workloads.federated_data import Federation
 
 NAMED = 10
@@ -34,15 +32,17 @@ class VirtualClock:
         config: the run's settings.
         federation: its clients.
         intervals: local epochs of every round.
-        message: what a client is sent in the first round. The clock counts its bytes on the way down, and those of
-            its parameters on the way up; what a method adds later in a run does not count.
+        bytes_down: what a client is sent in the first round; what a method adds later in a run does not count.
+        bytes_up: the change of the shared entries on its way to the server.
 
     Raises:
         ConfigError: the run could not end (:func:`raysim.engine.timeline.timeline`).
     """
 
-    def __init__(self, config: RunConfig, federation: Federation, intervals: Sequence[int], message: Message) -> None:
-        self.fleet = fleet_of(config, federation, message)
+    def __init__(
+        self, config: RunConfig, federation: Federation, intervals: Sequence[int], bytes_down: int, bytes_up: int
+    ) -> None:
+        self.fleet = fleet_of(config, federation, bytes_down, bytes_up)
         rules = Rules(config.seed, config.timing, config.schedule, intervals)
         self._steps, under_way = plan(rules, self.fleet)
         check_drift_time(config, self._steps[-1].time)
@@ -119,7 +119,7 @@ class VirtualClock:
             row |= {"dispatched": flight.start, "arrived": flight.end, "staleness": number - 1 - flight.version}
 
 
-def fleet_of(config: RunConfig, federation: Federation, message: Message) -> Fleet:
+def fleet_of(config: RunConfig, federation: Federation, bytes_down: int, bytes_up: int) -> Fleet:
     """What the clock knows of a run's clients that ever take part."""
     training, clients = config.training, schedule.trainable(config, federation.clients)
     if training.steps_per_epoch:
@@ -132,5 +132,4 @@ def fleet_of(config: RunConfig, federation: Federation, message: Message) -> Fle
         leaving = schedule.sample(schedule.cohort_size(clients, config.events.leave), clients, draw).tolist()
         absence = Absence(frozenset(leaving), config.events.leave_at, config.events.back_at or math.inf)
         profiles = replace(profiles, availability=absent(profiles.availability, absence, clients))
-    bytes_up = running_method(config).traits.bytes_up(message.parameters.size)
-    return Fleet(profiles, samples, message.nbytes, bytes_up)
+    return Fleet(profiles, samples, bytes_down, bytes_up)

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.wrappers import low_rank
+
 if TYPE_CHECKING:
     from raysim.config.wrappers import Compression
-    from raysim.method import Vector
+    from raysim.method import Shape, Vector
 
 SCALED = 4096
 """Entries that share a scale in int8 and int4."""
@@ -18,19 +21,23 @@ LEVELS = {"int8": 127, "int4": 7}
 Payload = dict[str, NDArray[Any]]
 
 
-def encoded(compression: Compression, vector: Vector, seed: int) -> Payload:
+def encoded(compression: Compression, vector: Vector, shapes: Sequence[Shape], seed: int) -> Payload:
     """The arrays that travel of a vector [d], d at least 1, of finite numbers.
 
     Args:
         compression: the section of the config.
         vector: what is to be sent.
+        shapes: of the tensors that it holds, in order.
         seed: of what is random; the receiver of random-k is told it and draws the same entries.
 
     random-k sends values times d / k and so has the vector as its mean, but with error feedback, whose sums need a
     contraction, as they are. int8 and int4 round to the grid point above or below such that the mean is the value
     (Alistarh et al. 2017, QSGD, section 3.1): an entry is off by less than its block's max |v| / 127 or / 7. sign sends
-    the mean of |v| with a bit each (Bernstein et al. 2018; Karimireddy et al. 2019, section 4).
+    the mean of |v| with a bit each (Bernstein et al. 2018; Karimireddy et al. 2019, section 4). low-rank is
+    :func:`raysim.wrappers.low_rank.factors`.
     """
+    if compression.kind == "low-rank":
+        return low_rank.factors(vector, shapes, compression.rank, seed)
     kind, draws = compression.kind, np.random.default_rng(seed)
     if kind == "top-k":
         kept = entries_kept(compression.kept_share, vector.size)
@@ -59,9 +66,11 @@ def encoded(compression: Compression, vector: Vector, seed: int) -> Payload:
     return {"scales": scales, "numbers": numbers}
 
 
-def decoded(compression: Compression, payload: Payload, entries: int) -> Vector:
-    """The vector [d] that the receiver makes of the arrays."""
-    kind = compression.kind
+def decoded(compression: Compression, payload: Payload, shapes: Sequence[Shape]) -> Vector:
+    """The vector [d] that the receiver makes of the arrays; it knows the tensors' shapes."""
+    kind, entries = compression.kind, sum(map(math.prod, shapes))
+    if kind == "low-rank":
+        return low_rank.product(payload, shapes, compression.rank)
     result: NDArray[np.float32] = np.zeros(entries, np.float32)
     if kind == "top-k":
         result[payload["places"]] = payload["values"]
@@ -78,8 +87,9 @@ def decoded(compression: Compression, payload: Payload, entries: int) -> Vector:
     return result
 
 
-def wire_bytes(compression: Compression, entries: int) -> int:
-    """What the arrays of a vector [d] take."""
+def wire_bytes(compression: Compression, shapes: Sequence[Shape]) -> int:
+    """What the arrays of a vector take that holds tensors of these shapes."""
+    entries = sum(map(math.prod, shapes))
     if entries == 0:
         return 0
     kept, scales = entries_kept(compression.kept_share, entries), 4 * -(-entries // SCALED)
@@ -90,6 +100,7 @@ def wire_bytes(compression: Compression, entries: int) -> int:
         "int8": scales + entries,
         "int4": scales + -(-entries // 2),
         "sign": 4 + -(-entries // 8),
+        "low-rank": 4 * low_rank.numbers_sent(shapes, compression.rank),
     }[compression.kind]
 
 

@@ -1,12 +1,12 @@
 """A method within a run's wrappers: to the engine it is a method like any other.
 
 The order is fixed: local training, attack, compression, the wire, what the server makes of the bytes, attacks that know
-all honest updates, the robust rule, the method's own ``aggregate``.
+all honest updates, the robust rule, the method's own ``aggregate``, compression of what the server sends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -16,6 +16,7 @@ import numpy as np
 from raysim import seeds
 from raysim.method import NOTHING, Method, Updates
 from raysim.wrappers.attack import forged, malicious, poisoned, sent
+from raysim.wrappers.broadcast import Broadcast, first_broadcast, next_broadcast
 from raysim.wrappers.compression import decoded, encoded, wire_bytes
 from raysim.wrappers.defense import robust_mean
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.config.wrappers import Attack, Compression, Defense
     from raysim.flat_model import FlatModel
-    from raysim.method import ClientTask, Context, Message, Traits, Update, Vector
+    from raysim.method import ClientTask, Context, Message, Shape, Traits, Update, Vector
     from workloads.federated_data import ClientData
 
 
@@ -61,7 +62,7 @@ class Wrapped(Method[Any, Any]):
         """The method's; where the server needs each client's update, none are added up where clients are trained."""
         own: Traits = self.method.traits
         sums = own.weighted_mean and not (self.defense.on or self.attack.omniscient)
-        size = partial(wire_bytes, self.compression) if self.compression.on else own.upload_bytes
+        size = partial(wire_bytes, self.compression) if self.compression.kind != "none" else own.upload_bytes
         return replace(own, weighted_mean=sums, single_step_gradient=False, upload_bytes=size)
 
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
@@ -75,8 +76,11 @@ class Wrapped(Method[Any, Any]):
         return names
 
     def init_server(self, model: FlatModel) -> Any:
-        """The method's."""
-        return self.method.init_server(model)
+        """The method's, and what all clients hold where messages are compressed."""
+        server = self.method.init_server(model)
+        if self.compression.down == "none":
+            return server
+        return first_broadcast(self.compression, self.method, server, model)
 
     def init_client(self, model: FlatModel) -> Any:
         """The method's, and no error so far where errors are fed back."""
@@ -85,7 +89,9 @@ class Wrapped(Method[Any, Any]):
         return Kept(own, error) if self.compression.error_feedback else own
 
     def message(self, server: Any, client: int) -> Message:
-        """The method's."""
+        """The method's, with the parameters that all clients hold where messages are compressed."""
+        if isinstance(server, Broadcast):
+            return server.message(self.method.message(server.method, client))
         message: Message = self.method.message(server, client)
         return message
 
@@ -100,9 +106,9 @@ class Wrapped(Method[Any, Any]):
         if attacks:
             update = replace(update, delta=sent(self.attack, update.delta, task))
         if not self.compression.error_feedback:
-            return replace(update, delta=self._received(update.delta, task)), after
+            return replace(update, delta=self._received(update.delta, model.shared_shapes, task)), after
         whole = update.delta + state.error
-        received = self._received(whole, task)
+        received = self._received(whole, model.shared_shapes, task)
         return replace(update, delta=received), Kept(after, whole - received)
 
     def aggregate(self, server: Any, updates: Updates, context: Context) -> Any:
@@ -117,7 +123,10 @@ class Wrapped(Method[Any, Any]):
             mean = robust_mean(self.defense, updates, context)
             each = tuple(replace(update, delta=NOTHING) for update in updates.each)
             updates = Updates(updates.clients, updates.samples, each, robust_mean=mean)
-        return self.method.aggregate(server, updates, context)
+        if not isinstance(server, Broadcast):
+            return self.method.aggregate(server, updates, context)
+        after = self.method.aggregate(server.method, updates, context)
+        return next_broadcast(self.compression, self.method, server, after, context)
 
     def deploy(self, model: FlatModel, message: Message, state: Any) -> None:
         """The method's."""
@@ -129,12 +138,12 @@ class Wrapped(Method[Any, Any]):
     def _attacks(self, seed: int, round: int, clients: int, client: int) -> bool:
         return round >= self.attack.from_round and client in malicious(self.attack, seed, clients)
 
-    def _received(self, vector: Vector, task: ClientTask) -> Vector:
+    def _received(self, vector: Vector, shapes: Sequence[Shape], task: ClientTask) -> Vector:
         """What the server makes of the bytes that this vector is sent as."""
-        if not self.compression.on or vector.size == 0 or not np.isfinite(vector).all():
+        if self.compression.kind == "none" or vector.size == 0 or not np.isfinite(vector).all():
             return vector  # the engine drops an update with NaN, and names the client
         seed = seeds.number(task.seed, "compression", task.round, task.client)
-        return decoded(self.compression, encoded(self.compression, vector, seed), vector.size)
+        return decoded(self.compression, encoded(self.compression, vector, shapes, seed), shapes)
 
     def _forged(self, updates: Updates, attacks: list[bool]) -> Updates:
         honest = [update.delta for update, bad in zip(updates.each, attacks, strict=True) if not bad]

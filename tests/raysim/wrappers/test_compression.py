@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,6 +14,7 @@ from hypothesis import strategies as st
 from raysim.config.wrappers import Compression
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
+from raysim.method import Shape
 from raysim.preparation import prepare
 from raysim.simulation import execute, run
 from raysim.wrappers.compression import SCALED, decoded, encoded, wire_bytes
@@ -32,8 +34,9 @@ Kind = Literal["top-k", "random-k", "int8", "int4", "sign"]
 KINDS: tuple[Kind, ...] = ("top-k", "random-k", "int8", "int4", "sign")
 
 
-def received(compression: Compression, vector: Any, seed: int = 0) -> Any:
-    return decoded(compression, encoded(compression, vector, seed), len(vector))
+def received(compression: Compression, vector: Any, seed: int = 0, shapes: Sequence[Shape] = ()) -> Any:
+    shapes = shapes or [vector.shape]
+    return decoded(compression, encoded(compression, vector, shapes, seed), shapes)
 
 
 def test_by_hand() -> None:
@@ -49,8 +52,8 @@ def test_by_hand() -> None:
 @given(size=st.integers(1, 2 * SCALED + 3), share=st.floats(1e-12, 1))
 def test_bytes_are_those_of_the_arrays(kind: Kind, size: int, share: float) -> None:
     compression = Compression(kind, kept_share=share if kind.endswith("k") else 0.01)
-    payload = encoded(compression, np.random.default_rng(size).standard_normal(size, np.float32), 1)
-    assert sum(array.nbytes for array in payload.values()) == wire_bytes(compression, size)
+    payload = encoded(compression, np.random.default_rng(size).standard_normal(size, np.float32), [(size,)], 1)
+    assert sum(array.nbytes for array in payload.values()) == wire_bytes(compression, [(size,)])
 
 
 @pytest.mark.parametrize("kind", ["random-k", "int8", "int4"])
@@ -82,6 +85,15 @@ WRAPPED: dict[str, dict[str, Any]] = {
         "attack__kind": "alie",
         "attack__from_round": 2,
         "defense__rule": "median",
+    },
+    "low-rank": {"compression__kind": "low-rank", "compression__rank": 2, "compression__error_feedback": True},
+    "both ways": {"compression__kind": "top-k", "compression__kept_share": 0.1, "compression__down": "top-k"},
+    "int8 down, in virtual time": {
+        "compression__down": "int8",
+        "method__name": "fedadam",
+        "devices__preset": "phones",
+        "timing__mode": "buffered",
+        "timing__buffer": 3,
     },
     "int8 and gaussian, in virtual time": {
         "compression__kind": "int8",
@@ -117,6 +129,13 @@ def test_bytes_in_the_tables_and_in_virtual_time(tmp_path: Path) -> None:
     assert plain["bytes_up"].tolist() == [6 * 4 * 650] and small["bytes_up"].tolist() == [6 * (4 + 82)]
     saved = float(plain["virtual_seconds"][0] - small["virtual_seconds"][0])
     assert saved == pytest.approx((4 * 650 - 86) * 8 / 1000)
+    options |= {"compression__kind": "none", "compression__down": "sign", "devices__bandwidth_down": 0.001}
+    down = run(small_run(tmp_path / "down", BASE | {"schedule.sampling_rate": 1.0}, **options)).rounds
+    assert down["bytes_up"].tolist() == plain["bytes_up"].tolist() and down["bytes_down"].tolist() == [6 * (4 + 82)]
+    options["compression__down"] = "none"
+    slow = run(small_run(tmp_path / "slow", BASE | {"schedule.sampling_rate": 1.0}, **options)).rounds
+    saved = float(slow["virtual_seconds"][0] - down["virtual_seconds"][0])
+    assert saved == pytest.approx((4 * 650 - 86) * 8 / 1000)
 
 
 def test_error_feedback_sends_what_was_lost(tmp_path: Path) -> None:
@@ -132,7 +151,9 @@ def test_error_feedback_sends_what_was_lost(tmp_path: Path) -> None:
     [
         ({"method__name": "scaffold", "compression__kind": "sign"}, "not possible with method scaffold"),
         ({"compression__kind": "sign", "compression__kept_share": 0.5}, "compression.kept_share: 0.5 has no effect"),
+        ({"compression__kind": "sign", "compression__rank": 2}, "compression.rank: 2 has no effect"),
         ({"compression__error_feedback": True}, "no error with compression.kind none"),
+        ({"method__name": "scaffold", "compression__down": "sign"}, "compression.down: sign needs a method"),
     ],
 )
 def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
