@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -23,7 +24,7 @@ DRAWING_SECONDS = 60.0
 
 
 class PartitionDrawing:
-    """An observer like the given one that also has the partition drawn, once, when the first client tasks are done.
+    """An observer like the given one that also has the partition written, once, when the first client tasks are done.
 
     Beside the rounds, as loading the plotting library takes longer than many a round; but not before the first client
     tasks have come back, as until then every core is at work on their start.
@@ -41,7 +42,10 @@ class PartitionDrawing:
     def clients_done(self, done: int, participants: int) -> None:
         if self._wanted:
             self._wanted = False
-            self._finish = self._pool.aside(write_partition, self._path)
+            if self._path.suffix == ".png":
+                self._finish = self._pool.aside(write_partition, self._path)
+            else:  # a table alone is no work for another process
+                self._attempt(partial(write_partition, self._pool.federation, self._path))
         self._observer.clients_done(done, participants)
 
     def __enter__(self) -> PartitionDrawing:
@@ -51,10 +55,12 @@ class PartitionDrawing:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Wait for the picture, but not where a second signal asks to end at once (KeyboardInterrupt)."""
-        if self._finish is None or not (kind is None or issubclass(kind, Exception)):
-            return
+        if self._finish is not None and (kind is None or issubclass(kind, Exception)):
+            self._attempt(partial(self._finish, DRAWING_SECONDS))
+
+    def _attempt(self, write: Callable[[], None]) -> None:
         try:
-            self._finish(DRAWING_SECONDS)
+            write()
         except Exception as failure:  # a picture is no reason to lose a run
             self._observer.note(f"the partition could not be drawn: {failure}")
 

@@ -89,10 +89,8 @@ _UNDISTURBED: dict[str, dict[str, Any]] = {}
 
 def quick(method: str) -> dict[str, Any]:
     """The method's run with client tasks that last no longer than they must."""
-    if method in METHODS:
-        return options(method)
-    few = {} if "workload__name" in OTHERS[method] else {"workload__limit": 400}
-    return {**options(method), "schedule__local_epochs": 1, **few}
+    few = {} if "workload__name" in options(method) else {"workload__limit": 400}
+    return {**options(method), **few} | ({} if method in METHODS else {"schedule__local_epochs": 1})
 
 
 def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
@@ -121,7 +119,9 @@ class Lender:
         class Lent(RayPool):
             def close(self) -> None:
                 for slot in self._slots:
-                    if slot.up and not slot.jobs:
+                    if slot.actor is not None and not slot.jobs:
+                        if slot.coming is not None:  # a short run may end before an actor has started
+                            ray.get(slot.coming)
                         lender._actors.append(slot.actor)
                         slot.actor = None
                 super().close()

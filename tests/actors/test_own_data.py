@@ -68,7 +68,7 @@ def test_two_actors_and_a_killed_driver_give_the_bits_of_one_process(tmp_path: P
     assert isinstance(found.model, Script)
     assert fingerprint(found.folder) == expected
     part = run(tmp_path / "part", "inline", rounds=2)
-    longer = run(tmp_path / "part", "ray", resume=part.folder)
+    longer = run(tmp_path / "part", "inline", resume=part.folder)
     assert fingerprint(longer.folder) == expected
 
 

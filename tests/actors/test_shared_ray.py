@@ -31,7 +31,7 @@ from raysim.storage.run_folder import comparable
 
 SMALL = {
     "method": "fedavg", "model": "logistic", "pictures": False, "workload": {"clients": 4, "limit": 200},
-    "schedule": {"rounds": 2, "local_epochs": 1}, "engine": {"dashboard": False, "actors": 2},
+    "schedule": {"rounds": 2, "local_epochs": 1}, "engine": {"dashboard": False, "actors": 1},
 }
 begun = []
 
