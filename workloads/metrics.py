@@ -29,7 +29,8 @@ class EvaluationSums:
 
     `loss_sum` is the sum over samples of their loss (nats), `confusion` int64 [classes, classes] with a row for each
     true and a column for each predicted class, empty where there are no classes. `sums` holds the sums of further
-    figures by name, `count` the number of samples where no confusion counts them. `scores` float32 [samples, classes]
+    figures by name, `count` the number of samples where no confusion counts them, `further` evaluations of other
+    samples by the name of the figure that their accuracy is. `scores` float32 [samples, classes]
     (probabilities) and `labels` int64 [samples] are there only if they were asked for: they do not add up, they queue
     up.
     """
@@ -40,6 +41,7 @@ class EvaluationSums:
     labels: NDArray[np.int64] | None = None
     sums: Mapping[str, float] = field(default_factory=dict)
     count: int = 0
+    further: Mapping[str, EvaluationSums] = field(default_factory=dict)
 
     @classmethod
     def empty(cls, classes: int) -> EvaluationSums:
@@ -53,6 +55,8 @@ class EvaluationSums:
 
     def figure(self, name: str) -> float:
         """One of the figures of :attr:`workloads.objective.Objective.columns`, or `auc`; nan if it was not judged."""
+        if name in self.further:
+            return self.further[name].accuracy
         if name in self.sums:
             return self.sums[name] / self.samples if self.samples else nan
         return float(getattr(self, name, nan))
@@ -105,11 +109,13 @@ class EvaluationSums:
                 f"Evaluations over {len(self.confusion)} and {len(other.confusion)} classes cannot be added."
             )
         sums = {name: self.sums.get(name, 0.0) + other.sums.get(name, 0.0) for name in {**self.sums, **other.sums}}
+        both = {name: found + other.further[name] for name, found in self.further.items() if name in other.further}
         whole = EvaluationSums(
             self.loss_sum + other.loss_sum,
             self.confusion + other.confusion,
             sums=sums,
             count=self.count + other.count,
+            further={**self.further, **other.further, **both},
         )
         parts = [part for part in (self, other) if part.samples]
         if not parts or any(part.scores is None for part in parts):
@@ -123,7 +129,8 @@ class EvaluationSums:
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, EvaluationSums):
             return NotImplemented
-        sums = (self.loss_sum, self.sums, self.count) == (other.loss_sum, other.sums, other.count)
+        own = (self.loss_sum, self.sums, self.count, self.further)
+        sums = own == (other.loss_sum, other.sums, other.count, other.further)
         return sums and np.array_equal(self.confusion, other.confusion)
 
     __hash__ = None  # type: ignore[assignment]  # an array has none

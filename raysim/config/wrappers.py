@@ -18,12 +18,13 @@ class Attack:
     """Clients that send what harms the model."""
 
     kind: Annotated[
-        Literal["none", "label-flip", "sign-flip", "gaussian", "alie", "ipm"],
+        Literal["none", "label-flip", "backdoor", "sign-flip", "gaussian", "alie", "ipm"],
         Help(
-            "what malicious clients do: label-flip: train with every label y as y + 1, the last as 0; sign-flip: send "
-            "-strength times their update; gaussian: send noise; alie, ipm: send what is made from all honest updates "
-            "of the round",
-            "Baruch et al. 2019 (alie); Xie et al. 2020 (ipm)",
+            "what malicious clients do: label-flip: train with every label y as y + 1, the last as 0; backdoor: "
+            "train with a white square in images that they give one label, and send strength times their update; "
+            "sign-flip: send -strength times their update; gaussian: send noise; alie, ipm: send what is made from all "
+            "honest updates of the round",
+            "Gu et al. 2017, Bagdasaryan et al. 2020 (backdoor); Baruch et al. 2019 (alie); Xie et al. 2020 (ipm)",
         ),
     ] = "none"
     malicious_share: Annotated[
@@ -36,10 +37,13 @@ class Attack:
     strength: Annotated[
         Positive | None,
         Help(
-            "factor of sign-flip, standard deviation of gaussian, deviations z of alie, factor of ipm; null: 1, 1, "
-            "the z of the paper, 0.5"
+            "factor of backdoor and sign-flip, standard deviation of gaussian, deviations z of alie, factor of ipm; "
+            "null: 1, 1, 1, the z of the paper, 0.5"
         ),
     ] = None
+    target: Annotated[NonNegativeInt, Help("label that backdoor gives to images with its square")] = 0
+    patch: Annotated[PositiveInt, Help("pixels of a side of backdoor's square, in the lower right corner")] = 3
+    poisoned_share: Annotated[PositiveShare, Help("share of every batch that backdoor puts its square into")] = 0.5
 
     @property
     def on(self) -> bool:
@@ -176,13 +180,14 @@ def check(defense: Defense, timing: Timing) -> None:
 
 def check_clients(attack: Attack, compression: Compression) -> None:
     """ConfigError for options of an attack or a compression that have no effect."""
-    for name in ("malicious_share", "malicious", "from_round", "strength"):
+    for name in ("malicious_share", "malicious", "from_round", "strength", "target", "patch", "poisoned_share"):
         value = getattr(attack, name)
+        only_backdoor = name in ("target", "patch", "poisoned_share")
         useless = not attack.on or (name == "strength" and attack.kind == "label-flip")
-        if useless and value != getattr(Attack, name):
+        if (useless or (only_backdoor and attack.kind != "backdoor")) and value != getattr(Attack, name):
             raise ConfigError(
                 f"attack.{name}: {value} has no effect with attack.kind {attack.kind}. Leave it out, or set "
-                "attack.kind to another, sign-flip say."
+                f"attack.kind to {'backdoor' if only_backdoor else 'another, sign-flip say'}."
             )
     if attack.malicious and attack.malicious_share != Attack.malicious_share:
         raise ConfigError(

@@ -16,9 +16,9 @@ from raysim.engine import schedule
 from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.drift import Moment
 from raysim.engine.payload import Packed, PackedMessage, Packer
-from raysim.wrappers.attack import judged_by
+from raysim.wrappers.attack import SUCCESS, judged_by
 from raysim.wrappers.wrapped import running_method
-from workloads.metrics import EvaluationSums, evaluate, fairness
+from workloads.metrics import EvaluationSums, fairness
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:
@@ -40,15 +40,13 @@ class EvaluateGlobal:
     message: PackedMessage
     start: int
     stop: int
-    batch_size: int
     scores: bool
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[EvaluationSums, list[Any]]:
         worker.at(self.moment)
         model = worker.deployed(0, self.message.unpack(inputs), None)
         samples = worker.global_test(self.start, self.stop)
-        classes = worker.federation.task(0).classes
-        return evaluate(model.module, samples.batches(self.batch_size), classes, self.scores, worker.objective), []
+        return worker.judged(0, model, samples, self.scores), []
 
 
 @dataclass(frozen=True)
@@ -58,7 +56,6 @@ class EvaluateClients:
     moment: Moment
     clients: tuple[int, ...]
     packed: Packed
-    batch_size: int
     scores: bool
 
     def run(
@@ -68,10 +65,9 @@ class EvaluateClients:
         results = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
-            classes, data = worker.federation.task(client).classes, worker.data(client)
-            tests, validations = data.test.batches(self.batch_size), data.validation.batches(self.batch_size)
-            test = evaluate(model.module, tests, classes, self.scores, worker.objective)
-            results.append((test, evaluate(model.module, validations, classes, objective=worker.objective)))
+            data = worker.data(client)
+            test = worker.judged(client, model, data.test, self.scores)
+            results.append((test, worker.judged(client, model, data.validation)))
         return results, []
 
 
@@ -102,7 +98,7 @@ def evaluate_round(
         bounds = np.linspace(0, size, min(SLICES, size) + 1).astype(int).tolist()
         packed = packer.pack([0], [method.message(state.server, 0)], {})
         for start, stop in pairwise(bounds):
-            task = EvaluateGlobal(moment, packed.messages[0], start, stop, options.batch_size, options.auc)
+            task = EvaluateGlobal(moment, packed.messages[0], start, stop, options.auc)
             label = f"round {state.round}, evaluate samples {start} to {stop}"
             jobs.append(Job(task, packed.inputs, cost=stop - start, label=label, name=name))
     slices = len(jobs)
@@ -118,7 +114,7 @@ def evaluate_round(
         packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
         cost = sum(federation.test_samples(client) for client in group)
         label = f"round {state.round}, evaluate clients {group}"
-        task_of_group = EvaluateClients(moment, tuple(group), packed, options.batch_size, options.auc)
+        task_of_group = EvaluateClients(moment, tuple(group), packed, options.auc)
         jobs.append(Job(task_of_group, packed.inputs, 0, cost, label, name))
     results = results_of(pool, jobs, note)
     pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))
@@ -126,7 +122,8 @@ def evaluate_round(
     by_client = {client: test for client, test in tested.items() if client < trainable}
     validations = [found for client, (_, found) in pairs.items() if found.samples and client < trainable]
     objective = judged_by(config.attack, objective_of(federation))
-    names = (*objective.columns, *(["auc"] if options.auc else []))
+    triggered = [SUCCESS] if config.attack.kind == "backdoor" else []
+    names = (*objective.columns, *triggered, *(["auc"] if options.auc else []))
     only_asked_for = () if options.auc else ("balanced_accuracy",)
     of_clients = ("loss", *(name for name in names if name not in ("loss", *only_asked_for)))
     for row in rows:

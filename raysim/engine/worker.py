@@ -10,7 +10,7 @@ import os
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import threadpoolctl
@@ -26,9 +26,11 @@ from raysim.flat_model import FlatModel
 from raysim.method import NOTHING
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
-from raysim.wrappers.attack import judged_by
+from raysim.wrappers.attack import SUCCESS, judged_by
+from raysim.wrappers.backdoor import trigger_of, triggered
 from raysim.wrappers.wrapped import running_method
 from workloads.federated_data import distinct_tasks
+from workloads.metrics import EvaluationSums, evaluate
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:
@@ -51,7 +53,8 @@ class Worker:
 
     def __init__(self, config: RunConfig, federation: Federation, device: str = "cpu") -> None:
         self.config = config
-        self.method = running_method(config)
+        self._trigger = trigger_of(config.attack, federation)
+        self.method = running_method(config, self._trigger)
         self.federation = federation
         self.objective = judged_by(config.attack, objective_of(federation))
         self.device = device
@@ -126,6 +129,14 @@ class Worker:
         self._load_private(model, state)
         self.method.deploy(model, message, None if state is None else state.method)
         return model
+
+    def judged(self, client: int, model: FlatModel, samples: Samples, scores: bool = False) -> EvaluationSums:
+        """The evaluation of a client's model on test samples, with the success of a backdoor where there is one."""
+        classes, size = self.federation.task(client).classes, self.config.evaluation.batch_size
+        found = evaluate(model.module, samples.batches(size), classes, scores, self.objective)
+        if self._trigger is None:
+            return found
+        return replace(found, further={SUCCESS: triggered(model.module, samples, self._trigger, size, classes)})
 
     def _load_private(self, model: FlatModel, state: ClientState | None) -> None:
         if self._keeps_private:

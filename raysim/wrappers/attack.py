@@ -13,6 +13,7 @@ import numpy as np
 from aggregators.means import weighted_sum
 from raysim import seeds
 from raysim.errors import ConfigError
+from raysim.wrappers.backdoor import check_backdoor
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from workloads.federated_data import Batch, ClientData, Federation, Samples
     from workloads.objective import Objective
 
+SUCCESS = "attack_success"
+"""Column of the tables: the share of test samples that are given the label that the attackers want."""
 BLOCK = 65_536
 """Entries whose deviations are computed at a time."""
 
@@ -49,13 +52,15 @@ def check_attack(attack: Attack, federation: Federation, clients: int) -> None:
         raise ConfigError(
             f"attack.kind: label-flip needs data with a class for each sample, and this is {kind}. Take another attack."
         )
+    if attack.kind == "backdoor":
+        check_backdoor(attack, federation)
 
 
 def judged_by(attack: Attack, objective: Objective) -> Objective:
     """The objective, where labels are flipped with ``attack_success``: how often the attackers' label is predicted."""
     if attack.kind != "label-flip" or objective.kind != "classification":
         return objective
-    return replace(objective, metrics={**objective.metrics, "attack_success": attack_success})
+    return replace(objective, metrics={**objective.metrics, SUCCESS: attack_success})
 
 
 def attack_success(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
@@ -91,6 +96,8 @@ def poisoned(data: ClientData, classes: int) -> ClientData:
 def sent(attack: Attack, delta: Vector, task: ClientTask) -> Vector:
     """What a malicious client sends in the place of its change [d] where it knows no other's."""
     strength = 1.0 if attack.strength is None else attack.strength
+    if attack.kind == "backdoor":  # model replacement (Bagdasaryan et al. 2020, Eq. 3)
+        return np.asarray(delta * np.float32(strength))
     if attack.kind == "sign-flip":
         return np.asarray(delta * np.float32(-strength))
     if attack.kind == "gaussian":

@@ -15,6 +15,7 @@ import numpy as np
 
 from raysim import seeds
 from raysim.method import NOTHING, Method, Updates
+from raysim.wrappers import backdoor
 from raysim.wrappers.attack import forged, malicious, poisoned, sent
 from raysim.wrappers.broadcast import Broadcast, first_broadcast, next_broadcast
 from raysim.wrappers.compression import decoded, encoded, wire_bytes
@@ -27,14 +28,19 @@ if TYPE_CHECKING:
     from raysim.config.wrappers import Attack, Compression, Defense
     from raysim.flat_model import FlatModel
     from raysim.method import ClientTask, Context, Message, Shape, Traits, Update, Vector
+    from raysim.wrappers.backdoor import Trigger
     from workloads.federated_data import ClientData
 
 
-def running_method(config: RunConfig) -> Any:
-    """The method that the engine runs: the config's own, within wrappers where the config asks for any."""
+def running_method(config: RunConfig, trigger: Trigger | None = None) -> Any:
+    """The method that the engine runs: the config's own, within wrappers where the config asks for any.
+
+    Args:
+        trigger: of a backdoor, which its clients need to train.
+    """
     if not (config.attack.on or config.compression.on or config.defense.on):
         return config.method
-    return Wrapped(config.method, config.attack, config.compression, config.defense)
+    return Wrapped(config.method, config.attack, config.compression, config.defense, trigger)
 
 
 @dataclass(frozen=True)
@@ -56,6 +62,7 @@ class Wrapped(Method[Any, Any]):
     attack: Attack
     compression: Compression
     defense: Defense
+    trigger: Trigger | None = None
 
     @property
     def traits(self) -> Traits:
@@ -102,6 +109,8 @@ class Wrapped(Method[Any, Any]):
         attacks = self._attacks(task.seed, task.round, task.cohort.existing, task.client)
         if attacks and self.attack.kind == "label-flip":
             data = poisoned(data, task.classes)
+        elif attacks and self.trigger is not None:
+            data = backdoor.poisoned(data, self.trigger, self.attack.poisoned_share)
         update, after = self.method.train(model, data, message, self._own(state), task)
         if attacks:
             update = replace(update, delta=sent(self.attack, update.delta, task))
