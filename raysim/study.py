@@ -13,7 +13,8 @@ table can grow over several days: a repeat skips what is there. A study file::
     seeds:   [0, 1, 2]
     measures: {accuracy: last round, best_accuracy: best round}
     picture: {path: a.png, columns: {CNN: CNN}, rows: [FedAvg], measures: {loss: test loss}, label: model}  # optional
-    curves: {path: b.png, measure: accuracy, against: virtual_seconds}  # optional; or round, bytes, joules
+    curves: {path: b.png, measure: accuracy, against: virtual_seconds}  # optional; or round, bytes, bytes_up, joules
+    heat_map: {path: c.png, measure: accuracy, label: test accuracy}  # optional: the table as colored squares
 
 A measure is a column of the rounds table (its last value), or that behind ``best_`` or ``validated_``
 (:mod:`raysim.report.measures`); a column that a method reports itself says its unit:

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from raysim.costs import running_costs
 from raysim.errors import ConfigError
 from raysim.report.canvas import new_figure, picture_bytes
@@ -22,10 +24,13 @@ KEYS = ("path", "measure", "against")
 AGAINST = {
     "round": ("rounds", 1.0),
     "bytes": ("GB down and up", 1e-9),
+    "bytes_up": ("MB from clients", 1e-6),
     "virtual_seconds": ("virtual minutes", 1 / 60),
     "joules": ("kJ", 1e-3),
 }
-"""Cost of rounds (:func:`raysim.costs.running_costs`) → how its axis is called, and its factor."""
+"""Cost of rounds (:func:`raysim.costs.running_costs`, or what clients sent) → name of its axis, and its factor."""
+WIDE = 20
+"""Where the dearest row cost more than this many times the cheapest, the axis of costs is logarithmic."""
 Runs = Mapping[tuple[str, str], Sequence["DataFrame"]]
 """(column, row) → the rounds tables of its finished cells, in the order of seeds."""
 
@@ -63,7 +68,7 @@ def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
 
     found = [
         running_costs(run)
-        .assign(value=run[curves.measure.column])
+        .assign(value=run[curves.measure.column], bytes_up=run["bytes_up"].cumsum() if "bytes_up" in run else np.nan)
         .dropna(subset=["value"])
         .set_index("round", drop=False)
         for run in runs
@@ -94,6 +99,9 @@ def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> None
                 style = {"color": color, "marker": "osD^v<>p"[rank % 8], "markersize": 4, "linewidth": 1.8}
                 panel.plot(factor * mean[curves.against], unit.factor * mean["value"], label=row, **style)
             panel.set(title=column if len(columns) > 1 else title, xlabel=name)
+            costs = [points(runs[column, row], curves)[curves.against].max() for row in rows]
+            if costs and min(costs) > 0 and max(costs) > WIDE * min(costs):
+                panel.set_xscale("log")
             panel.grid(alpha=0.3)
             panel.spines[["top", "right"]].set_visible(False)
         panels[0].set_ylabel(unit.heading(curves.measure.name.replace("_", " ")))

@@ -12,13 +12,13 @@ from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import RunConfig, build, flatten
 from raysim.config.trust import check_names
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_plot
+from raysim.report import study_curves, study_heat_map, study_plot
 from raysim.report.measures import Best, Column, Measure, find
 from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from raysim.units import UNITS
 
 KEYS = ("title", "results", "table", "base", "columns", "rows", "seeds", "measures")
-OPTIONAL = ("picture", "curves")
+OPTIONAL = ("picture", "curves", "heat_map")
 
 
 @dataclass(frozen=True)
@@ -62,6 +62,7 @@ class Study:
     """Measure → heading."""
     picture: study_plot.Picture | None
     curves: study_curves.Curves | None
+    heat_map: study_heat_map.HeatMap | None
 
     def cells(self) -> Iterator[Cell]:
         """Every run, in the order column, seed, row."""
@@ -118,6 +119,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         measures,
         study_plot.read(data["picture"], path, list(rows), list(columns), own_columns) if "picture" in data else None,
         study_curves.read(data["curves"], path, own_columns) if "curves" in data else None,
+        study_heat_map.read(data["heat_map"], path, own_columns) if "heat_map" in data else None,
     )
     for layer in (study.base, *study.columns.values(), *study.rows.values(), *inside.values()):
         check_names(layer, path, {}, trusted)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_plot
+from raysim.report import study_curves, study_heat_map, study_plot
 from raysim.report.measures import Measure
 from raysim.report.study_file import Study
 from raysim.report.study_plot import Found, scale_of
@@ -82,6 +82,9 @@ def write_table(study: Study) -> None:
     study.table.write_text(f"{before}\n{made}\n{after}", encoding="utf-8")
     if study.picture is not None:
         study_plot.draw(study.picture, finished(study, study.picture.measures), study.title)
+    if study.heat_map is not None:
+        found = finished(study, [study.heat_map.measure])
+        study_heat_map.draw(study.heat_map, found, [*study.rows], [*study.columns], study.title)
     if study.curves is not None:
         runs = finished_runs(study)
         if runs:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 import pytest
 from matplotlib.figure import Figure
 
 from raysim import study
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_file, study_plot, study_table
+from raysim.report import study_curves, study_file, study_heat_map, study_plot, study_table
 from raysim.report.measures import find
 
 TEXT = """
@@ -301,5 +302,37 @@ def test_curves_are_means_over_seeds_against_what_the_rounds_cost(path: Path) ->
     study_table.write_table(read)
     assert (path.parent / "b.png").read_bytes().startswith(b"\x89PNG")
     path.write_text(f"{TEXT}curves: {{path: b.png, measure: accuracy, against: hours}}\n", encoding="utf-8")
-    with pytest.raises(ConfigError, match=r"against 'hours'\. Allowed: round, bytes, virtual_seconds, joules"):
+    with pytest.raises(
+        ConfigError, match=r"against 'hours'\. Allowed: round, bytes, bytes_up, virtual_seconds, joules"
+    ):
         study_file.read(path)
+
+
+def test_curves_against_what_clients_sent(path: Path) -> None:
+    path.write_text(f"{TEXT}curves: {{path: b.png, measure: accuracy, against: bytes_up}}\n", encoding="utf-8")
+    read = study_file.read(path)
+    cell = next(read.cells())
+    keep(cell, accuracy=[0.2, 0.4], bytes_up=[10, 20], bytes_down=[1000, 1000])
+    assert read.curves is not None
+    found = study_curves.points(study_table.finished_runs(read)["MLP", "FedAvg"], read.curves)
+    assert found.to_numpy().tolist() == [[10.0, 0.2], [30.0, 0.4]]
+
+
+def test_a_heat_map_has_the_mean_of_every_cell(path: Path) -> None:
+    path.write_text(f"{TEXT}heat_map: {{path: c.png, measure: accuracy, label: accuracy}}\n", encoding="utf-8")
+    read = study_file.read(path)
+    assert read.heat_map is not None
+    study_table.write_table(read)
+    assert not (path.parent / "c.png").exists()  # nothing is there to draw
+    for cell in read.cells():
+        if cell.row == "FedAvg":
+            keep(cell, accuracy=[0.1, {0: 0.25, 1: 0.75, 5: 0.4}[cell.seed]])
+    found = study_table.finished(read, [read.heat_map.measure])
+    cells = study_heat_map.values(read.heat_map, found, [*read.rows], [*read.columns])
+    assert cells[0].tolist() == [0.5, 0.4] and np.isnan(cells[1]).all()
+    study_table.write_table(read)
+    assert (path.parent / "c.png").read_bytes().startswith(b"\x89PNG")
+    for wrong, reason in (("{path: c.png}", "exactly path, measure, label"), ("{path: c, measure: x, label: y}", "x")):
+        path.write_text(f"{TEXT}heat_map: {wrong}\n", encoding="utf-8")
+        with pytest.raises(ConfigError, match=reason):
+            study_file.read(path)
