@@ -197,8 +197,9 @@ class Table:
 
 def _typed(cells: Series[str]) -> Any:
     """Integers, else floats, else text. By numpy rather than ``read_csv``, whose floats may be off by the last bit."""
-    missing = cells == ""
-    filled = cells.mask(missing, "nan").to_numpy(dtype=str)
+    texts = cells.to_numpy(dtype=str)
+    missing = texts == ""
+    filled = np.where(missing, "nan", texts)
     for kind in (np.int64, np.float64):
         try:
             return filled.astype(kind)

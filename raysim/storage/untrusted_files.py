@@ -61,9 +61,10 @@ def read_yaml(path: Path) -> Any:
     import yaml
 
     text = read_text(path, MAX_YAML_BYTES)
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's parser where PyYAML was built with it
     try:
-        _check_depth(event for event in yaml.parse(text, Loader=yaml.SafeLoader))
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        _check_depth(event for event in yaml.parse(text, Loader=loader))
+        node = yaml.compose(text, Loader=loader)
         if node is None:
             return None
         _check_size(node)

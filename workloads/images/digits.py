@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
@@ -51,8 +52,9 @@ class Digits(ImageOptions):
         )
 
 
+@cache
 def bundled() -> NDArray[np.float64]:
-    """The file inside scikit-learn [1797, 65], a digit in the last column.
+    """The file inside scikit-learn [1797, 65], a digit in the last column, read once in a process.
 
     Read as it is, because importing ``sklearn.datasets`` takes longer than all else that a first run does on its data.
     """
