@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 from datetime import UTC, datetime
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 from typing import Any
@@ -25,10 +26,11 @@ def environment() -> dict[str, Any]:
         "cpu": _processor(),
         "cpu_count": os.cpu_count(),
         "versions": {"raysim": __version__} | {name: _version(name) for name in _PACKAGES},
-        **_commit(Path(__file__).resolve().parent.parent),
+        **_own_commit(),
     }
 
 
+@cache
 def _version(name: str) -> str | None:
     try:
         return metadata.version(name)
@@ -42,6 +44,12 @@ def _processor() -> str | None:
     except OSError:  # not Linux
         return platform.processor() or None
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), None)
+
+
+@cache
+def _own_commit() -> dict[str, Any]:
+    """That of the code as it was when this process first asked."""
+    return _commit(Path(__file__).resolve().parents[2])
 
 
 def _commit(source: Path) -> dict[str, Any]:

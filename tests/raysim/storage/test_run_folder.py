@@ -276,6 +276,14 @@ def test_environment_is_complete_and_names_nobody() -> None:
     assert getpass.getuser() not in json.dumps({key: found[key] for key in ("platform", "date", "versions")})
 
 
+def test_the_commit_is_that_of_the_tree_the_code_is_in() -> None:
+    root = Path(__file__).parents[3]
+    assert (root / "raysim" / "storage").is_dir()
+    found = run_folder.environment()
+    assert {name: found[name] for name in ("commit", "dirty")} == environment_module._commit(root)
+    assert found["commit"] is not None or not (root / ".git").exists()
+
+
 def test_commit_and_dirty_flag(tmp_path: Path) -> None:
     def git(*arguments: str) -> str:
         identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
