@@ -24,16 +24,11 @@ from actors.start_retry import patiently
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.backend import Job
 from raysim.errors import PlacementError
+from tests.actors.light import Light
 
 
-class Counted(Client):
+class Counted(Light):
     """A client actor as Ray places it, without torch, which would find no GPU here."""
-
-    def __init__(self, threads: int, slot: int) -> None:
-        pass
-
-    def prepare(self, config: Any, federation: Any) -> str:
-        return ""
 
     def place(self) -> tuple[str, list[Any], str]:
         node = ray.get_runtime_context().get_node_id()

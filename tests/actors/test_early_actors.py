@@ -8,11 +8,13 @@ import pytest
 import ray
 from ray.exceptions import RayActorError
 
+from actors import early_actors
 from actors.capacity import UNKNOWN, useful_actors
 from actors.early_actors import EarlyActors
 from actors.parallel_map import RayParallel
 from raysim.config.run_config import RunConfig, build
 from raysim.driver import load_federation
+from tests.actors.light import LightStarter
 from workloads.parallel_map import sequential
 
 
@@ -43,7 +45,12 @@ def dead(actor: Any) -> bool:
     return False
 
 
-@pytest.mark.usefixtures("ray_session")
+@pytest.fixture
+def light(ray_session: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(early_actors, "Starter", LightStarter)
+
+
+@pytest.mark.usefixtures("light")
 def test_the_pool_takes_what_it_needs_and_the_rest_ends() -> None:
     # Three cores, three clients in a round: three actors. The data then has two.
     three = config(model__name="logistic", workload__clients=3)
@@ -58,7 +65,7 @@ def test_the_pool_takes_what_it_needs_and_the_rest_ends() -> None:
         pool.close()
 
 
-@pytest.mark.usefixtures("ray_session")
+@pytest.mark.usefixtures("light")
 def test_they_make_room_for_tasks_and_are_started_again() -> None:
     """They hold every core; tasks that the data needs would wait for ever."""
     three = config(model__name="logistic", workload__clients=3)

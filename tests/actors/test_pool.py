@@ -23,6 +23,7 @@ from raysim.config.run_config import Engine, RunConfig, build
 from raysim.engine.backend import Job
 from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
+from tests.actors.light import LightStarter
 
 # Actors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -70,9 +71,13 @@ def all_up(pool: RayPool) -> None:
         pool._slots.settle(reference, print)
 
 
+def light_pool(config: RunConfig, clients: int, placement: Placement) -> RayPool:
+    return RayPool(config, SimpleNamespace(clients=clients), placement, starter=LightStarter(config))
+
+
 @contextmanager
 def two_actors() -> Iterator[RayPool]:
-    made = RayPool(config(cpus_per_client=0.5), SimpleNamespace(clients=8), Placement(2, 0.5, 0.0))
+    made = light_pool(config(cpus_per_client=0.5), 8, Placement(2, 0.5, 0.0))
     all_up(made)
     yield made
     made.close()
@@ -145,7 +150,7 @@ def test_actors_and_calls_have_telling_names(ray_session: None, tmp_path: Path) 
         names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
         assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
         # Another run on the same cluster has actors of the same names.
-        other = RayPool(config(), SimpleNamespace(clients=1), Placement(1, 0.0, 0.0))
+        other = light_pool(config(), 1, Placement(1, 0.0, 0.0))
         assert len(other.processes()) == 1
         other.close()
 
@@ -160,8 +165,7 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
 
 
 def test_how_many_deaths_a_job_survives_is_an_option(ray_session: None, tmp_path: Path) -> None:
-    federation = SimpleNamespace(clients=2)
-    found = RayPool(config(task_attempts=1), federation, Placement(1, 0.0, 0.0))
+    found = light_pool(config(task_attempts=1), 2, Placement(1, 0.0, 0.0))
     with pytest.raises(RaysimError, match=r"(?s)its actor died 1 times.*raise --engine\.task_attempts"):
         list(found.run(jobs(tmp_path / "log", 2, deaths=1), print))
     found.close()

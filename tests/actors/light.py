@@ -1,0 +1,36 @@
+"""Client actors without torch and without a model, for tests of what sends jobs to actors and not of the jobs."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, ClassVar
+
+import ray
+
+from actors.client import Client, actor_name
+from actors.placement import Starter
+from raysim.engine.backend import Seat
+from raysim.engine.timing import now
+
+
+class Light(Client):
+    """Does jobs that need no worker."""
+
+    def __init__(self, threads: int, slot: int) -> None:
+        self._name = actor_name(slot)
+        self._seat = Seat(slot, ray.util.get_node_ip_address(), os.getpid(), "cpu")
+
+    def prepare(self, config: Any, federation: Any) -> str:
+        return str(ray.get_runtime_context().get_node_id())
+
+    def run(self, task: Any, *inputs: Any) -> Any:
+        started = now()
+        result, outputs = task.run(None, inputs)
+        report = (result, started, now() - started, self._seat)
+        return (report, *outputs) if outputs else report
+
+
+class LightStarter(Starter):
+    """Starts such actors."""
+
+    actor: ClassVar[Any] = ray.remote(Light)
