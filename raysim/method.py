@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from aggregators.means import sample_weights, weighted_sum
 from raysim import seeds
 from raysim.cohort import UNKNOWN, Cohort
+from raysim.config.privacy import SamplePrivacy
 from raysim.config.sections import Training
 from raysim.storage import pytree
 from workloads.objective import CLASSIFICATION, Objective
@@ -80,6 +81,9 @@ class Traits:
     entry."""
     model_parts: tuple[str, ...] = ()
     """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
+    plain_training: bool = False
+    """``train`` looks at samples only in one call of ``train_epochs`` with the loss of the data: DP-SGD may make its
+    steps (``privacy.kind dp-sgd``)."""
 
     def bytes_up(self, shapes: Sequence[Shape]) -> int:
         """What the change of shared tensors of these shapes takes on its way to the server."""
@@ -107,6 +111,8 @@ class ClientTask:
     """Batch size where ``train`` evaluates."""
     cohort: Cohort = UNKNOWN
     """Numbers of clients and samples of this round."""
+    sample_privacy: SamplePrivacy | None = None
+    """With ``privacy.kind dp-sgd``: how ``train_epochs`` clips and noises the gradients of samples."""
 
     def loss(self, module: torch.nn.Module, batch: Batch) -> torch.Tensor:
         """The mean loss of a mini-batch that the data asks for: cross-entropy where there are classes to tell."""
@@ -162,10 +168,10 @@ class Updates:
     weighted_total: Vector | None = None
     """Σ_i m_i Δ_i [d], added along a fixed tree over the clients (:class:`aggregators.means.PairwiseSum`)."""
     robust_mean: Vector | None = None
-    """What a robust rule gives in the place of the mean [d] (raysim/wrappers/defense.py)."""
+    """What a robust rule or a sum with noise gives in the place of the mean [d] (raysim/wrappers/wrapped.py)."""
 
     def mean(self) -> Vector:
-        """Σ_i m_i Δ_i / Σ_i m_i, as a float32 vector [d]; with a defense what its rule gives."""
+        """Σ_i m_i Δ_i / Σ_i m_i, as a float32 vector [d]; or what takes its place."""
         if self.robust_mean is not None:
             return self.robust_mean
         if self.weighted_total is None:

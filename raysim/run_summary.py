@@ -63,6 +63,10 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
             "virtual_seconds": float(rounds["virtual_seconds"].iloc[-1]),
             "joules": float(rounds["joules"].sum()),
         }
+    if "epsilon" in rounds:
+        spent = rounds.iloc[-1]
+        summary |= {"epsilon": float(spent["epsilon"]), "delta": config.privacy.delta}
+        summary["noise_multiplier"] = float(spent["noise_multiplier"])
     costs = costs_to_accuracies(rounds)
     if costs:
         summary["costs_to_accuracies"] = costs

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raysim.config import events, registry, timing, wrappers
+from raysim.config import events, privacy, registry, timing, wrappers
 from raysim.config.sections import cross_check
 from raysim.errors import ConfigError
 
@@ -19,6 +19,7 @@ def check_together(config: RunConfig) -> None:
     events.check(config.events, config.devices)
     wrappers.check(config.defense, config.timing)
     wrappers.check_clients(config.attack, config.compression)
+    privacy.check(config)
 
 
 def check_method(config: RunConfig) -> None:
@@ -28,6 +29,7 @@ def check_method(config: RunConfig) -> None:
         return
     name = registry.public_name("method", config.method)
     wrappers.check_method(config, name, traits)
+    privacy.check_method(config, name, traits)
     for option, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
         value = getattr(config.training, option)
         if traits.needs_sgd and value != allowed:

@@ -20,6 +20,7 @@ from raysim.config.conditions import check_method, check_together
 from raysim.config.events import Events as Events
 from raysim.config.nearest import did_you_mean
 from raysim.config.options import Option, options_of_class, plain
+from raysim.config.privacy import Privacy as Privacy
 from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.sections import Engine as Engine
 from raysim.config.sections import Evaluation as Evaluation
@@ -42,6 +43,7 @@ SECTIONS: Mapping[str, type[Any]] = {
     "timing": Timing,
     "events": Events,
     "attack": Attack,
+    "privacy": Privacy,
     "compression": Compression,
     "defense": Defense,
     "engine": Engine,
@@ -67,6 +69,7 @@ class RunConfig:
     timing: Timing = field(default_factory=Timing)
     events: Events = field(default_factory=Events)
     attack: Attack = field(default_factory=Attack)
+    privacy: Privacy = field(default_factory=Privacy)
     compression: Compression = field(default_factory=Compression)
     defense: Defense = field(default_factory=Defense)
     engine: Engine = field(default_factory=Engine)

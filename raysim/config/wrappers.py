@@ -210,6 +210,7 @@ def check_method(config: RunConfig, name: str, traits: Any) -> None:
     chosen = {
         "defense.rule": config.defense.rule,
         "attack.kind": config.attack.kind,
+        "privacy.kind": config.privacy.kind,
         "compression.kind": config.compression.kind,
         "compression.down": config.compression.down,
     }

@@ -22,6 +22,7 @@ from raysim.engine.evaluation import evaluate_round
 from raysim.engine.in_flight import InFlight
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
+from raysim.engine.privacy_budget import with_privacy
 from raysim.engine.round_plan import ClientFacts, Planner, RoundPlan
 from raysim.engine.virtual_clock import VirtualClock
 from raysim.errors import DiskFullError, RaysimError, code_error
@@ -86,6 +87,7 @@ class Rounds:
         self._first_server = self.state.server
         self.clock = self._virtual_clock() if config.devices.on else None
         self.planner = Planner(config, self.federation, self.intervals, self.clock)
+        self.method = with_privacy(worker, self.planner, self.intervals, self._note)
         in_flight = InFlight(config.timing, self.method.traits.weighted_mean, self.collector, pool)
         self.in_flight = in_flight if config.timing.stale else None
         self._trained = 0.0

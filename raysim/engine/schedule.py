@@ -46,11 +46,12 @@ def common_rounds(config: RunConfig, rounds: int) -> int:
     """How many first rounds of a run are the same if it has ``rounds`` rounds in all instead of what the config says.
 
     They differ from where random intervals do, from the shorter run's last round if that is evaluated only because it
-    is the last, and from the start for a method that looks at the number of rounds.
+    is the last, and from the start for a method that looks at the number of rounds, or for noise that is found for
+    them.
     """
     if rounds == config.schedule.rounds:
         return rounds
-    if config.method.traits.uses_rounds:
+    if config.method.traits.uses_rounds or config.privacy.epsilon is not None:
         return 0
     other = dataclasses.replace(config, schedule=dataclasses.replace(config.schedule, rounds=rounds, epochs=0))
     plans = [

@@ -20,7 +20,7 @@ class FedAvg(GlobalModel):
     θ⁺ = Σ_k p_k θ_k with p_k = m_k / Σ_j m_j; written here as θ + Σ_k p_k (θ_k − θ).
     """
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True, plain_training=True)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask

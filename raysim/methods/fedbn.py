@@ -26,7 +26,7 @@ class FedBN(PartlyShared[Vector]):
     on the clients' own test sets, and says so.
     """
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, plain_training=True)
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         from raysim.flat_model import all_names, batch_norm_names

@@ -29,7 +29,7 @@ class Server:
 class ServerOptimizer(WholeModel[Server, None], Protocol):
     """The clients' half is FedAvg's; ``step`` is what the server makes of the mean change Δ, weighted by samples."""
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True, plain_training=True)
 
     @property
     def first_square(self) -> float | None:

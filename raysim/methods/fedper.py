@@ -34,7 +34,9 @@ class FedPer(PartlyShared[Vector]):
     - BatchNorm's statistics in the body are averaged like its parameters.
     """
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, model_parts=("body.", HEAD))
+    traits: ClassVar[Traits] = Traits(
+        weighted_mean=True, personal=True, plain_training=True, model_parts=("body.", HEAD)
+    )
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         from raysim.flat_model import all_names

@@ -25,7 +25,7 @@ class FedProx(GlobalModel):
 
     mu: Annotated[NonNegative, Help("weight μ of the proximal term", "Li et al. 2020, Eq. 2")] = 0.01
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True, plain_training=True)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask

@@ -12,7 +12,7 @@ from raysim.storage.untrusted_files import UnreadableFileError, check_types, rea
 _SECTIONS: Mapping[str, Any] = {
     **dict.fromkeys(("method", "workload", "model"), (dict, str)),
     **dict.fromkeys(("training", "schedule", "evaluation", "devices", "timing", "engine"), dict),
-    **dict.fromkeys(("events", "attack", "compression", "defense"), dict),
+    **dict.fromkeys(("events", "attack", "privacy", "compression", "defense"), dict),
     "seed": int,
     "output": str,
 }

@@ -93,7 +93,12 @@ def train_epochs(
     training_mode(module, task.training)
     rate = task.learning_rate if phase.learning_rate is None else phase.learning_rate
     generator = task.generator(phase.stream)
-    descends = add_gradient is None and optimizers.is_descent(task.training)
+    private = None
+    if task.sample_privacy is not None:
+        from raysim.training.private_gradient import PrivateGradient  # late: few runs need torch.func
+
+        private = PrivateGradient(model, task, loss, trains, len(samples), phase.stream)
+    descends = add_gradient is None and private is None and optimizers.is_descent(task.training)
     steps = 0
     epoch_loss = float("nan")
     with model.loose_gradients(trains) if descends else nullcontext(model.select(trains)) as parameters:
@@ -112,9 +117,12 @@ def train_epochs(
                 if memory == "batch":
                     chosen = made()
                 chosen.clear()
-                with autocast(task.training.precision, model.device):
-                    value = loss(module, batch)
-                value.backward()
+                if private is None:
+                    with autocast(task.training.precision, model.device):
+                        value = loss(module, batch)
+                    value.backward()
+                else:
+                    value = private.backward(batch)
                 if add_gradient is not None:
                     add_gradient(model)
                 chosen.step()
@@ -123,7 +131,7 @@ def train_epochs(
                 total += (value.item() if model.device == "cpu" else value.detach().double()) * size
                 seen += size
                 steps += 1
-            epoch_loss = float(total) / seen
+            epoch_loss = float(total) / seen if seen else float("nan")  # batches of DP-SGD may all be empty
         if memory == "kept":
             model.optimizer_states[name] = chosen.state()
     return Trained(steps, epoch_loss)
@@ -145,7 +153,15 @@ def _state_name(stream: str, parameters: Sequence[torch.nn.Parameter]) -> str:
 
 
 def epoch_batches(samples: Samples, task: ClientTask, generator: torch.Generator) -> Iterable[Batch]:
-    """One local epoch: a full shuffled pass, or ``training.steps_per_epoch`` mini-batches over as many passes."""
+    """One local epoch: a full shuffled pass, or ``training.steps_per_epoch`` mini-batches over as many passes.
+
+    With ``task.sample_privacy`` it is as many mini-batches, of which each is a Poisson sample.
+    """
+    if task.sample_privacy is not None:
+        from raysim.training.private_gradient import poisson_batches
+
+        yield from poisson_batches(samples, task, generator)
+        return
     size = task.training.batch_size
     limit = task.training.steps_per_epoch
     if limit == 0:

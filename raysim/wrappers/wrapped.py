@@ -1,25 +1,29 @@
 """A method within a run's wrappers: to the engine it is a method like any other.
 
-The order is fixed: local training, attack, compression, the wire, what the server makes of the bytes, attacks that know
-all honest updates, the robust rule, the method's own ``aggregate``, compression of what the server sends.
+The order is fixed: local training, attack, clipping, noise of the client, compression, the wire, what the server makes
+of the bytes, attacks that know all honest updates, noise on the sum or the robust rule, the method's own ``aggregate``,
+compression of what the server sends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysim import seeds
+from raysim.config.privacy import Privacy, SamplePrivacy
 from raysim.method import NOTHING, Method, Updates
 from raysim.wrappers import backdoor
 from raysim.wrappers.attack import forged, malicious, poisoned, sent
 from raysim.wrappers.broadcast import Broadcast, first_broadcast, next_broadcast
 from raysim.wrappers.compression import decoded, encoded, wire_bytes
 from raysim.wrappers.defense import robust_mean
+from raysim.wrappers.privacy import CUT, PrivateServer, clipped, gaussian_noise, private_round
 
 if TYPE_CHECKING:
     import torch
@@ -32,15 +36,23 @@ if TYPE_CHECKING:
     from workloads.federated_data import ClientData
 
 
+BOUND, NOISE = "privacy bound", "privacy noise"
+"""What a message holds besides the method's own."""
+
+
 def running_method(config: RunConfig, trigger: Trigger | None = None) -> Any:
     """The method that the engine runs: the config's own, within wrappers where the config asks for any.
 
     Args:
         trigger: of a backdoor, which its clients need to train.
     """
-    if not (config.attack.on or config.compression.on or config.defense.on):
+    if not (config.attack.on or config.privacy.on or config.compression.on or config.defense.on):
         return config.method
-    return Wrapped(config.method, config.attack, config.compression, config.defense, trigger)
+    given = config.privacy.noise_multiplier
+    noise = math.nan if given is None else given  # to be found by the driver (raysim/engine/privacy_budget.py)
+    return Wrapped(
+        config.method, config.attack, config.compression, config.defense, trigger, privacy=config.privacy, noise=noise
+    )
 
 
 @dataclass(frozen=True)
@@ -55,7 +67,7 @@ class Kept:
 
 @dataclass(frozen=True)
 class Wrapped(Method[Any, Any]):
-    """A method whose clients may attack and compress, and whose mean of updates may be a robust rule."""
+    """A method whose clients may attack, clip and compress, and whose mean of updates may be another."""
 
     method: Any
     """The config's: one with ``Traits.weighted_mean``, as raysim/config/wrappers.py checks."""
@@ -63,12 +75,18 @@ class Wrapped(Method[Any, Any]):
     compression: Compression
     defense: Defense
     trigger: Trigger | None = None
+    privacy: Privacy = field(default_factory=Privacy)
+    noise: float = 0.0
+    """Its noise multiplier."""
+    spent: Callable[[int], Mapping[str, float]] = lambda round: {}
+    """Columns of the rounds table on what noise has spent by a round."""
 
     @property
     def traits(self) -> Traits:
         """The method's; where the server needs each client's update, none are added up where clients are trained."""
         own: Traits = self.method.traits
-        sums = own.weighted_mean and not (self.defense.on or self.attack.omniscient)
+        each = self.defense.on or self.attack.omniscient or self.privacy.kind == "central"
+        sums = own.weighted_mean and not each
         size = partial(wire_bytes, self.compression) if self.compression.kind != "none" else own.upload_bytes
         return replace(own, weighted_mean=sums, single_step_gradient=False, upload_bytes=size)
 
@@ -83,11 +101,11 @@ class Wrapped(Method[Any, Any]):
         return names
 
     def init_server(self, model: FlatModel) -> Any:
-        """The method's, and what all clients hold where messages are compressed."""
+        """The method's, what all clients hold where messages are compressed, and the first of adaptive bounds."""
         server = self.method.init_server(model)
-        if self.compression.down == "none":
-            return server
-        return first_broadcast(self.compression, self.method, server, model)
+        if self.compression.down != "none":
+            server = first_broadcast(self.compression, self.method, server, model)
+        return self._closed(server, self.privacy.clip)
 
     def init_client(self, model: FlatModel) -> Any:
         """The method's, and no error so far where errors are fed back."""
@@ -96,32 +114,46 @@ class Wrapped(Method[Any, Any]):
         return Kept(own, error) if self.compression.error_feedback else own
 
     def message(self, server: Any, client: int) -> Message:
-        """The method's, with the parameters that all clients hold where messages are compressed."""
+        """The method's, with the parameters that all clients hold, and what they are told of bound and noise."""
+        server, bound = self._opened(server)
         if isinstance(server, Broadcast):
-            return server.message(self.method.message(server.method, client))
-        message: Message = self.method.message(server, client)
-        return message
+            message = server.message(self.method.message(server.method, client))
+        else:
+            message = self.method.message(server, client)
+        return (
+            replace(message, extra={**message.extra, BOUND: bound, NOISE: self.noise}) if self.privacy.on else message
+        )
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Any, task: ClientTask
     ) -> tuple[Update, Any]:
-        """The method's update as the server will read it: after an attack, and from the bytes on the wire."""
+        """The method's update as the server will read it: attacked, clipped, noised, and from the bytes on the wire."""
         attacks = self._attacks(task.seed, task.round, task.cohort.existing, task.client)
         if attacks and self.attack.kind == "label-flip":
             data = poisoned(data, task.classes)
         elif attacks and self.trigger is not None:
             data = backdoor.poisoned(data, self.trigger, self.attack.poisoned_share)
+        bound, noise = message.extra.get(BOUND, 0.0), message.extra.get(NOISE, 0.0)
+        message = self._own_message(message)
+        if self.privacy.kind == "dp-sgd":
+            task = replace(task, sample_privacy=SamplePrivacy(bound, noise))
         update, after = self.method.train(model, data, message, self._own(state), task)
         if attacks:
             update = replace(update, delta=sent(self.attack, update.delta, task))
+        if self.privacy.of_updates:
+            update = self._private(update, bound, noise, task)
         if not self.compression.error_feedback:
-            return replace(update, delta=self._received(update.delta, model.shared_shapes, task)), after
+            received = self._received(update.delta, model.shared_shapes, task)
+            return replace(update, delta=self._bounded(received, bound)), after
         whole = update.delta + state.error
         received = self._received(whole, model.shared_shapes, task)
-        return replace(update, delta=received), Kept(after, whole - received)
+        return replace(update, delta=self._bounded(received, bound)), Kept(after, whole - received)
 
     def aggregate(self, server: Any, updates: Updates, context: Context) -> Any:
-        """The method's, from updates whose mean is the rule's result where there is a defense."""
+        """The method's, from updates whose mean has noise or is the rule's result."""
+        server, bound = self._opened(server)
+        for name, value in self.spent(context.round).items():
+            context.report.round(name, value)
         if self.attack.on:
             existing = context.cohort.existing
             attacks = [self._attacks(context.seed, context.round, existing, client) for client in updates.clients]
@@ -129,13 +161,14 @@ class Wrapped(Method[Any, Any]):
             if self.attack.omniscient and 0 < sum(attacks) < len(attacks):
                 updates = self._forged(updates, attacks)
         if self.defense.on:
-            mean = robust_mean(self.defense, updates, context)
-            each = tuple(replace(update, delta=NOTHING) for update in updates.each)
-            updates = Updates(updates.clients, updates.samples, each, robust_mean=mean)
+            updates = _with_mean(updates, robust_mean(self.defense, updates, context))
+        elif self.privacy.kind == "central":
+            mean, bound = private_round(self.privacy, self.noise, bound, updates, context)
+            updates = _with_mean(updates, mean)
         if not isinstance(server, Broadcast):
-            return self.method.aggregate(server, updates, context)
+            return self._closed(self.method.aggregate(server, updates, context), bound)
         after = self.method.aggregate(server.method, updates, context)
-        return next_broadcast(self.compression, self.method, server, after, context)
+        return self._closed(next_broadcast(self.compression, self.method, server, after, context), bound)
 
     def deploy(self, model: FlatModel, message: Message, state: Any) -> None:
         """The method's."""
@@ -143,6 +176,31 @@ class Wrapped(Method[Any, Any]):
 
     def _own(self, state: Any) -> Any:
         return state.method if isinstance(state, Kept) else state
+
+    def _opened(self, server: Any) -> tuple[Any, float]:
+        """The server's state without privacy's part, and the bound of this round."""
+        return (server.method, server.bound) if isinstance(server, PrivateServer) else (server, self.privacy.clip)
+
+    def _closed(self, server: Any, bound: float) -> Any:
+        """The server's state with the next round's bound, if that is adaptive."""
+        return server if self.privacy.clip_quantile is None else PrivateServer(server, bound)
+
+    def _own_message(self, message: Message) -> Message:
+        if not self.privacy.on:
+            return message
+        return replace(message, extra={key: value for key, value in message.extra.items() if key not in (BOUND, NOISE)})
+
+    def _private(self, update: Update, bound: float, noise: float, task: ClientTask) -> Update:
+        """Clipped, with noise of the client's own if it is to be local, and whether it was cut as a metric."""
+        delta, cut = clipped(update.delta, bound)
+        if self.privacy.kind == "local":
+            delta = delta + gaussian_noise(delta.size, noise * bound, task.seed, task.round, task.client)
+        return replace(update, delta=delta, metrics={**update.metrics, CUT: float(cut)})
+
+    def _bounded(self, received: Vector, bound: float) -> Vector:
+        """What a server that adds noise takes of it: random-k and rounding may have made it longer than the bound."""
+        longer = self.privacy.kind == "central" and self.compression.kind != "none"
+        return clipped(received, bound)[0] if longer else received
 
     def _attacks(self, seed: int, round: int, clients: int, client: int) -> bool:
         return round >= self.attack.from_round and client in malicious(self.attack, seed, clients)
@@ -159,3 +217,8 @@ class Wrapped(Method[Any, Any]):
         vector = forged(self.attack, honest, sum(attacks))
         each = zip(updates.each, attacks, strict=True)
         return replace(updates, each=tuple(replace(update, delta=vector) if bad else update for update, bad in each))
+
+
+def _with_mean(updates: Updates, mean: Vector) -> Updates:
+    each = tuple(replace(update, delta=NOTHING) for update in updates.each)
+    return Updates(updates.clients, updates.samples, each, robust_mean=mean)

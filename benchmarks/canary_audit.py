@@ -1,0 +1,137 @@
+"""An audit of the privacy that runs claim: ε is at most what rounds.csv says, and canaries show what it is at least.
+
+``python -m benchmarks.canary_audit`` trains no model. Every client is a canary, whose update is far longer than the
+bound and points along a coordinate of its own, up or down as a coin falls. From the last global model alone an attacker
+guesses the coins of the canaries of which it is surest. If a run has ε for clients that are replaced, each guess is
+right with probability at most e^ε / (1 + e^ε), up to δ; so many right guesses refute every smaller ε (Steinke, Nasr and
+Jagielski 2023, Privacy auditing with one (1) training run, Theorem 5.2). It prints both for each setting, and exits
+with 1 if an audit finds more than was claimed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import torch
+from scipy import stats
+
+import raysim
+from raysim import seeds
+from raysim.flat_model import FlatModel
+from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from workloads.federated_data import ClientData
+
+CONFIDENCE = 0.95
+SETTINGS: Mapping[str, Mapping[str, object]] = {
+    "central, all clients": {"privacy.kind": "central"},
+    "central, a fifth of the clients": {"privacy.kind": "central", "schedule.sampling_rate": 0.2},
+    "central, adaptive bound": {"privacy.kind": "central", "privacy.clip_quantile": 0.5},
+}
+
+
+@dataclass(frozen=True)
+class Canaries(GlobalModel):
+    """Federated averaging of updates that show who was there."""
+
+    traits: ClassVar[Traits] = Traits(weighted_mean=True)
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
+    ) -> tuple[Update, None]:
+        delta = np.zeros(model.shared.numel(), np.float32)
+        delta[task.client] = 1e6 * coin(task.seed, task.client)
+        return Update(delta, {"train_loss": 0.0, "steps": 0.0}), None
+
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
+        return server + updates.mean()
+
+
+def coin(seed: int, client: int) -> int:
+    """1 or −1."""
+    return int(seeds.numpy_generator(seed, "canary", 0, client).integers(2)) * 2 - 1
+
+
+def at_least(canaries: int, guesses: int, right: int, delta: float) -> float:
+    """The largest ε that so many right guesses refute with the confidence asked for; 0 of none.
+
+    Args:
+        canaries: how many there are, guessed or not.
+        guesses: how many the attacker guessed.
+        right: how many of these are right.
+        delta: δ of the claim.
+    """
+
+    def plausibility(epsilon: float) -> float:
+        rate = 1 / (1 + math.exp(-epsilon))
+        below = np.cumsum(stats.binom.pmf(right - np.arange(1, right + 1), guesses, rate))
+        excess = float(np.max(below / np.arange(1, right + 1), initial=0.0))
+        return float(stats.binom.sf(right - 1, guesses, rate)) + 2 * canaries * delta * excess
+
+    low, high = 0.0, 50.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if plausibility(middle) < 1 - CONFIDENCE else (low, middle)
+    return low
+
+
+def audited(options: Mapping[str, object], clients: int, rounds: int, seed: int) -> tuple[float, float, int, int]:
+    """ε as the run claims it (infinite without noise), what the audit finds, and right guesses of how many."""
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(1, clients), torch.nn.Linear(clients, 2))
+    before = next(model.parameters()).detach().flatten().numpy().copy()
+    data = [(np.zeros((2, 1), np.float32), np.arange(2)) for _ in range(clients)]
+    with tempfile.TemporaryDirectory() as folder:
+        result = raysim.run(
+            Canaries(),
+            model=model,
+            clients=data,
+            test=data[0],
+            output=str(Path(folder) / "run"),
+            seed=seed,
+            pictures=False,
+            schedule={"rounds": rounds, "sampling_rate": options.get("schedule.sampling_rate", 1.0)},
+            evaluation={"every": rounds, "client_limit": 1},
+            engine={"backend": "inline"},
+            privacy={name.removeprefix("privacy."): value for name, value in options.items() if "privacy." in name},
+        )
+        claimed = float(result.rounds["epsilon"].iloc[-1]) if "epsilon" in result.rounds else math.inf
+        assert result.settings is not None
+        delta = result.settings.privacy.delta
+        after = next(result.model.parameters()).detach().flatten().numpy()
+    scores = after - before
+    guesses = clients // 10
+    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
+    right = sum(int(np.sign(scores[client]) == coin(seed, client)) for client in surest.tolist())
+    return claimed, at_least(clients, guesses, right, delta), right, guesses
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.canary_audit", description=__doc__)
+    parser.add_argument("--epsilon", type=float, default=8.0, help="what noise is found for")
+    parser.add_argument("--clients", type=int, default=2000, help="canaries")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int, default=0)
+    chosen = parser.parse_args(arguments)
+    refuted = False
+    runs = {name: {**options, "privacy.epsilon": chosen.epsilon} for name, options in SETTINGS.items()}
+    runs["central, without noise"] = {"privacy.kind": "central", "privacy.noise_multiplier": 0.0}
+    for name, options in runs.items():
+        claimed, found, right, guesses = audited(options, chosen.clients, chosen.rounds, chosen.seed)
+        refuted |= found > claimed
+        print(
+            f"{name}: claimed ε ≤ {claimed:.2f}, audit ε ≥ {found:.2f} ({right} of {guesses} guesses right)", flush=True
+        )
+    return int(refuted)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

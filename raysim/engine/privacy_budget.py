@@ -1,0 +1,132 @@
+"""What a run's privacy noise spends by each round, and how much noise a budget asks for: known without any training.
+
+It follows from who takes part in which round. A client's history with ``privacy.kind central`` is the sums of its
+rounds, each over a cohort drawn of all present clients; in virtual time, where devices decide who arrives, over all of
+them. With ``local`` it is its own noised updates, and with ``dp-sgd`` the batches of its local training: nothing is
+hidden by other clients, and the client that has spent most counts.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from raysim.errors import ConfigError
+from raysim.training.private_gradient import poisson_sampling
+from raysim.wrappers.accounting import History, Sums, calibrated, epsilon
+from workloads.federated_data import distinct_tasks
+from workloads.models.classifier import has_batch_norm
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.round_plan import Planner
+    from raysim.engine.worker import Worker
+    from raysim.flat_model import FlatModel
+    from workloads.federated_data import Federation
+
+
+class PrivacyBudget:
+    """Histories of a run's clients, round by round.
+
+    Args:
+        planner: says who takes part.
+        intervals: local epochs of every round.
+    """
+
+    def __init__(self, config: RunConfig, planner: Planner, intervals: Sequence[int]) -> None:
+        self._config, self._planner, self._intervals = config, planner, intervals
+        self._round, self._counts = 0, Counter[tuple[int, int]]()
+        """Up to this round: how often each kind of thing was done (:meth:`_done`)."""
+        found = config.privacy.noise_multiplier
+        self.noise = calibrated(self.histories(len(intervals)), config.privacy) if found is None else found
+
+    def columns(self, number: int) -> Mapping[str, float]:
+        """The noise, and ε of the client that has spent most by a round."""
+        privacy = self._config.privacy
+        if not self.noise:
+            return {}
+        spent = epsilon(self.histories(number), self.noise, privacy)
+        return {"noise_multiplier": self.noise, "epsilon": spent}
+
+    def histories(self, number: int) -> set[History]:
+        """What was asked by the end of a round, of each client or of a sample of each client."""
+        if number < self._round:
+            self._round = 0
+            self._counts.clear()
+        while self._round < number:
+            self._round += 1
+            self._count(self._round)
+        kind = self._config.privacy.kind
+        if kind == "central":
+            return {tuple(Sums(drawn, of, True, count) for (drawn, of), count in sorted(self._counts.items()))}
+        if kind == "local":
+            return {(Sums(1, 1, True, max(self._counts.values(), default=0)),)}
+        training = self._config.training
+        plans = {
+            (samples, epochs): poisson_sampling(samples, training) for (_, samples), epochs in self._counts.items()
+        }
+        return {(Sums(size, samples, False, epochs * steps),) for (samples, epochs), (size, steps) in plans.items()}
+
+    def _count(self, number: int) -> None:
+        plan = self._planner.plan(number)
+        if self._config.privacy.kind == "central":
+            everyone = self._config.devices.on
+            self._counts[(1, 1) if everyone else (plan.cohort.size, plan.cohort.present)] += 1
+            return
+        epochs = plan.local_epochs if self._config.privacy.kind == "dp-sgd" else 1
+        for client, samples in plan.samples.items():
+            self._counts[client, samples] += epochs
+
+
+def with_privacy(worker: Worker, planner: Planner, intervals: Sequence[int], note: Callable[[str], None]) -> Any:
+    """The worker's method for the driver: with the noise that was found, and what it spends.
+
+    Raises:
+        ConfigError: the model or the data do not allow what is asked for.
+    """
+    config, privacy = worker.config, worker.config.privacy
+    if not privacy.on:
+        return worker.method
+    _check_model(config, worker.model(0))
+    if privacy.kind == "dp-sgd":
+        _check_samples(worker.federation)
+    budget = PrivacyBudget(config, planner, intervals)
+    if privacy.epsilon is not None:
+        note(f"privacy.noise_multiplier {budget.noise:.4g} gives ε ≤ {privacy.epsilon:g} at δ = {privacy.delta:g}")
+    return replace(worker.method, noise=budget.noise, spent=budget.columns)
+
+
+def _check_model(config: RunConfig, model: FlatModel) -> None:
+    kind, module = config.privacy.kind, model.module
+    advice = "Take a model without BatchNorm, cnn say, or --norm group of the ResNets"
+    if kind == "dp-sgd":
+        if has_batch_norm(module) and not config.training.freeze_batchnorm:
+            raise ConfigError(
+                "privacy.kind: dp-sgd is not possible with this model, whose BatchNorm mixes the samples of a batch: "
+                f"none has a gradient of its own. {advice}."
+            )
+        return
+    for entry in model.entries:
+        if entry.shared and not entry.parameter:
+            raise ConfigError(
+                f"privacy.kind: {kind} is not possible with a model that shares {entry.name}, which is no parameter: "
+                f"noise would make a BatchNorm's variance negative. {advice}, or method fedbn."
+            )
+
+
+def _check_samples(federation: Federation) -> None:
+    if getattr(federation, "fill", None) is not None:
+        raise ConfigError(
+            "privacy.kind: dp-sgd with workload.samples_per_client: copies of a sample count as samples of their own, "
+            "so that ε would be wrong. Leave workload.samples_per_client out."
+        )
+    for task in distinct_tasks(federation):
+        if task.kind != "array":
+            raise ConfigError(
+                "privacy.kind: dp-sgd takes samples that are rows of an array, such as images, and these clients have "
+                f"{task.kind}{'s' * (task.kind == 'graph')}. Set privacy.kind to central or local."
+            )

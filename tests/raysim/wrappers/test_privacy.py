@@ -1,0 +1,246 @@
+"""Clipped updates and noise: what one client can change, how much noise there is, bounds by hand, and whole runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from raysim.cohort import Cohort
+from raysim.config.privacy import Privacy
+from raysim.config.wrappers import Attack, Compression, Defense
+from raysim.engine.observer import Silent
+from raysim.errors import ConfigError
+from raysim.method import Context, Update, Updates
+from raysim.methods.fedavg import FedAvg
+from raysim.preparation import prepare
+from raysim.simulation import execute, run
+from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise
+from raysim.wrappers.wrapped import Wrapped
+from tests.fingerprint import fingerprint
+from tests.small_runs import small_run
+
+BASE = {
+    "model.name": "logistic",
+    "workload.clients": 6,
+    "workload.limit": 120,
+    "schedule.rounds": 4,
+    "training.batch_size": 8,
+    "engine.checkpoint_every": 2,
+}
+NUMBERS = st.floats(-1e6, 1e6, width=32)
+
+
+def step(updates: list[tuple[float, float]], cohort: int, privacy: Privacy, noise: float) -> Any:
+    """What a server adds to a model (0, 0), from updates of clients with very different numbers of samples."""
+    each = tuple(Update(np.array(pair, np.float32), {"clipped": 0.0}) for pair in updates)
+    samples = np.arange(1, len(each) + 1) ** 3
+    wrapped = Wrapped(FedAvg(), Attack(), Compression(), Defense(), privacy=privacy, noise=noise)
+    context = Context(0, 1, 1, 0.1, shared_parameter_count=2, cohort=Cohort(cohort, 1, cohort, 1, cohort))
+    return wrapped.aggregate(np.zeros(2, np.float32), Updates(tuple(range(len(each))), samples, each), context)
+
+
+@settings(deadline=None, max_examples=60)
+@given(rows=st.lists(st.tuples(NUMBERS, NUMBERS), min_size=2, max_size=8), other=st.tuples(NUMBERS, NUMBERS))
+def test_sensitivity(rows: list[tuple[float, float]], other: tuple[float, float]) -> None:
+    """Without one client the sum moves by at most C, with another in its place by at most 2 C: all weigh the same."""
+    bound, count = 0.5, len(rows)
+
+    def total(pairs: list[tuple[float, float]]) -> Any:
+        cut = [clipped(np.array(pair, np.float32), bound)[0] for pair in pairs]
+        return count * step([(float(x), float(y)) for x, y in cut], count, Privacy("central", clip=bound), 0.0)
+
+    whole, without, replaced = total(rows), total(rows[:-1]), total([*rows[:-1], other])
+    assert np.linalg.norm(whole - without) <= bound * (1 + 1e-4)
+    assert np.linalg.norm(whole - replaced) <= 2 * bound * (1 + 1e-4)
+
+
+def test_clipping_by_hand() -> None:
+    cut, shorter = clipped(np.array([3, -4], np.float32), 2.5)
+    assert cut.tolist() == [1.5, -2] and shorter
+    kept, shorter = clipped(np.array([3, -4], np.float32), 5)
+    assert kept.tolist() == [3, -4] and not shorter
+    # A sum of (1, 2) and (3, -6), divided by the four clients that were planned.
+    assert step([(1, 2), (3, -6)], 4, Privacy("central", clip=10.0), 0.0).tolist() == [1, -1]
+
+
+def test_noise_has_its_deviation() -> None:
+    """Of n draws the variance lies within six standard errors, σ² √(2 / n); streams differ by round and client."""
+    count, deviation = 200_000, 0.7
+    noise = gaussian_noise(count, deviation, 0, 1)
+    assert abs(float(noise.var()) - deviation**2) <= 6 * deviation**2 * (2 / count) ** 0.5
+    assert abs(float(noise.mean())) <= 6 * deviation / count**0.5
+    for other in (gaussian_noise(count, deviation, 0, 2), gaussian_noise(count, deviation, 0, 1, 3)):
+        assert abs(float(np.corrcoef(noise, other)[0, 1])) <= 6 / count**0.5
+    # z C / cohort on what the server adds: 1.5 · 2 / 4.
+    moved = np.array([step([(0, 0)], 4, Privacy("central", clip=2.0), 1.5)])
+    assert moved == pytest.approx(gaussian_noise(2, 0.75, 0, 1)[None], rel=1e-5)
+
+
+def test_adaptive_bound_by_hand() -> None:
+    privacy = Privacy("central", clip_quantile=0.5, clip_rate=0.2)
+    # Three of four whole: b̃ = 3/4, C · exp(−0.2 · 1/4).
+    assert next_bound(privacy, 2.0, 3 / 2 - 1 / 2, 4) == pytest.approx(2 * np.exp(-0.05))
+    # Andrew et al. 2021, Theorem 1: z = 1, σ_b = 100 / 20 = 5 give z_Δ = (1 − 1/100)^−½; in small cohorts σ_b = z.
+    assert shared_noise(1.0, 100) == pytest.approx((0.99**-0.5, 5.0))
+    assert shared_noise(1.0, 10) == pytest.approx((0.75**-0.5, 1.0))
+    assert shared_noise(0.0, 10) == (0.0, 0.0)
+
+
+def test_the_bound_follows_the_quantile(tmp_path: Path) -> None:
+    """From far too large a bound, without noise, to one that half of the updates are longer than."""
+    options = {"privacy__kind": "central", "privacy__noise_multiplier": 0.0, "privacy__clip": 50.0}
+    options |= {"privacy__clip_quantile": 0.5, "privacy__clip_rate": 2.0, "schedule__rounds": 9}
+    result = run(small_run(tmp_path / "run", BASE, **options))
+    bounds = result.rounds["clip_bound"].tolist()
+    assert bounds[:3] == pytest.approx([50, 50 * np.exp(-1), 50 * np.exp(-2)])
+    last = result.clients[result.clients["round"] > 6].groupby("round")["clipped"].mean()
+    assert 0.2 < last.mean() < 0.8 and "epsilon" not in result.rounds
+
+
+WRAPPED: dict[str, dict[str, Any]] = {
+    "adaptive central noise, int8, sign flips": {
+        "privacy__kind": "central",
+        "privacy__noise_multiplier": 0.8,
+        "privacy__clip_quantile": 0.5,
+        "compression__kind": "int8",
+        "compression__error_feedback": True,
+        "attack__kind": "sign-flip",
+        "schedule__sampling_rate": 0.9,
+    },
+    "local noise, top-k, a rule, in virtual time": {
+        "privacy__kind": "local",
+        "privacy__epsilon": 50.0,
+        "compression__kind": "top-k",
+        "compression__kept_share": 0.2,
+        "compression__error_feedback": True,
+        "defense__rule": "median",
+        "devices__preset": "phones",
+        "timing__mode": "buffered",
+        "timing__buffer": 3,
+    },
+    "dp-sgd, clients with heads of their own, a rule": {
+        "method__name": "fedper",
+        "model__name": "mlp",
+        "privacy__kind": "dp-sgd",
+        "privacy__noise_multiplier": 2.0,
+        "training__batch_size": 3,
+        "defense__rule": "trimmed-mean",
+        "schedule__sampling_rate": 0.7,
+    },
+}
+
+
+@pytest.mark.parametrize("name", WRAPPED)
+def test_resumed_is_straight(tmp_path: Path, name: str) -> None:
+    rounds: list[int] = []
+
+    class Counter(Silent):
+        def round_finished(self, row: object) -> None:
+            rounds.append(len(rounds))
+
+    whole = run(small_run(tmp_path / "whole", BASE, **WRAPPED[name]))
+    spent = whole.rounds["epsilon"].tolist()
+    assert spent == sorted(spent) and spent[0] > 0 and spent[-1] <= WRAPPED[name].get("privacy__epsilon", np.inf)
+    stopped = small_run(tmp_path / "stopped", BASE, **WRAPPED[name])
+    folder = prepare(stopped)
+    assert execute(stopped, folder, Counter(), stopping=lambda: len(rounds) >= 3).status == "stopped"
+    assert fingerprint(run(stopped, resume=folder).folder) == fingerprint(whole.folder)
+
+
+def test_the_server_bounds_what_was_decompressed(tmp_path: Path) -> None:
+    """random-k makes an update √(d / k) times as long, so that the server cuts it once more."""
+    options = {"privacy__kind": "central", "privacy__noise_multiplier": 0.0, "privacy__clip": 1e-3}
+    options |= {"compression__kind": "random-k", "schedule__rounds": 1}
+    from raysim.engine.checkpointing import newest_state
+    from raysim.engine.worker import Worker
+    from raysim.storage.run_folder import RunFolder
+    from workloads.parallel_map import Sequential
+
+    config = small_run(tmp_path / "run", BASE, **options)
+    folder = run(config).folder
+    from raysim.driver import load_federation
+
+    federation = load_federation(config, Sequential())
+    worker = Worker(config, federation)
+    moved = newest_state(RunFolder(folder), worker, federation).server - worker.model(0).take_shared()
+    assert 0 < np.linalg.norm(moved) <= 1e-3 * 1.001
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"privacy__clip": 2.0}, "privacy.clip: 2.0 has no effect with privacy.kind none"),
+        ({"privacy__kind": "central"}, "nothing says how much noise privacy.kind central adds"),
+        ({"privacy__kind": "local", "privacy__noise_multiplier": 1.0, "privacy__epsilon": 8.0}, "follows from the oth"),
+        (
+            {"privacy__kind": "local", "privacy__noise_multiplier": 1.0, "privacy__clip_quantile": 0.5},
+            "privacy.clip_quantile: 0.5 needs a server that adds noise",
+        ),
+        (
+            {"privacy__clip_rate": 0.1, "privacy__kind": "central", "privacy__noise_multiplier": 1.0},
+            "no effect without",
+        ),
+        ({"defense__rule": "median", "privacy__kind": "central", "privacy__epsilon": 8.0}, "median takes none. Set"),
+        ({"attack__kind": "alie", "privacy__kind": "central", "privacy__epsilon": 8.0}, "so that ε would be wrong"),
+        (
+            {
+                "devices__preset": "phones",
+                "timing__mode": "buffered",
+                "privacy__kind": "central",
+                "privacy__epsilon": 8.0,
+            },
+            "a step weighs updates of several rounds by their staleness",
+        ),
+        (
+            {
+                "privacy__kind": "central",
+                "privacy__epsilon": 8.0,
+                "privacy__accountant": "pld",
+                "schedule__sampling_rate": 0.5,
+            },
+            "no privacy loss distribution of a cohort of fixed size",
+        ),
+        ({"method__name": "scaffold", "privacy__kind": "local", "privacy__epsilon": 8.0}, "not possible with method"),
+        ({"method__name": "moon", "privacy__kind": "dp-sgd", "privacy__epsilon": 8.0}, "asks more of the samples"),
+        (
+            {"training__precision": "bf16", "privacy__kind": "dp-sgd", "privacy__epsilon": 8.0},
+            "training.precision: bf16 is not possible with privacy.kind dp-sgd",
+        ),
+    ],
+)
+def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        small_run(tmp_path, BASE | {"model.name": None}, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"privacy__kind": "dp-sgd"}, "whose BatchNorm mixes the samples of a batch: .* --norm group"),
+        ({"privacy__kind": "central"}, "shares .*running_mean, which is no parameter: .* --norm group"),
+        ({"privacy__kind": "dp-sgd", "model__norm": "group", "workload__samples_per_client": 40}, "copies of a sample"),
+        ({"privacy__kind": "central", "model__norm": "group", "privacy__epsilon": 1e6}, "Take less, 8 say"),
+    ],
+)
+def test_refused_by_model_or_data(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    from raysim.errors import RaysimError
+
+    config = small_run(tmp_path / "run", BASE | {"model.name": "resnet18"}, **({"privacy__epsilon": 8.0} | options))
+    outcome = execute(config, prepare(config), Silent())
+    assert outcome.refused and not (tmp_path / "run").exists()
+    with pytest.raises(RaysimError, match=reason):
+        raise RaysimError(outcome.message)
+
+
+def test_noise_that_was_found_is_for_the_planned_rounds(tmp_path: Path) -> None:
+    config = small_run(tmp_path / "run", BASE, privacy__kind="local", privacy__epsilon=20.0)
+    folder = run(config).folder
+    longer = small_run(tmp_path / "run", BASE, privacy__kind="local", privacy__epsilon=20.0, schedule__rounds=6)
+    with pytest.raises(Exception, match=r"schedule.rounds 6 is not possible for this run"):
+        run(longer, resume=folder)
+    assert "privacy.noise_multiplier" in (folder / "run.log").read_text()
