@@ -79,7 +79,8 @@ def centered_clipping(gram: Doubles, radius: float, iterations: int = 1) -> Doub
     """Centered clipping from v = 0: v ← v + (1/n) Σ_i (v_i − v) min(1, τ / ‖v_i − v‖).
 
     Source: Karimireddy et al. 2021, Learning from history for Byzantine robust optimization (ICML; arXiv 2012.10333),
-    Algorithm 2. It starts from 0, the global model as it is, not from the last round's result: nothing is kept.
+    Algorithm 2. It starts from 0, the global model as it is, not from the last round's result: nothing is kept. A
+    single iteration reads the diagonal alone.
     """
     count = len(gram)
     weights = np.zeros(count)
@@ -91,6 +92,8 @@ def centered_clipping(gram: Doubles, radius: float, iterations: int = 1) -> Doub
 
 def norm_bound(gram: Doubles, bound: float) -> Doubles:
     """The diagonal matrix [n, n] that shortens vectors longer than ``bound`` to that length.
+
+    It reads the diagonal of ``gram`` alone.
 
     Source: Sun et al. 2019, Can you really backdoor federated learning? (arXiv 1911.07963), section 4.
     """

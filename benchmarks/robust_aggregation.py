@@ -14,7 +14,7 @@ import numpy as np
 import threadpoolctl
 
 from aggregators import robust
-from aggregators.gram import Doubles, gram_matrix
+from aggregators.gram import Doubles, gram_matrix, squared_lengths
 from aggregators.means import weighted_sum
 from aggregators.sorted_coordinates import coordinate_median, trimmed_mean
 from benchmarks.aggregation import Vector, interleaved, make_updates, peak_allocated
@@ -35,6 +35,9 @@ def main() -> None:
     def combined(rule: Callable[[Doubles], Doubles]) -> Callable[[], Vector]:
         return lambda: weighted_sum(updates, rule(gram_matrix(updates)).tolist())
 
+    def clipped(rule: Callable[[Doubles, float], Doubles]) -> Vector:
+        return weighted_sum(updates, rule(np.diag(squared_lengths(updates)), 100.0).tolist())
+
     def mixed_median() -> Vector:
         return coordinate_median(updates, robust.nearest_neighbor_mixing(gram_matrix(updates), f))
 
@@ -44,7 +47,7 @@ def main() -> None:
         "multi-Krum": (combined(lambda gram: robust.multi_krum(gram, f)), lambda: byzfl.MultiKrum(f)(stack)),
         "geometric median": (combined(robust.geometric_median), lambda: byzfl.GeometricMedian()(stack)),
         "centered clipping": (
-            combined(lambda gram: robust.centered_clipping(gram, 100.0)),
+            lambda: clipped(robust.centered_clipping),
             lambda: byzfl.CenteredClipping()(stack),
         ),
         "mixing, then median": (mixed_median, lambda: byzfl.Median()(byzfl.NNM(f)(stack))),

@@ -7,12 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from aggregators import robust
-from aggregators.gram import gram_matrix
+from aggregators.gram import gram_matrix, squared_lengths
 from aggregators.means import sample_weights, weighted_sum
 from aggregators.sorted_coordinates import coordinate_median, trimmed_mean
 from raysim import seeds
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from aggregators.gram import Doubles
     from raysim.config.wrappers import Defense
     from raysim.method import Context, Updates, Vector
@@ -26,8 +28,7 @@ def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
     vectors = updates.deltas
     count = len(vectors)
     byzantine = int(defense.byzantine * count + 1e-9)  # 0.29 * 100 is a little less than 29
-    by_coordinates = defense.rule in ("median", "trimmed-mean")
-    gram = np.zeros((count, count)) if by_coordinates and defense.before != "mixing" else gram_matrix(vectors)
+    gram = _gram(defense, vectors)
     mixing: Doubles | None = None
     if defense.before == "mixing":
         mixing = robust.nearest_neighbor_mixing(gram, byzantine)
@@ -52,3 +53,13 @@ def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
     if mixing is not None:
         coefficients = coefficients @ mixing
     return weighted_sum(vectors, coefficients.tolist())
+
+
+def _gram(defense: Defense, vectors: Sequence[Vector]) -> Doubles:
+    """As much of the Gram matrix as the rule reads: all of it, the diagonal, or nothing."""
+    if defense.before != "mixing" and defense.rule in ("median", "trimmed-mean"):
+        return np.zeros((len(vectors), len(vectors)))
+    one_step = defense.rule == "centered-clipping" and defense.iterations == 1
+    if defense.before == "none" and (one_step or defense.rule == "norm-bound"):
+        return np.diag(squared_lengths(vectors))
+    return gram_matrix(vectors)

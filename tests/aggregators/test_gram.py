@@ -6,7 +6,7 @@ import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.gram import CHUNK, combine, eigenvalue_shares, gram_matrix, mean_cosine, step_shares
+from aggregators.gram import CHUNK, combine, eigenvalue_shares, gram_matrix, mean_cosine, squared_lengths, step_shares
 
 
 @settings(deadline=None, max_examples=20)
@@ -23,6 +23,13 @@ def test_gram_is_the_product_over_any_piece(count: int, size: int, seed: int) ->
         lengths = np.linalg.norm(exact, axis=1)
         assert (np.abs(found - exact @ exact.T) <= 1e-6 * np.outer(lengths, lengths)).all()
         assert np.array_equal(found, found.T)
+
+
+def test_lengths_are_the_diagonal() -> None:
+    vectors = [np.array(values, np.float32) for values in ((3, 4), (-5, 12), (0, 0), (1e30, 0))]
+    assert squared_lengths(vectors).tolist() == [25, 169, 0, float(np.float32(1e30)) ** 2]  # beyond float32
+    long = list(np.random.default_rng(0).standard_normal((3, 20_000), np.float32))
+    np.testing.assert_allclose(squared_lengths(long), np.diag(gram_matrix(long)), rtol=1e-6)
 
 
 def test_gram_does_not_depend_on_the_number_of_threads() -> None:
