@@ -3,7 +3,7 @@
 A checkpoint is one directory, ``round-000012``. It is written under another name and renamed when every byte is on
 the disk, so a kill at any moment leaves the last good one. Its manifest holds the checksum of every file and of itself.
 It is read against a template, once these agree.
-States of clients that have not changed since the checkpoint before are hard links to its files (client_files.py).
+States that have not changed since the checkpoint before are hard links to its files (client_shards.py).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from typing import Any
 
 from raysim.errors import CheckpointError, DiskFullError
 from raysim.storage.atomic_files import FULL, sync_directory, write_durably
-from raysim.storage.client_shards import ClientFiles, number_of, stem
+from raysim.storage.client_shards import EARLIER, ClientFiles, number_of, stem
 from raysim.storage.pytree import JSON
 from raysim.storage.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
 from raysim.storage.tree_template import unpack
@@ -33,7 +33,6 @@ _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
 _PARTIAL = ".partial"
 _MANIFEST = "manifest.json"
 _PASSED_OVER = ".unusable"
-_EARLIER = "server-after-"
 
 
 @dataclass(frozen=True)
@@ -93,7 +92,11 @@ def save(
 
         write_pair(write, "server", *packed(server, "server"))
         for number, state in earlier.items():
-            write_pair(write, f"{_EARLIER}{number}", *packed(state, "server"))
+            with _disk(folder, round):
+                linked = files.take_over_server(number, partial)
+            entries |= linked
+            if not linked:
+                write_pair(write, f"{EARLIER}{number}", *packed(state, "server"))
         reused, clients = files.plan(changed)
         with _disk(folder, round):
             entries |= files.take_over(reused, partial)
@@ -112,6 +115,7 @@ def save(
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # gone already after success
     files.moved(target, reused)
+    files.servers_in(round, earlier, entries)
     for number, members in new.items():
         files.add(number, members, {name: entries[name] for name in pair(stem(number))})
     _prune(folder, target, round, keep)
@@ -199,22 +203,22 @@ def load(
     kept: dict[int, Any] = {}
     files = ClientFiles()
     files.moved(path, ())
+    listed: dict[str, JSON] = {
+        name: dict(zip(("sha256", "bytes"), entry, strict=True)) for name, entry in manifest["files"].items()
+    }
     numbers = [number_of(name) for name in manifest["files"] if re.fullmatch(r"clients-\d+\.json", name)]
-    states = [Path(name).stem for name in manifest["files"] if re.fullmatch(rf"{_EARLIER}\d+\.json", name)]
+    states = [Path(name).stem for name in manifest["files"] if re.fullmatch(rf"{EARLIER}\d+\.json", name)]
     try:
         node, arrays = read_pair(path, "server")
         server = unpack(node, arrays, server_template, "server")
         earlier = {
-            int(name.removeprefix(_EARLIER)): unpack(*read_pair(path, name), server_template, "server")
+            int(name.removeprefix(EARLIER)): unpack(*read_pair(path, name), server_template, "server")
             for name in states
         }
         for number in sorted(numbers, reverse=True):  # the newest state of a client is the one that counts
             nodes, arrays = read_pair(path, stem(number))
             found = dict(nodes)
-            entries: dict[str, JSON] = {}
-            for name in pair(stem(number)):
-                entries[name] = dict(zip(("sha256", "bytes"), manifest["files"][name], strict=True))
-            for client in files.add(number, found, entries):
+            for client in files.add(number, found, {name: listed[name] for name in pair(stem(number))}):
                 if wanted is not None and client not in wanted:
                     continue
                 kept[client] = hold(unpack(found[client], arrays, kept_template(client), client_name(client)))
@@ -225,6 +229,7 @@ def load(
         ) from error
     except OSError as error:
         raise damaged(path, str(error)) from error
+    files.servers_in(manifest["round"], earlier, listed)
     kept = dict(sorted(kept.items()))
     return Checkpoint(manifest["round"], server, kept, manifest["facts"], files, dict(sorted(earlier.items())))
 

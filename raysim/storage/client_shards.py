@@ -1,4 +1,4 @@
-"""Which file of a checkpoint holds each client's newest state, so that the next checkpoint writes only what changed."""
+"""Which file of a checkpoint holds which state, so that the next checkpoint writes only what changed."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from raysim.storage.pytree import JSON
+from raysim.storage.state_files import pair
 
 STEM = "clients-"
+EARLIER = "server-after-"
+"""What names of files with the server's state after an earlier round than the checkpoint's begin with."""
 
 
 @dataclass
@@ -27,7 +30,7 @@ class _File:
 
 
 class ClientFiles:
-    """The client files of one checkpoint, by number; a higher number is newer.
+    """The files of one checkpoint that the next may take over: clients' by number, of which a higher one is newer.
 
     A new checkpoint takes over old files as hard links and adds files with what changed since. Its cost is then that of
     the changed states (each of them written at most twice on average), not that of all clients that were ever sampled.
@@ -39,6 +42,8 @@ class ClientFiles:
         self._folder = Path()
         self._files: dict[int, _File] = {}
         self._home: dict[int, int] = {}
+        self._servers: dict[int, Mapping[str, JSON]] = {}
+        """The two files that hold the server's state after a round, by round: entries by name."""
 
     @property
     def next_number(self) -> int:
@@ -70,6 +75,20 @@ class ClientFiles:
                 _link(self._folder / name, target / name)
                 taken[name] = entry
         return taken
+
+    def servers_in(self, round: int, earlier: Collection[int], entries: Mapping[str, JSON]) -> None:
+        """The checkpoint of ``round`` also holds the server's state after it and after some earlier rounds."""
+        stems = {**{number: f"{EARLIER}{number}" for number in earlier}, round: "server"}
+        self._servers = {number: {name: entries[name] for name in pair(own)} for number, own in stems.items()}
+
+    def take_over_server(self, round: int, target: Path) -> dict[str, JSON]:
+        """Link the server's state after a round into ``target`` as an earlier one; its entries, none if it is gone."""
+        known = self._servers.get(round, {})
+        if not all((self._folder / name).exists() for name in known):
+            return {}
+        for old, new in zip(known, names := pair(f"{EARLIER}{round}"), strict=False):
+            _link(self._folder / old, target / new)
+        return dict(zip(names, known.values(), strict=False))
 
     def moved(self, folder: Path, reused: Collection[int]) -> None:
         """From now on the files are those in ``folder``: of the old ones only ``reused``, to which some are added."""

@@ -165,3 +165,25 @@ def test_states_are_handed_over_one_file_at_a_time(tmp_path: Path, monkeypatch: 
     found = checkpoint.load(path, None, lambda client: np.zeros(3), hold=lambda state: events.append("held"))
     assert events == ["server", *(e for n in (2, 1, 0) for e in (f"clients-0000{n}", "held", "held"))]
     assert found.kept == dict.fromkeys(range(6))
+
+
+def test_the_servers_earlier_states_are_links_too(tmp_path: Path) -> None:
+    states = {number: np.full(3, float(number)) for number in (1, 2, 3, 4)}
+
+    def save(number: int, earlier: list[int], files: ClientFiles) -> Path:
+        before = {other: states[other] for other in earlier}
+        return checkpoint.save(tmp_path, number, states[number], (), states.__getitem__, {}, 1, files, before)
+
+    def load(path: Path) -> checkpoint.Checkpoint:
+        return checkpoint.load(path, np.zeros(3), lambda client: np.zeros(3))
+
+    files = ClientFiles()
+    own = (save(1, [], files) / "server.safetensors").stat().st_ino
+    second = save(2, [1], files)
+    third = save(3, [1, 2], load(second).files)  # as after a resume
+    assert (third / "server-after-1.safetensors").stat().st_ino == own
+    found = load(third)
+    assert equal(found.earlier, {1: states[1], 2: states[2]})
+    (third / "server-after-1.json").unlink()
+    fourth = load(save(4, [1, 3], found.files))  # it is written again
+    assert equal(fourth.earlier, {1: states[1], 3: states[3]}) and equal(fourth.server, states[4])
