@@ -14,7 +14,9 @@ from raysim.config import registry
 from raysim.config.nearest import nearest
 from raysim.engine import schedule
 from raysim.engine.drift import check_drift
+from raysim.engine.fleet import check_profiles
 from raysim.engine.model_parts import lacks_part, without_batch_norm
+from raysim.engine.virtual_clock import profiles_of
 from raysim.errors import ConfigError
 from raysim.method import Method, Traits
 from raysim.wrappers.attack import check_attack
@@ -82,6 +84,8 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         _check_one_task(federation, why, "Set it to 0")
     _check_objective(config, name, objective_of(federation))
     check_drift(config, federation)
+    if config.devices.on:
+        check_profiles(config.timing, config.schedule, profiles_of(config, trainable))
     check_attack(config.attack, federation, trainable)
     if traits.local_tests:
         _check_local_tests(name, federation)

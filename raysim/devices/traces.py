@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,9 +66,15 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
                 raise ValueError("it is no list of objects")
             return found
-        frame = pandas.read_csv(path)
+        columns = pandas.read_csv(path, nrows=0).columns
+        # Of a single column, an empty line is a row: a client without windows, say.
+        frame = pandas.read_csv(path, skip_blank_lines=len(columns) > 1)
         return [{str(name): value for name, value in row.items() if not _missing(value)} for row in _records(frame)]
-    except (OSError, ValueError) as error:
+    except OSError as error:
+        raise ConfigError(
+            f"devices.trace: {path} cannot be read: {error.strerror}. Give the path of a file."
+        ) from error
+    except ValueError as error:
         raise ConfigError(
             f"devices.trace: {path} cannot be read as {'JSON' if path.suffix.lower() == '.json' else 'CSV'}: {error}"
         ) from error
@@ -97,6 +104,8 @@ def _column(path: Path, rows: Sequence[Mapping[str, Any]], name: str, default: f
     values = np.empty(len(rows))
     for number, row in enumerate(rows):
         value = row.get(name, default)
+        with suppress(ValueError):  # one text among them makes all cells of a column texts
+            value = float(value) if isinstance(value, str) else value
         zero_too = name in ("latency", "drop_probability", "watts")
         good = isinstance(value, int | float) and math.isfinite(value) and (value > 0 or (zero_too and value == 0))
         if not good or (name == "drop_probability" and value > 1):
@@ -111,8 +120,11 @@ def _column(path: Path, rows: Sequence[Mapping[str, Any]], name: str, default: f
 def _availability(path: Path, rows: Sequence[Mapping[str, Any]]) -> Availability | None:
     if not any("available" in row for row in rows):
         return None
-    periods = {float(row.get("period", math.inf)) for row in rows}
-    if len(periods) > 1 or min(periods) <= 0:
+    try:
+        periods = {float(row.get("period", math.inf)) for row in rows}
+    except (TypeError, ValueError):
+        periods = set()
+    if len(periods) != 1 or not min(periods) > 0:
         raise ConfigError(f"devices.trace: {path}: period must be the same number > 0 in every row.")
     windows = []
     for number, row in enumerate(rows):
@@ -126,7 +138,9 @@ def _availability(path: Path, rows: Sequence[Mapping[str, Any]]) -> Availability
     try:
         return from_windows(windows, periods.pop())
     except ValueError as error:
-        raise ConfigError(f"devices.trace: {path}: {error}.") from error
+        raise ConfigError(
+            f"devices.trace: {path}: {error}. Give each client's windows in order, without overlaps."
+        ) from error
 
 
 def _windows(text: str | Sequence[Sequence[float]]) -> list[tuple[float, float]]:

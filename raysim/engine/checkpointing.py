@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -53,7 +54,7 @@ class Saves:
         self, folder: RunFolder, config: RunConfig, pool: Pool, first: Any, note: Callable[[str], None]
     ) -> None:
         self._folder, self._config, self._pool, self._first, self._note = folder, config, pool, first, note
-        self._settings = json.loads(json.dumps(settings(config)))
+        self._settings = compared(config)
         self._round = 0
         """Of the last checkpoint."""
         self._files = ClientFiles()
@@ -204,6 +205,15 @@ def newest_state(
     raise DamagedError(f"{why}. A model is made of one: finish the run with --resume {folder.path}, or bring it back")
 
 
+def compared(config: RunConfig) -> dict[str, Any]:
+    """The settings that a checkpoint remembers, and what was in the trace file that they name."""
+    found: dict[str, Any] = json.loads(json.dumps(settings(config)))
+    trace = Path(config.devices.trace)
+    if trace.is_file():
+        found["SHA-256 of devices.trace"] = hashlib.sha256(trace.read_bytes()).hexdigest()
+    return found
+
+
 def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
     """What a checkpoint knows of its run: marks of the tables, and settings.
 
@@ -214,7 +224,7 @@ def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
     manifest = checkpoint.read_manifest(path)
     facts: dict[str, Any] = manifest["facts"]
     number = manifest["round"]
-    before, now = facts["settings"], json.loads(json.dumps(settings(config)))
+    before, now = facts["settings"], compared(config)
     changed = [
         f"{name}: {before[name]} → {now[name]}"
         for name in before.keys() & now.keys()

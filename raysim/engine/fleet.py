@@ -60,12 +60,10 @@ def check(rules: Rules, fleet: Fleet) -> None:
     """Refuse what could never bring an update.
 
     Raises:
-        ConfigError: no client is ever available, no client meets the deadline, or the buffer is larger than the
-            number of clients that train at a time.
+        ConfigError: as of :func:`check_profiles`, or no client meets the deadline.
     """
-    timing, clients = rules.timing, fleet.profiles.clients
-    if len(never_available(fleet.profiles)) == clients:
-        raise ConfigError(f"devices: none of {clients} clients is ever available. Change devices.trace or preset.")
+    timing = rules.timing
+    check_profiles(timing, rules.schedule, fleet.profiles)
     if timing.mode == "deadline" and timing.late == "drop":
         shortest = min(fleet.seconds(max(rules.intervals)))
         if shortest > timing.deadline:
@@ -73,9 +71,21 @@ def check(rules: Rules, fleet: Fleet) -> None:
                 f"timing.deadline: no client can meet {timing.deadline:g} virtual seconds; the fastest takes "
                 f"{shortest:.3g}. Raise it, or set timing.late to carry."
             )
+
+
+def check_profiles(timing: Timing, schedule: Schedule, profiles: Profiles) -> None:
+    """The same, as far as neither model nor samples matter.
+
+    Raises:
+        ConfigError: no client is ever available, or the buffer is larger than the number of clients that train at a
+            time.
+    """
+    clients = profiles.clients
+    if len(never_available(profiles)) == clients:
+        raise ConfigError(f"devices: none of {clients} clients is ever available. Change devices.trace or preset.")
     if timing.mode == "buffered":
-        present = joined(0, fleet.profiles.clients, rules.schedule.joins, rules.schedule.join_every)
-        at_once = min(timing.concurrency or cohort_size(present, rules.schedule.sampling_rate), present)
+        present = joined(0, clients, schedule.joins, schedule.join_every)
+        at_once = min(timing.concurrency or cohort_size(present, schedule.sampling_rate), present)
         if timing.buffer > at_once:
             raise ConfigError(
                 f"timing.buffer: {timing.buffer} updates, but only {at_once} clients train at a time. Lower it, or "

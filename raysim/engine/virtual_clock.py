@@ -19,6 +19,7 @@ from raysim.engine.timeline import Flight, ServerStep, plan
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
+    from raysim.devices.profiles import Profiles
     from workloads.federated_data import Federation
 
 NAMED = 10
@@ -126,10 +127,19 @@ def fleet_of(config: RunConfig, federation: Federation, bytes_down: int, bytes_u
         samples = np.full(clients, training.steps_per_epoch * training.batch_size, np.int64)
     else:
         samples = np.array([federation.samples(client) for client in range(clients)], np.int64)
+    return Fleet(profiles_of(config, clients), samples, bytes_down, bytes_up)
+
+
+def profiles_of(config: RunConfig, clients: int) -> Profiles:
+    """The devices of the clients that ever take part, and when they are there.
+
+    Raises:
+        ConfigError: the trace file is missing, damaged, or has too few rows.
+    """
     profiles = presets.make(config.devices, clients, config.seed)
     if config.events.leave:
         draw = seeds.numpy_generator(config.seed, "events leave")
         leaving = schedule.sample(schedule.cohort_size(clients, config.events.leave), clients, draw).tolist()
         absence = Absence(frozenset(leaving), config.events.leave_at, config.events.back_at or math.inf)
         profiles = replace(profiles, availability=absent(profiles.availability, absence, clients))
-    return Fleet(profiles, samples, bytes_down, bytes_up)
+    return profiles

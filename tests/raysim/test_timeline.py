@@ -7,6 +7,8 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
+from raysim.errors import ConfigError
+from raysim.preparation import prepare
 from raysim.simulation import run
 from raysim.timeline import main
 from tests.small_runs import small_run
@@ -49,6 +51,10 @@ def test_what_cannot_be_planned_is_said(tmp_path: Path, capsys: pytest.CaptureFi
     assert "devices.preset: none has no virtual time to plan" in capsys.readouterr().err
     assert main([*WORDS, "--timing.bufer", "2"]) == 2
     assert "--timing.buffer" in capsys.readouterr().err
+    few = tmp_path / "trace.csv"
+    few.write_text("seconds_per_sample\n0.1\n")
+    with pytest.raises(ConfigError, match="has 1 rows for 5 clients"):  # before there is a folder, or a Ray
+        prepare(small_run(tmp_path / "run", OPTIONS, devices__preset="trace", devices__trace=str(few)))
     words = [*WORDS, "--events.drift", "labels", "--events.drift_at", "1e6"]
     assert main([*words, "--output", str(tmp_path / "plan")]) == 2
     assert "events.drift_at: 1e+06 is after the last server step, at" in capsys.readouterr().err

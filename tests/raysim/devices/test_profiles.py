@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -85,11 +86,12 @@ def test_json_with_windows_and_fedscales_columns(tmp_path: Path) -> None:
         ("bandwidth_up,speed\n1,2\n1,2\n", "unknown column 'speed'. Allowed: seconds_per_sample"),
         ("bandwidth_up\n1\n0\n", "row 2: bandwidth_up 0 is not allowed. Allowed: a number > 0"),
         ("bandwidth_up\n-1\n1\n", "row 1: bandwidth_up -1 is not allowed"),
-        ("bandwidth_up\nfast\n1\n", "row 1: bandwidth_up 'fast' is not allowed"),
+        ("bandwidth_up\n1\nfast\n", "row 2: bandwidth_up 'fast' is not allowed"),
         ("drop_probability\n0\n1.5\n", "row 2: drop_probability 1.5 is not allowed. Allowed: a number from 0 to 1"),
         ("bandwidth_up,available\n1,0-5;4-9\n1,\n", "client 0: window 4-9 begins before"),
         ("bandwidth_up,available\n1,0-5\n1,noon\n", "row 2: available 'noon' is not allowed"),
         ("bandwidth_up,available,period\n1,0-5,9\n1,0-5,8\n", "period must be the same number > 0 in every row"),
+        ("bandwidth_up,available,period\n1,0-5,a day\n1,0-5,8\n", "period must be the same number > 0 in every row"),
         ("", "cannot be read as CSV"),
     ],
 )
@@ -97,6 +99,12 @@ def test_what_is_wrong_with_a_trace_is_said(tmp_path: Path, text: str, message: 
     with pytest.raises(ConfigError, match=r"^devices\.trace") as caught:
         presets.make(trace(tmp_path, text), 2, seed=0)
     assert message in str(caught.value)
+
+
+def test_an_empty_line_of_windows_is_a_client_that_is_never_there(tmp_path: Path) -> None:
+    found = presets.make(trace(tmp_path, "available\n0-5\n\n0-7\n"), 3, seed=0)
+    assert found.availability is not None
+    assert [found.availability.next(client, 0.0) for client in range(3)] == [0.0, math.inf, 0.0]
 
 
 @pytest.mark.parametrize("text", ["{", "3", '[{"bandwidth_up": 1}, 2]'])

@@ -14,11 +14,12 @@ from raysim.config import registry
 from raysim.config.run_config import RunConfig
 from raysim.costs import LEVELS
 from raysim.engine.observer import Silent
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, RaysimError
 from raysim.preparation import prepare
 from raysim.simulation import execute, run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
+from tests.watch import stopped
 
 BASE = {
     "model.name": "logistic",
@@ -101,6 +102,16 @@ def test_clients_that_are_never_available_are_named_before_the_first_round(tmp_p
     execute(settings, prepare(settings), Notes(), stopping=lambda: False)
     said = "2 of 6 clients are never available and never train: 1, 4"
     assert notes.index(said) < notes.index("round")
+
+
+def test_a_trace_that_has_changed_since_a_run_was_stopped_is_refused(tmp_path: Path) -> None:
+    trace = tmp_path / "trace.csv"
+    trace.write_text("seconds_per_sample\n" + "0.1\n" * 6)
+    settings = small_run(tmp_path / "run", BASE, devices__preset="trace", devices__trace=str(trace))
+    folder = stopped(settings, 3)
+    trace.write_text("seconds_per_sample\n" + "0.2\n" * 6)
+    with pytest.raises(RaysimError, match=r"made with other settings: SHA-256 of devices.trace: [0-9a-f]{64} →"):
+        run(settings, resume=folder)
 
 
 class Counter(Silent):
