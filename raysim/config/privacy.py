@@ -92,6 +92,12 @@ def check(config: RunConfig) -> None:
             f"privacy.epsilon: {privacy.epsilon} with privacy.noise_multiplier {privacy.noise_multiplier}: either "
             "follows from the other. Leave one of both out."
         )
+    for name in ("delta", "accountant"):
+        if not privacy.counted and getattr(privacy, name) != getattr(Privacy, name):
+            raise ConfigError(
+                f"privacy.{name}: {getattr(privacy, name)} has no effect with privacy.noise_multiplier 0, which leaves "
+                "nothing to count. Leave it out, or set privacy.noise_multiplier to another."
+            )
     _check_adaptive(privacy)
     if privacy.counted and importlib.util.find_spec("dp_accounting") is None:
         raise ConfigError(

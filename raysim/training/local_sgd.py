@@ -13,6 +13,7 @@ import torch
 from raysim.method import Update
 from raysim.training import optimizers
 from raysim.training.precision import autocast
+from raysim.training.private_gradient import PrivateGradient, poisson_batches
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -95,8 +96,6 @@ def train_epochs(
     generator = task.generator(phase.stream)
     private = None
     if task.sample_privacy is not None:
-        from raysim.training.private_gradient import PrivateGradient  # late: few runs need torch.func
-
         private = PrivateGradient(model, task, loss, trains, len(samples), phase.stream)
     descends = add_gradient is None and private is None and optimizers.is_descent(task.training)
     steps = 0
@@ -158,8 +157,6 @@ def epoch_batches(samples: Samples, task: ClientTask, generator: torch.Generator
     With ``task.sample_privacy`` it is as many mini-batches, of which each is a Poisson sample.
     """
     if task.sample_privacy is not None:
-        from raysim.training.private_gradient import poisson_batches
-
         yield from poisson_batches(samples, task, generator)
         return
     size = task.training.batch_size

@@ -77,7 +77,7 @@ def calibrated(histories: Iterable[History], privacy: Privacy) -> float:
 
 def _worst(histories: Iterable[History], noise: float, privacy: Privacy) -> tuple[float, History]:
     """The largest ε and its history. Only those whose upper bound lies above the largest so far are computed."""
-    distinct, largest = set(histories), 0.0
+    distinct, largest = _not_below(histories), 0.0
     bounds = dict.fromkeys(distinct, math.inf)
     if len(distinct) > 1:
         bounds = {history: _by_orders(history, noise, privacy.delta, COARSE_ORDERS) for history in distinct}
@@ -89,6 +89,20 @@ def _worst(histories: Iterable[History], noise: float, privacy: Privacy) -> tupl
         if found > largest:
             largest, worst = found, history
     return largest, worst
+
+
+def _not_below(histories: Iterable[History]) -> set[History]:
+    """Without those of one part that are surely no worse than another: a smaller part, and no more of them."""
+    found = {history for history in histories if history}
+    if any(len(history) != 1 or history[0].replaced for history in found):
+        return found
+    most: set[History] = set()
+    longest = 0
+    for (sums,) in sorted(found, key=lambda history: (-history[0].drawn / history[0].of, -history[0].count)):
+        if sums.count > longest:
+            most.add((sums,))
+            longest = sums.count
+    return most
 
 
 def _key(history: History) -> list[tuple[int, int, int]]:

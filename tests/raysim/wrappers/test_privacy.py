@@ -175,6 +175,10 @@ def test_the_server_bounds_what_was_decompressed(tmp_path: Path) -> None:
     ("options", "reason"),
     [
         ({"privacy__clip": 2.0}, "privacy.clip: 2.0 has no effect with privacy.kind none"),
+        (
+            {"privacy__kind": "local", "privacy__noise_multiplier": 0.0, "privacy__delta": 1e-6},
+            "privacy.delta: 1e-06 has no effect with privacy.noise_multiplier 0",
+        ),
         ({"privacy__kind": "central"}, "nothing says how much noise privacy.kind central adds"),
         ({"privacy__kind": "local", "privacy__noise_multiplier": 1.0, "privacy__epsilon": 8.0}, "follows from the oth"),
         (

@@ -1,0 +1,69 @@
+"""What is counted is what is done: histories against plans, and against the steps and tasks that runs report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from raysim.config.privacy import Privacy
+from raysim.driver import load_federation
+from raysim.engine.privacy_budget import PrivacyBudget
+from raysim.engine.round_plan import Planner
+from raysim.engine.schedule import planned_intervals
+from raysim.simulation import run
+from raysim.wrappers.accounting import Sums, epsilon
+from tests.small_runs import small_run
+from workloads.parallel_map import Sequential
+
+PRIVACY = Privacy("local", noise_multiplier=1.0)
+BASE = {
+    "model.name": "logistic",
+    "workload.clients": 6,
+    "workload.limit": 120,
+    "workload.partition": "quantity",
+    "schedule.rounds": 4,
+    "training.batch_size": 8,
+    "privacy.noise_multiplier": 1.0,
+}
+
+
+def budget(tmp_path: Path, **options: Any) -> PrivacyBudget:
+    config = small_run(tmp_path / "run", BASE, **options)
+    federation, intervals = load_federation(config, Sequential()), planned_intervals(config)
+    return PrivacyBudget(config, Planner(config, federation, intervals, None), intervals)
+
+
+def test_cohorts_of_late_joiners(tmp_path: Path) -> None:
+    """Half of four clients for two rounds of two epochs, then of six; back at an earlier round it is as it was."""
+    options = {"schedule__joins": (4, 2), "schedule__join_every": 4, "schedule__sampling_rate": 0.5}
+    counted = budget(tmp_path, privacy__kind="central", **options)
+    assert counted.histories(4) == {(Sums(2, 4, True, 2), Sums(3, 6, True, 2))}
+    assert counted.histories(2) == {(Sums(2, 4, True, 2),)}
+    assert epsilon(counted.histories(0), 1.0, PRIVACY) == 0
+
+
+def test_local_noise_counts_tasks(tmp_path: Path) -> None:
+    """In rounds, those of the client that took part most often; in virtual time at least its updates that arrived."""
+    options: dict[str, Any] = {"privacy__kind": "local", "schedule__sampling_rate": 0.5}
+    result = run(small_run(tmp_path / "rounds", BASE, **options))
+    most = int(result.clients["client"].value_counts().max())
+    assert result.rounds["epsilon"].iloc[-1] == epsilon([(Sums(1, 1, True, most),)], 1.0, PRIVACY)
+    options |= {"devices__preset": "phones", "timing__mode": "buffered", "timing__buffer": 2}
+    result = run(small_run(tmp_path / "virtual", BASE, **options))
+    most = int(result.clients["client"].value_counts().max())
+    assert result.rounds["epsilon"].iloc[-1] >= epsilon([(Sums(1, 1, True, most),)], 1.0, PRIVACY)
+
+
+@pytest.mark.parametrize("steps", [0, 3])
+def test_dp_sgd_counts_the_steps_that_are_taken(tmp_path: Path, steps: int) -> None:
+    options = {"privacy__kind": "dp-sgd", "schedule__sampling_rate": 0.7, "training__steps_per_epoch": steps}
+    done = (
+        run(small_run(tmp_path / "done", BASE, **options))
+        .clients.groupby("client")
+        .agg({"samples": "max", "steps": "sum"})
+    )
+    pairs = zip(done["samples"].tolist(), done["steps"].tolist(), strict=True)
+    histories = {(Sums(min(8, samples), samples, False, int(taken)),) for samples, taken in pairs}
+    assert budget(tmp_path, **options).histories(4) == histories and len(histories) > 2
