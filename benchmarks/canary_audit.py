@@ -1,11 +1,11 @@
 """An audit of the privacy that runs claim: ε is at most what rounds.csv says, and canaries show what it is at least.
 
-``python -m benchmarks.canary_audit`` trains no model. Every client is a canary, whose update is far longer than the
-bound and points along a coordinate of its own, up or down as a coin falls. From the last global model alone an attacker
-guesses the coins of the canaries of which it is surest. If a run has ε for clients that are replaced, each guess is
-right with probability at most e^ε / (1 + e^ε), up to δ; so many right guesses refute every smaller ε (Steinke, Nasr and
-Jagielski 2023, Privacy auditing with one (1) training run, Theorem 5.2). It prints both for each setting, and exits
-with 1 if an audit finds more than was claimed.
+``python -m benchmarks.canary_audit`` trains no useful model. Every client is a canary, whose update is far longer than
+the bound and points along a coordinate of its own, up or down as a coin falls; with DP-SGD every sample is, whose
+gradient has a coordinate of its own, or is 0. From the last global model alone an attacker guesses the coins of the
+canaries of which it is surest. If a run has ε, each guess is right with probability at most e^ε / (1 + e^ε), up to δ;
+so many right guesses refute every smaller ε (Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training
+run, Theorem 5.2). It prints both for each setting, and exits with 1 if an audit finds more than was claimed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,11 +30,25 @@ from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Upd
 from workloads.federated_data import ClientData
 
 CONFIDENCE = 0.95
-SETTINGS: Mapping[str, Mapping[str, object]] = {
+Options = Mapping[str, object]
+SETTINGS: Mapping[str, Options] = {
     "central, all clients": {"privacy.kind": "central"},
     "central, a fifth of the clients": {"privacy.kind": "central", "schedule.sampling_rate": 0.2},
     "central, adaptive bound": {"privacy.kind": "central", "privacy.clip_quantile": 0.5},
+    "dp-sgd": {"privacy.kind": "dp-sgd"},
 }
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What a run claims, and what was found."""
+
+    claimed: float
+    """ε as the run tells it; infinite without noise."""
+    found: float
+    """The largest ε that the guesses refute."""
+    right: int
+    guesses: int
 
 
 @dataclass(frozen=True)
@@ -82,18 +96,38 @@ def at_least(canaries: int, guesses: int, right: int, delta: float) -> float:
     return low
 
 
-def audited(options: Mapping[str, object], clients: int, rounds: int, seed: int) -> tuple[float, float, int, int]:
-    """ε as the run claims it (infinite without noise), what the audit finds, and right guesses of how many."""
+def audited_clients(options: Options, canaries: int, rounds: int, seed: int) -> Audit:
+    """Every client is a canary; an attacker guesses which way it pointed."""
     torch.manual_seed(0)
-    model = torch.nn.Sequential(torch.nn.Linear(1, clients), torch.nn.Linear(clients, 2))
-    before = next(model.parameters()).detach().flatten().numpy().copy()
-    data = [(np.zeros((2, 1), np.float32), np.arange(2)) for _ in range(clients)]
+    model = torch.nn.Sequential(torch.nn.Linear(1, canaries), torch.nn.Linear(canaries, 2))
+    data = [(np.zeros((2, 1), np.float32), np.arange(2)) for _ in range(canaries)]
+    up = [coin(seed, client) > 0 for client in range(canaries)]
+    return guessed(up, seed, rounds, options, method=Canaries(), model=model, clients=data, test=data[0])
+
+
+def audited_samples(options: Options, canaries: int, rounds: int, seed: int) -> Audit:
+    """Every sample of one client is a canary: a coordinate of its own, or nothing, as its coin fell.
+
+    The loss is minus the output of a linear model, so that the gradient of a sample is minus its inputs.
+    """
+    model = torch.nn.Linear(canaries, 1, bias=False)
+    there = [coin(seed, sample) > 0 for sample in range(canaries)]
+    data = np.diag(np.array(there, np.float32) * 1e6), np.zeros(canaries, np.float32)
+    training = {"batch_size": canaries // 4, "learning_rate": 1.0}
+    objects = {"method": "fedavg", "model": model, "clients": [data], "test": data, "training": training}
+    return guessed(there, seed, rounds, options, loss=lambda outputs, labels: -outputs[:, 0], **objects)
+
+
+def guessed(truth: Sequence[bool], seed: int, rounds: int, options: Options, **given: Any) -> Audit:
+    """The audit of one run, by the change of the coordinates that belong to canaries.
+
+    Args:
+        truth: of each canary, whether its coordinate was moved upwards; else down, or not at all.
+        given: the run's objects.
+    """
+    before = next(given["model"].parameters()).detach().flatten().numpy().copy()
     with tempfile.TemporaryDirectory() as folder:
         result = raysim.run(
-            Canaries(),
-            model=model,
-            clients=data,
-            test=data[0],
             output=str(Path(folder) / "run"),
             seed=seed,
             pictures=False,
@@ -101,23 +135,25 @@ def audited(options: Mapping[str, object], clients: int, rounds: int, seed: int)
             evaluation={"every": rounds, "client_limit": 1},
             engine={"backend": "inline"},
             privacy={name.removeprefix("privacy."): value for name, value in options.items() if "privacy." in name},
+            **given,
         )
-        claimed = float(result.rounds["epsilon"].iloc[-1]) if "epsilon" in result.rounds else math.inf
         assert result.settings is not None
         delta = result.settings.privacy.delta
         after = next(result.model.parameters()).detach().flatten().numpy()
     scores = after - before
-    guesses = clients // 10
-    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses]
-    right = sum(int(np.sign(scores[client]) == coin(seed, client)) for client in surest.tolist())
-    return claimed, at_least(clients, guesses, right, delta), right, guesses
+    scores -= np.median(scores)
+    guesses = len(truth) // 10
+    surest = np.argsort(-np.abs(scores), kind="stable")[:guesses].tolist()
+    right = sum((scores[canary] > 0) == truth[canary] for canary in surest)
+    claimed = float(result.rounds["epsilon"].iloc[-1]) if "epsilon" in result.rounds else math.inf
+    return Audit(claimed, at_least(len(truth), guesses, right, delta), right, guesses)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.canary_audit", description=__doc__)
     parser.add_argument("--epsilon", type=float, default=8.0, help="what noise is found for")
-    parser.add_argument("--clients", type=int, default=2000, help="canaries")
+    parser.add_argument("--canaries", type=int, default=2000, help="clients or samples")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
     chosen = parser.parse_args(arguments)
@@ -125,11 +161,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     runs = {name: {**options, "privacy.epsilon": chosen.epsilon} for name, options in SETTINGS.items()}
     runs["central, without noise"] = {"privacy.kind": "central", "privacy.noise_multiplier": 0.0}
     for name, options in runs.items():
-        claimed, found, right, guesses = audited(options, chosen.clients, chosen.rounds, chosen.seed)
-        refuted |= found > claimed
-        print(
-            f"{name}: claimed ε ≤ {claimed:.2f}, audit ε ≥ {found:.2f} ({right} of {guesses} guesses right)", flush=True
-        )
+        audited = audited_samples if options["privacy.kind"] == "dp-sgd" else audited_clients
+        audit = audited(options, chosen.canaries, chosen.rounds, chosen.seed)
+        refuted |= audit.found > audit.claimed
+        found = f"audit ε ≥ {audit.found:.2f} ({audit.right} of {audit.guesses} guesses right)"
+        print(f"{name}: claimed ε ≤ {audit.claimed:.2f}, {found}", flush=True)
     return int(refuted)
 
 

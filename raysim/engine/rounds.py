@@ -219,7 +219,7 @@ class Rounds:
     ) -> None:
         """Evaluate and write the round's rows. Not stoppable: only numbers about the round are missing."""
         started, working, trained, aggregated = times
-        updates, rows = collected.updates, collected.rows
+        config, pool, updates, rows = self.config, self.pool, collected.updates, collected.rows
         losses = [row.get("train_loss", math.nan) for row in rows]
         row: dict[str, Any] = {
             "round": plan.number,
@@ -239,15 +239,11 @@ class Rounds:
                 client_row[name] = float(value)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
-                row |= evaluate_round(
-                    self.config, self.federation, self.pool, self.state, rows, self._mended, plan.ends
-                )
+                row |= evaluate_round(config, self.federation, pool, self.state, rows, self._mended, plan.ends)
         if plan.decomposes:
             began = min(plan.begins.values(), default=0.0)  # all at once: no step takes updates of several
             with self.recorder.phase("decompose"):
-                row |= decompose_round(
-                    self.config, self.pool, collected.models, updates, self.state, self._mended, began
-                )
+                row |= decompose_round(config, pool, collected.models, updates, self.state, self._mended, began)
         finished = time.perf_counter()
         row |= context.report.round_columns
         if self.clock is not None:

@@ -27,7 +27,7 @@ COARSE_ORDERS = tuple(order for order in ORDERS if order == int(order))
 """Those that are fast to compute of Poisson samples."""
 LEAST = 0.01
 """Noise below which none is looked for."""
-TOLERANCE = 1e-4
+TOLERANCE = 1e-3
 """How far the noise that is found may be above the least."""
 
 
@@ -200,11 +200,12 @@ def _calibrated(history: History, privacy: Privacy) -> float:
     import dp_accounting
 
     target = privacy.epsilon or 0.0
+    orders = ORDERS if privacy.accountant == "rdp" else COARSE_ORDERS  # which then only say where to begin
 
     def search(history: History, accountant: str, lower: float, guess: float) -> float:
         with _quiet():
             found = dp_accounting.calibrate_dp_mechanism(
-                lambda: _accountant(history, accountant),
+                lambda: _accountant(history, accountant, orders),
                 lambda noise: _event(history, noise),
                 target,
                 privacy.delta,
@@ -213,7 +214,7 @@ def _calibrated(history: History, privacy: Privacy) -> float:
             )
         return float(found)
 
-    if _epsilon(history, LEAST, replace(privacy, accountant="rdp")) <= target:
+    if _by_orders(history, LEAST, privacy.delta, orders) <= target:
         raise ConfigError(
             f"privacy.epsilon: {target} is so much that less noise than {LEAST} bounds would do. Take less, 8 say, or "
             "set privacy.noise_multiplier."
