@@ -96,14 +96,21 @@ def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> None
                     faint = points(each, curves)
                     panel.plot(factor * faint[curves.against], unit.factor * faint["value"], color=color, alpha=0.3)
                 mean = points(runs[column, row], curves)
-                style = {"color": color, "marker": "osD^v<>p"[rank % 8], "markersize": 4, "linewidth": 1.8}
-                panel.plot(factor * mean[curves.against], unit.factor * mean["value"], label=row, **style)
+                line = "-" if rank < len(LIGHT) else "--"  # colors come a second time
+                style = {"color": color, "linestyle": line, "marker": "osD^v<>p"[rank % 8], "markersize": 4}
+                panel.plot(
+                    factor * mean[curves.against], unit.factor * mean["value"], label=row, linewidth=1.8, **style
+                )
             panel.set(title=column if len(columns) > 1 else title, xlabel=name)
             costs = [points(runs[column, row], curves)[curves.against].max() for row in rows]
             if costs and min(costs) > 0 and max(costs) > WIDE * min(costs):
                 panel.set_xscale("log")
+                panel.xaxis.set_major_formatter("{x:g}")  # the usual one is in the markup of formulas
             panel.grid(alpha=0.3)
             panel.spines[["top", "right"]].set_visible(False)
         panels[0].set_ylabel(unit.heading(curves.measure.name.replace("_", " ")))
-        panels[-1].legend(frameon=False)
+        if len(runs) > len(LIGHT) * len(columns):
+            figure.legend(*panels[-1].get_legend_handles_labels(), loc="outside right center", frameon=False)
+        else:
+            panels[-1].legend(frameon=False)
         write_atomically(curves.path, picture_bytes(figure))
