@@ -41,7 +41,7 @@ class Attack:
             "null: 1, 1, 1, the z of the paper, 0.5"
         ),
     ] = None
-    target: Annotated[NonNegativeInt, Help("label that backdoor gives to images with its square")] = 0
+    target_label: Annotated[NonNegativeInt, Help("label that backdoor gives to images with its square")] = 0
     patch: Annotated[PositiveInt, Help("pixels of a side of backdoor's square, in the lower right corner")] = 3
     poisoned_share: Annotated[PositiveShare, Help("share of every batch that backdoor puts its square into")] = 0.5
 
@@ -180,9 +180,9 @@ def check(defense: Defense, timing: Timing) -> None:
 
 def check_clients(attack: Attack, compression: Compression) -> None:
     """ConfigError for options of an attack or a compression that have no effect."""
-    for name in ("malicious_share", "malicious", "from_round", "strength", "target", "patch", "poisoned_share"):
+    for name in ("malicious_share", "malicious", "from_round", "strength", "target_label", "patch", "poisoned_share"):
         value = getattr(attack, name)
-        only_backdoor = name in ("target", "patch", "poisoned_share")
+        only_backdoor = name in ("target_label", "patch", "poisoned_share")
         useless = not attack.on or (name == "strength" and attack.kind == "label-flip")
         if (useless or (only_backdoor and attack.kind != "backdoor")) and value != getattr(Attack, name):
             raise ConfigError(

@@ -41,7 +41,7 @@ def trigger_of(attack: Attack, federation: Federation) -> Trigger | None:
     if attack.kind != "backdoor":
         return None
     white = [(1 - float(m)) / float(d) for m, d in zip(federation.mean, federation.deviation, strict=True)]  # type: ignore[attr-defined]
-    return Trigger(attack.patch, tuple(white), attack.target)
+    return Trigger(attack.patch, tuple(white), attack.target_label)
 
 
 def check_backdoor(attack: Attack, federation: Federation) -> None:
@@ -52,9 +52,10 @@ def check_backdoor(attack: Attack, federation: Federation) -> None:
             "another attack, or an image workload such as cifar10 or digits."
         )
     for task in distinct_tasks(federation):
-        if attack.target >= task.classes:
+        if attack.target_label >= task.classes:
             raise ConfigError(
-                f"attack.target: {attack.target} is no class of {federation.name}. Allowed: 0 to {task.classes - 1}."
+                f"attack.target_label: {attack.target_label} is no class of {federation.name}. Allowed: 0 to "
+                f"{task.classes - 1}."
             )
         largest = min(task.input_shape[1:]) - 1
         if attack.patch > largest:

@@ -33,7 +33,7 @@ BASE = {
     "training.learning_rate": 0.05,
     "attack.kind": "backdoor",
     "attack.malicious": (1, 4),
-    "attack.target": 3,
+    "attack.target_label": 3,
 }
 
 
@@ -107,9 +107,9 @@ def test_the_model_learns_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"attack__target": 10}, "attack.target: 10 is no class of .*Allowed: 0 to 9"),
+        ({"attack__target_label": 10}, "attack.target_label: 10 is no class of .*Allowed: 0 to 9"),
         ({"attack__patch": 8}, "attack.patch: 8 pixels would cover .*Allowed: 1 to 7"),
-        ({"attack__kind": "ipm"}, "attack.target: 3 has no effect with attack.kind ipm.*to backdoor"),
+        ({"attack__kind": "ipm"}, "attack.target_label: 3 has no effect with attack.kind ipm.*to backdoor"),
     ],
 )
 def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
