@@ -102,7 +102,7 @@ def check(config: RunConfig) -> None:
     if privacy.counted and importlib.util.find_spec("dp_accounting") is None:
         raise ConfigError(
             "privacy.kind: ε is counted by the library dp-accounting, which is not installed. Install it with pip "
-            'install "raysim[privacy]", or set privacy.noise_multiplier to 0.'
+            "install dp-accounting, or set privacy.noise_multiplier to 0."
         )
     if privacy.kind == "central":
         _check_central(config)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from raysim.config.privacy import Privacy
-    from raysim.method import Context, Updates, Vector
+    from raysim.method import ClientTask, Context, Update, Updates, Vector
 
 CUT = "clipped"
 """Column of the clients table: 1 for an update that was longer than the bound."""
@@ -101,3 +101,17 @@ def whole_updates(cut: Sequence[float], deviation: float, seed: int, round: int)
     """Σ(b_i − ½) + N(0, deviation²) over the updates that arrived, from whether each was cut."""
     draws = seeds.numpy_generator(seed, "privacy count", round)
     return float(sum(0.5 - float(each) for each in cut) + deviation * draws.standard_normal())
+
+
+def check_steps(update: Update, samples: int, task: ClientTask) -> None:
+    """RuntimeError for a client task that did not take the steps of DP-SGD that are counted for it."""
+    from raysim.training.private_gradient import poisson_sampling  # late: torch, which starts slowly
+
+    _, steps = poisson_sampling(samples, task.training)
+    taken = update.metrics.get("steps")
+    if taken != task.local_epochs * steps:
+        raise RuntimeError(
+            f"the method declares Traits(plain_training=True), but reports {taken} steps of local training instead of "
+            f"{task.local_epochs * steps}, so that ε would be wrong; leave the trait out, or train in one call of "
+            "train_epochs and report its metrics()"
+        )

@@ -23,7 +23,7 @@ from raysim.wrappers.attack import forged, malicious, poisoned, sent
 from raysim.wrappers.broadcast import Broadcast, first_broadcast, next_broadcast
 from raysim.wrappers.compression import decoded, encoded, wire_bytes
 from raysim.wrappers.defense import robust_mean
-from raysim.wrappers.privacy import CUT, PrivateServer, clipped, gaussian_noise, private_round
+from raysim.wrappers.privacy import CUT, PrivateServer, check_steps, clipped, gaussian_noise, private_round
 
 if TYPE_CHECKING:
     import torch
@@ -138,6 +138,8 @@ class Wrapped(Method[Any, Any]):
         if self.privacy.kind == "dp-sgd":
             task = replace(task, sample_privacy=SamplePrivacy(bound, noise))
         update, after = self.method.train(model, data, message, self._own(state), task)
+        if self.privacy.kind == "dp-sgd":
+            check_steps(update, data.samples, task)
         if attacks:
             update = replace(update, delta=sent(self.attack, update.delta, task))
         if self.privacy.of_updates:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -239,6 +240,29 @@ def test_refused_by_model_or_data(tmp_path: Path, options: dict[str, Any], reaso
     assert outcome.refused and not (tmp_path / "run").exists()
     with pytest.raises(RaysimError, match=reason):
         raise RaysimError(outcome.message)
+
+
+def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    small_run(tmp_path, BASE, privacy__kind="central", privacy__noise_multiplier=0.0)
+    with pytest.raises(ConfigError, match=r"which is not installed. Install it with pip install dp-accounting"):
+        small_run(tmp_path, BASE, privacy__kind="central", privacy__noise_multiplier=1.0)
+
+
+def test_steps_that_are_not_counted(tmp_path: Path) -> None:
+    """A method that says that it trains once, and trains twice."""
+    config = small_run(tmp_path / "run", BASE, privacy__kind="dp-sgd", privacy__noise_multiplier=1.0)
+    object.__setattr__(config, "method", Twice())
+    with pytest.raises(Exception, match=r"reports \d+.0 steps of local training instead of \d+, so"):
+        run(config)
+
+
+@dataclass(frozen=True)
+class Twice(FedAvg):
+    def train(self, model: Any, data: Any, message: Any, state: None, task: Any) -> tuple[Update, None]:
+        first, second = (FedAvg.train(self, model, data, message, state, task)[0] for _ in range(2))
+        steps = first.metrics["steps"] + second.metrics["steps"]
+        return Update(second.delta, {**second.metrics, "steps": steps}), None
 
 
 def test_noise_that_was_found_is_for_the_planned_rounds(tmp_path: Path) -> None:
