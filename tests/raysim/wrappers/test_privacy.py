@@ -104,11 +104,12 @@ def test_the_bound_follows_the_quantile(tmp_path: Path) -> None:
 
 
 WRAPPED: dict[str, dict[str, Any]] = {
-    "adaptive central noise, int8, sign flips": {
+    "adaptive central noise, int8 both ways, sign flips": {
         "privacy__kind": "central",
         "privacy__noise_multiplier": 0.8,
         "privacy__clip_quantile": 0.5,
         "compression__kind": "int8",
+        "compression__down": "int8",
         "compression__error_feedback": True,
         "attack__kind": "sign-flip",
         "schedule__sampling_rate": 0.9,
