@@ -38,9 +38,9 @@ class PrivacyBudget:
     """
 
     def __init__(self, config: RunConfig, planner: Planner, intervals: Sequence[int]) -> None:
-        self._config, self._planner, self._intervals = config, planner, intervals
+        self._config, self._planner = config, planner
         self._round, self._counts = 0, Counter[tuple[int, int]]()
-        """Up to this round: how often each kind of thing was done (:meth:`_done`)."""
+        """Up to this round: rounds by sizes of cohort and population; or tasks or epochs by client and its samples."""
         found = config.privacy.noise_multiplier
         self.noise = calibrated(self.histories(len(intervals)), config.privacy) if found is None else found
 
@@ -114,7 +114,7 @@ def _check_model(config: RunConfig, model: FlatModel) -> None:
         if entry.shared and not entry.parameter:
             raise ConfigError(
                 f"privacy.kind: {kind} is not possible with a model that shares {entry.name}, which is no parameter: "
-                f"noise would make a BatchNorm's variance negative. {advice}, or method fedbn."
+                f"noise could make a BatchNorm's variance negative. {advice}, or method fedbn."
             )
 
 

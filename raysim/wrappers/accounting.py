@@ -29,6 +29,8 @@ LEAST = 0.01
 """Noise below which none is looked for."""
 TOLERANCE = 1e-3
 """How far the noise that is found may be above the least."""
+LARGE = 100.0
+"""ε above which privacy loss distributions, whose memory grows with it, are not computed: Rényi's bound is told."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ def _worst(histories: Iterable[History], noise: float, privacy: Privacy) -> tupl
 
 
 def _not_below(histories: Iterable[History]) -> set[History]:
-    """Without those of one part that are surely no worse than another: a smaller part, and no more of them."""
+    """Without histories that spend surely no more than another: as many Poisson samples or fewer, of a lower rate."""
     found = {history for history in histories if history}
     if any(len(history) != 1 or history[0].replaced for history in found):
         return found
@@ -114,13 +116,13 @@ def _epsilon(history: History, noise: float, privacy: Privacy) -> float:
 
 
 def _forms(history: History) -> list[History]:
-    """The history, and, as the bound of subsets is above it where they are large, the same over all instead."""
+    """The history, and the same sums over all: the bound of subsets may be the larger one where these are large."""
     whole = tuple(replace(sums, drawn=sums.of) for sums in history)
     return [history, whole] if _subset(history) else [history]
 
 
 def _epsilon_of(history: History, noise: float, privacy: Privacy) -> float:
-    if privacy.accountant == "rdp":
+    if privacy.accountant == "rdp" or _by_orders(history, noise, privacy.delta, COARSE_ORDERS) > LARGE:
         return _by_orders(history, noise, privacy.delta, ORDERS)
     if scale := _whole(history):
         import dp_accounting
@@ -139,7 +141,7 @@ def _by_orders(history: History, noise: float, delta: float, orders: tuple[float
     return float(found)
 
 
-@lru_cache(maxsize=65_536)
+@lru_cache(maxsize=16_384)
 def _divergences(sums: Sums, noise: float, orders: tuple[float, ...]) -> Any:
     """Rényi divergences of one sum [orders]; those of several are as many times as large."""
     accountant = _accountant((sums,), "rdp", orders)
@@ -220,7 +222,7 @@ def _calibrated(history: History, privacy: Privacy) -> float:
             "set privacy.noise_multiplier."
         )
     noise = min(search(form, "rdp", LEAST, 1.0) for form in _forms(history))
-    if privacy.accountant == "rdp":
+    if privacy.accountant == "rdp" or target > LARGE / 2:
         return noise
     if scale := _whole(history):
         return scale * float(dp_accounting.get_sigma_gaussian(target, privacy.delta))

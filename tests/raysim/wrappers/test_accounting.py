@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import dp_accounting
 import numpy as np
@@ -50,6 +51,12 @@ def test_gaussian_is_exact() -> None:
     assert exact < epsilon([(Sums(5, 5, True, 4),)], 6.0, RDP) < 1.1 * exact
 
 
+def test_large_losses_are_told_by_divergences() -> None:
+    """A distribution of a loss in the thousands would need gigabytes."""
+    history = (Sums(9, 10, False, 1000),)
+    assert epsilon([history], 0.1, PLD) == epsilon([history], 0.1, RDP) > 1000
+
+
 def test_subsets_are_the_library_s_event() -> None:
     accountant = dp_accounting.rdp.RdpAccountant(neighboring_relation=dp_accounting.NeighboringRelation.REPLACE_ONE)
     event = dp_accounting.SampledWithoutReplacementDpEvent(100, 5, dp_accounting.GaussianDpEvent(2.0))
@@ -75,7 +82,11 @@ def test_the_worst_history_counts() -> None:
         (replace(PLD, epsilon=1.0), [(Sums(1, 10, False, 2),)]),
     ],
 )
-def test_calibration_inverts_accounting(privacy: Privacy, histories: list[tuple[Sums, ...]]) -> None:
+def test_calibration_inverts_accounting(
+    privacy: Privacy, histories: list[tuple[Sums, ...]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    coarse = partial(dp_accounting.pld.PLDAccountant, value_discretization_interval=1e-3)  # a tenth of the time
+    monkeypatch.setattr("dp_accounting.pld.PLDAccountant", coarse)
     noise = calibrated(histories, privacy)
     target = privacy.epsilon
     assert target is not None

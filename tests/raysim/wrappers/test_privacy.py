@@ -13,17 +13,23 @@ from hypothesis import strategies as st
 
 from raysim.cohort import Cohort
 from raysim.config.privacy import Privacy
+from raysim.config.run_config import RunConfig
 from raysim.config.wrappers import Attack, Compression, Defense
+from raysim.driver import load_federation
+from raysim.engine.checkpointing import newest_state
 from raysim.engine.observer import Silent
-from raysim.errors import ConfigError
+from raysim.engine.worker import Worker
+from raysim.errors import ConfigError, RaysimError
 from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.preparation import prepare
 from raysim.simulation import execute, run
+from raysim.storage.run_folder import RunFolder
 from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise
 from raysim.wrappers.wrapped import Wrapped
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
+from workloads.parallel_map import Sequential
 
 BASE = {
     "model.name": "logistic",
@@ -154,23 +160,26 @@ def test_resumed_is_straight(tmp_path: Path, name: str) -> None:
     assert fingerprint(run(stopped, resume=folder).folder) == fingerprint(whole.folder)
 
 
+def moved(config: RunConfig) -> Any:
+    """What a run has added to the first model."""
+    folder, federation = run(config).folder, load_federation(config, Sequential())
+    worker = Worker(config, federation)
+    return newest_state(RunFolder(folder), worker, federation).server - worker.model(0).take_shared()
+
+
 def test_the_server_bounds_what_was_decompressed(tmp_path: Path) -> None:
     """random-k makes an update √(d / k) times as long, so that the server cuts it once more."""
     options = {"privacy__kind": "central", "privacy__noise_multiplier": 0.0, "privacy__clip": 1e-3}
-    options |= {"compression__kind": "random-k", "schedule__rounds": 1}
-    from raysim.engine.checkpointing import newest_state
-    from raysim.engine.worker import Worker
-    from raysim.storage.run_folder import RunFolder
-    from workloads.parallel_map import Sequential
+    config = small_run(tmp_path / "run", BASE, compression__kind="random-k", schedule__rounds=1, **options)
+    assert 0 < np.linalg.norm(moved(config)) <= 1e-3 * 1.001
 
-    config = small_run(tmp_path / "run", BASE, **options)
-    folder = run(config).folder
-    from raysim.driver import load_federation
 
-    federation = load_federation(config, Sequential())
-    worker = Worker(config, federation)
-    moved = newest_state(RunFolder(folder), worker, federation).server - worker.model(0).take_shared()
-    assert 0 < np.linalg.norm(moved) <= 1e-3 * 1.001
+def test_a_client_s_noise_comes_before_compression(tmp_path: Path) -> None:
+    """Of the noised update, of length z C √650, top-k sends 65 entries; nothing is added to the others."""
+    options = {"privacy__kind": "local", "privacy__noise_multiplier": 5.0, "compression__kind": "top-k"}
+    options |= {"compression__kept_share": 0.1, "schedule__rounds": 1, "schedule__sampling_rate": 0.1}
+    change = moved(small_run(tmp_path / "run", BASE, **options))
+    assert np.count_nonzero(change) == 65 and np.abs(change[change != 0]).min() > 5.0
 
 
 @pytest.mark.parametrize(
@@ -234,8 +243,6 @@ def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
     ],
 )
 def test_refused_by_model_or_data(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
-    from raysim.errors import RaysimError
-
     config = small_run(tmp_path / "run", BASE | {"model.name": "resnet18"}, **({"privacy__epsilon": 8.0} | options))
     outcome = execute(config, prepare(config), Silent())
     assert outcome.refused and not (tmp_path / "run").exists()
