@@ -97,7 +97,7 @@ def tables(clock: VirtualClock, rounds: int) -> tuple[DataFrame, DataFrame]:
 
 def _write(config: RunConfig, folder: Path) -> None:
     from raysim.report.devices_plot import write_devices
-    from raysim.report.timeline_plot import picture
+    from raysim.report.timeline_plot import picture, time_unit
     from raysim.storage.atomic_files import write_atomically
 
     clock, rounds = clock_of(config)
@@ -112,13 +112,18 @@ def _write(config: RunConfig, folder: Path) -> None:
         write_atomically(folder / name, content)
     write_devices(folder, clock.fleet, float(steps["virtual_seconds"].iloc[-1]), pictured=True)
     print(title)
-    shown = steps.iloc[sorted({round(place * (rounds - 1) / (SHOWN - 1)) for place in range(SHOWN)})]
-    columns = ["round", "virtual_seconds", "updates", "staleness", "staleness_max", "clients_lost", "clients_late"]
-    print(shown[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
     seconds, clients = float(steps["virtual_seconds"].iloc[-1]), clock.fleet.profiles.clients
+    factor, unit = time_unit(seconds)
+    steps[f"virtual {unit}"] = steps["virtual_seconds"] / factor
+    for way in ("down", "up"):
+        steps[f"{way} so far"] = steps[f"bytes_{way}"].cumsum().map(byte_count)
+    shown = steps.iloc[sorted({round(place * (rounds - 1) / (SHOWN - 1)) for place in range(SHOWN)})]
+    counts = ["updates", "staleness", "staleness_max", "clients_lost", "clients_late"]
+    columns = ["round", f"virtual {unit}", *counts, "down so far", "up so far"]
+    print(shown[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
     busy = float((tasks["end"] - tasks["start"]).sum()) / (seconds * clients)
     print(
-        f"{seconds / 3600:.4g} virtual hours; a client is busy {busy:.1%} of them; "
+        f"{seconds / factor:.4g} virtual {unit}; a client is busy {busy:.1%} of the time; "
         f"{byte_count(steps['bytes_down'].sum())} down, {byte_count(steps['bytes_up'].sum())} up, "
         f"{steps['joules'].sum():.4g} J"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 from pathlib import Path
 from typing import Any
@@ -73,17 +74,45 @@ def test_asynchronous_training_of_one_client_is_plain_training(tmp_path: Path) -
     assert fingerprint(rounds.folder)["server"] == fingerprint(timed.folder)["server"]
 
 
-@pytest.mark.parametrize("method", [name for name in registry.known("method") if name != "centralized"])
-def test_every_method_trains_in_virtual_time(tmp_path: Path, method: str) -> None:
-    small: dict[str, Any] = {"schedule__rounds": 3, "schedule__local_epochs": 1, "method__name": method}
+METHODS = [name for name in registry.known("method") if name != "centralized"]
+IN_TURN = [mode for mode in MODES if mode != "async"]
+
+
+# Each in the mode that differs most from rounds, which mixes models of one client, and in one of the others.
+@pytest.mark.parametrize(
+    ("method", "mode"),
+    [(name, mode) for place, name in enumerate(METHODS) for mode in ("async", IN_TURN[place % len(IN_TURN)])],
+)
+def test_every_method_trains_in_virtual_time(tmp_path: Path, method: str, mode: str) -> None:
+    small: dict[str, Any] = {"schedule__rounds": 2, "schedule__local_epochs": 1, "method__name": method}
     own = getattr(registry.resolve("method", method), "defaults", {})
     small["model__name"] = own.get("model.name", "mlp")
     if own.get("workload.name") == "toy-graphs":
         small |= {"workload__name": "toy-graphs", "workload__graphs_per_client": 8, "workload__limit": None}
-    for mode in ("carry", "async"):  # stale updates are added, or mixed in
-        result = run(config(tmp_path / mode, mode, **small))
-        assert len(result.rounds) == 3
-        assert np.isfinite(result.rounds["loss"].iloc[-1])
+    result = run(config(tmp_path / "run", mode, **small))
+    assert len(result.rounds) == 2
+    assert np.isfinite(result.rounds["loss"].iloc[-1])
+
+
+WRAPPERS: dict[str, dict[str, Any]] = {
+    "top-k": {"compression__kind": "top-k", "compression__error_feedback": True},
+    "sign-flip": {"attack__kind": "sign-flip"},
+    "median": {"defense__rule": "median"},
+    "dp-sgd": {"privacy__kind": "dp-sgd", "privacy__noise_multiplier": 0.0},
+    "central": {"privacy__kind": "central", "privacy__noise_multiplier": 0.0},
+}
+STALE = ("carry", "async", "buffered")
+REFUSED = {("median", "async"), *(("central", mode) for mode in STALE)}
+
+
+@pytest.mark.parametrize(("wrapper", "mode"), [*itertools.product(WRAPPERS, (*STALE, "deadline"))])
+def test_every_wrapper_works_in_virtual_time_or_says_why_not(tmp_path: Path, wrapper: str, mode: str) -> None:
+    options = {"schedule__rounds": 2, **WRAPPERS[wrapper]}
+    if (wrapper, mode) not in REFUSED:
+        assert len(run(config(tmp_path / "run", mode, **options)).rounds) == 2
+        return
+    with pytest.raises(ConfigError, match=r"timing\.mode"):
+        config(tmp_path / "run", mode, **options)
 
 
 def test_clients_that_are_never_available_are_named_before_the_first_round(tmp_path: Path) -> None:
