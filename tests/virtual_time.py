@@ -1,10 +1,10 @@
 """Every method of a list in every mode of virtual time: the same bits however the run was computed.
 
-``python -m tests.virtual_time [--methods fedavg …] [--modes sync …] [--ray] [--driver]``: each run in this process, and
-again stopped and resumed after every round (in mid-buffer too), and resumed from what a killed driver leaves in every
-round; with ``--ray`` on one actor and on three of which one dies; with ``--driver`` with Ray's driver killed in one.
-Exit code 1 if anything differs. A part of it is in the tests (tests/raysim/engine/test_virtual_time.py,
-tests/actors/test_every_method.py).
+``python -m tests.virtual_time [--methods fedavg …] [--modes sync …] [--ways process actors driver]``: each run in this
+process, and again. ``process``: stopped and resumed after every round (in mid-buffer too), and resumed from what a
+killed driver leaves in every round; ``actors``: on one, and on three of which one dies; ``driver``: on two actors, and
+Ray's driver is killed in round 4. Exit code 1 if anything differs. A part of it is in the tests
+(tests/raysim/engine/test_virtual_time.py, tests/actors/test_every_method.py).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import argparse
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -71,7 +71,7 @@ class Copying(Watch):
             shutil.copytree(self.folder, self.copies[self.round])
 
 
-def compared(folder: Path, method: str, mode: str, lender: Lender | None, driver: bool) -> Iterator[tuple[str, bool]]:
+def compared(folder: Path, method: str, mode: str, ways: Sequence[str], lender: Lender) -> Iterator[tuple[str, bool]]:
     """Ways to compute one run, and whether each gave the bits of the undisturbed run in this process."""
 
     def config(name: str, **engine: Any) -> RunConfig:
@@ -83,18 +83,18 @@ def compared(folder: Path, method: str, mode: str, lender: Lender | None, driver
     copying = Copying(path)
     assert execute(settings, path, copying).status == "finished"
     expected = fingerprint(path)
-    for number, copy in copying.copies.items():
+    for number, copy in copying.copies.items() if "process" in ways else ():
         run(settings, resume=copy)
         yield f"killed in round {number}", fingerprint(copy) == expected
-    for number in range(1, ROUNDS):
+    for number in range(1, ROUNDS) if "process" in ways else ():
         settings = config(f"stopped-{number}")
         path = stopped(settings, number)
         run(settings, resume=path)
         yield f"stopped after {number}", fingerprint(path) == expected
-    if lender is not None:
+    if "actors" in ways:
         yield "1 actor", lender.run(config("one", backend="ray"), 1) == expected
         yield "3 actors, one dies", lender.run(config("three", backend="ray"), 3, dies=True) == expected
-    if driver:
+    if "driver" in ways:
         killer = Killer("ray::DriverActor", DEADLY)
         path = run(config("driver", backend="ray", actors=2), observer=killer).folder
         yield "driver killed on Ray", len(killer.killed) == 1 and fingerprint(path) == expected
@@ -105,24 +105,21 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.virtual_time", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--methods", nargs="+", choices=METHODS, default=[*METHODS])
     parser.add_argument("--modes", nargs="+", choices=MODES, default=[*MODES])
-    parser.add_argument("--ray", action="store_true")
-    parser.add_argument("--driver", action="store_true")
+    parser.add_argument("--ways", nargs="+", choices=("process", "actors", "driver"), default=["process"])
     asked = parser.parse_args()
-    lender = Lender() if asked.ray else None
-    if lender is not None:
+    lender, differing = Lender(), 0
+    if asked.ways != ["process"]:
         import ray
 
-        ray.init(num_cpus=3, include_dashboard=False, log_to_driver=False)
-    differing = 0
+        ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False)
     for method in asked.methods:
         for mode in asked.modes:
             with tempfile.TemporaryDirectory() as folder:
-                found = dict(compared(Path(folder), method, mode, lender, asked.driver))
+                found = dict(compared(Path(folder), method, mode, asked.ways, lender))
             wrong = [way for way, same in found.items() if not same]
             differing += len(wrong)
             print(f"{method}, {mode}: {len(found) - len(wrong)} of {len(found)} equal", *wrong, sep="; ", flush=True)
-    if lender is not None:
-        lender.close()
+    lender.close()
     return 1 if differing else 0
 
 
