@@ -1,0 +1,1 @@
+"""raysim's virtual time beside APPFL's ``vsim``: ``python -m benchmarks.vsim``."""
