@@ -15,8 +15,7 @@ The least there is to a method, federated averaging, is ``raysim/methods/fedavg.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
@@ -29,6 +28,8 @@ from raysim.cohort import UNKNOWN, Cohort
 from raysim.config.privacy import SamplePrivacy
 from raysim.config.sections import Training
 from raysim.storage import pytree
+from raysim.traits import Shape as Shape
+from raysim.traits import Traits as Traits
 from workloads.objective import CLASSIFICATION, Objective
 
 if TYPE_CHECKING:
@@ -38,56 +39,10 @@ if TYPE_CHECKING:
     from workloads.federated_data import Batch, ClientData
 
 Vector = NDArray[np.float32]
-Shape = tuple[int, ...]
 ServerState = TypeVar("ServerState")
 ClientState = TypeVar("ClientState")
 NOTHING: Vector = np.zeros(0, np.float32)
 """Of a model that shares nothing, or an update that was added up already."""
-
-
-@dataclass(frozen=True)
-class Traits:
-    """What the engine has to know about a method besides its functions."""
-
-    weighted_mean: bool = False
-    """``aggregate`` needs only ``updates.mean()``: the engine then adds updates up where clients are trained."""
-    single_step_gradient: bool = False
-    """A single local step from ``message.parameters`` θ is −rate · (∇f(θ) + weight decay · θ), f the client's mean
-    cross-entropy: with sgd the engine may then compute the step of several clients as one (raysim/engine/fedsgd.py),
-    where ``weighted_mean`` holds and clients keep nothing. Updates of such steps have the metrics ``steps`` and
-    ``train_loss`` alone. The engine tries a step on two clients before the first round, and merges none if it differs.
-    """
-    personal: bool = False
-    """Every client has a model of its own: it is judged on the client's own test set."""
-    pooled: bool = False
-    """The method trains on the union of all clients' data: the engine hands it one client that holds everything."""
-    needs_sgd: str = ""
-    """Why ``training.optimizer`` must be sgd with a fresh state, as the end of a sentence about the method; empty: it
-    need not."""
-    intervals: Callable[[int, int, np.random.Generator], list[int]] | None = None
-    """Local epochs of every round, from E epochs in all, f a round (E ≥ f ≥ 1) and a random stream; None: f in each of
-    ⌊E/f⌋ rounds. ``schedule.intervals`` goes before it."""
-    uses_rounds: bool = False
-    """``aggregate`` reads ``context.rounds``: a run of it cannot be trained longer than it was planned for."""
-    same_task: bool = False
-    """All clients must have the same inputs and classes."""
-    local_tests: bool = False
-    """Every client must have a local test set, as ``train`` looks at it."""
-    classification: bool = False
-    """The mathematics is that of classification with cross-entropy (margins, prototypes of classes): data with another
-    objective is refused."""
-    upload_bytes: Callable[[Sequence[Shape]], int] | None = None
-    """What the change of shared tensors of these shapes takes on its way to the server, in bytes; None: 4 for each
-    entry."""
-    model_parts: tuple[str, ...] = ()
-    """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
-    plain_training: bool = False
-    """``train`` looks at samples only in one call of ``train_epochs`` with the loss of the data: DP-SGD may make its
-    steps (``privacy.kind dp-sgd``)."""
-
-    def bytes_up(self, shapes: Sequence[Shape]) -> int:
-        """What the change of shared tensors of these shapes takes on its way to the server."""
-        return 4 * sum(map(math.prod, shapes)) if self.upload_bytes is None else self.upload_bytes(shapes)
 
 
 @dataclass(frozen=True)

@@ -131,6 +131,14 @@ def test_commands_that_start_a_run_have_options_that_exist(page: Path) -> None:
                 parse([*words, "--print-config"])
 
 
+def test_no_module_has_more_than_300_lines() -> None:
+    modules = [
+        path for room in ("raysim", "actors", "aggregators", "workloads") for path in (ROOT / room).rglob("*.py")
+    ]
+    assert len(modules) > 250
+    assert [str(path) for path in modules if len(path.read_text(encoding="utf-8").splitlines()) > 300] == []
+
+
 def test_the_readme_is_a_short_page() -> None:
     """Details belong to docs/: a newcomer reads at most 70 lines before the first run."""
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 70

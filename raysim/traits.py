@@ -1,0 +1,56 @@
+"""What a method declares about itself, so that the engine and the checks before a run know it by no name."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+Shape = tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Traits:
+    """What the engine has to know about a method besides its functions."""
+
+    weighted_mean: bool = False
+    """``aggregate`` needs only ``updates.mean()``: the engine then adds updates up where clients are trained."""
+    single_step_gradient: bool = False
+    """A single local step from ``message.parameters`` θ is −rate · (∇f(θ) + weight decay · θ), f the client's mean
+    cross-entropy: with sgd the engine may then compute the step of several clients as one (raysim/engine/fedsgd.py),
+    where ``weighted_mean`` holds and clients keep nothing. Updates of such steps have the metrics ``steps`` and
+    ``train_loss`` alone. The engine tries a step on two clients before the first round, and merges none if it differs.
+    """
+    personal: bool = False
+    """Every client has a model of its own: it is judged on the client's own test set."""
+    pooled: bool = False
+    """The method trains on the union of all clients' data: the engine hands it one client that holds everything."""
+    needs_sgd: str = ""
+    """Why ``training.optimizer`` must be sgd with a fresh state, as the end of a sentence about the method; empty: it
+    need not."""
+    intervals: Callable[[int, int, np.random.Generator], list[int]] | None = None
+    """Local epochs of every round, from E epochs in all, f a round (E ≥ f ≥ 1) and a random stream; None: f in each of
+    ⌊E/f⌋ rounds. ``schedule.intervals`` goes before it."""
+    uses_rounds: bool = False
+    """``aggregate`` reads ``context.rounds``: a run of it cannot be trained longer than it was planned for."""
+    same_task: bool = False
+    """All clients must have the same inputs and classes."""
+    local_tests: bool = False
+    """Every client must have a local test set, as ``train`` looks at it."""
+    classification: bool = False
+    """The mathematics is that of classification with cross-entropy (margins, prototypes of classes): data with another
+    objective is refused."""
+    upload_bytes: Callable[[Sequence[Shape]], int] | None = None
+    """What the change of shared tensors of these shapes takes on its way to the server, in bytes; None: 4 for each
+    entry."""
+    model_parts: tuple[str, ...] = ()
+    """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
+    plain_training: bool = False
+    """``train`` looks at samples only in one call of ``train_epochs`` with the loss of the data: DP-SGD may make its
+    steps (``privacy.kind dp-sgd``)."""
+
+    def bytes_up(self, shapes: Sequence[Shape]) -> int:
+        """What the change of shared tensors of these shapes takes on its way to the server."""
+        return 4 * sum(map(math.prod, shapes)) if self.upload_bytes is None else self.upload_bytes(shapes)
