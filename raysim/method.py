@@ -124,6 +124,8 @@ class Updates:
     """Σ_i m_i Δ_i [d], added along a fixed tree over the clients (:class:`aggregators.means.PairwiseSum`)."""
     robust_mean: Vector | None = None
     """What a robust rule or a sum with noise gives in the place of the mean [d] (raysim/wrappers/wrapped.py)."""
+    staleness: tuple[int, ...] = ()
+    """Server steps τ since each client was sent its message [n]; by them ``delta`` has been weighted. 0 in rounds."""
 
     def mean(self) -> Vector:
         """Σ_i m_i Δ_i / Σ_i m_i, as a float32 vector [d]; or what takes its place."""

@@ -80,4 +80,5 @@ class CohortResults:
         ]
         clients = tuple(client for client, _, _ in good)
         samples = np.array([self._plan.samples[client] for client in clients], dtype=np.int64)
-        return Updates(clients, samples, tuple(update for _, update, _ in good)), [seconds for *_, seconds in good]
+        updates = Updates(clients, samples, tuple(update for _, update, _ in good), staleness=(0,) * len(good))
+        return updates, [seconds for *_, seconds in good]

@@ -96,13 +96,14 @@ class InFlight:
             for client, result in results.items()
         ]
         samples = np.array([result.samples for result in results.values()], np.int64)
-        updates = Updates(tuple(results), samples, tuple(each))
+        missed = tuple(staleness[client] for client in results)
+        updates = Updates(tuple(results), samples, tuple(each), staleness=missed)
         if self._sums:
             total = PairwiseSum()
             for update, count in zip(each, samples.tolist(), strict=True):
                 total.add(update.delta * np.float32(count))
-            each = [replace(update, delta=NOTHING) for update in each]
-            updates = Updates(tuple(results), samples, tuple(each), total.total())
+            empty = tuple(replace(update, delta=NOTHING) for update in each)
+            updates = replace(updates, each=empty, weighted_total=total.total())
         states = {client: result.state for client, result in results.items() if result.state is not None}
         rows = [result.row | {"round": step.number} for result in results.values()]
         return Collected(updates, states, {}, rows, sum(own.busy for own in collected), self._pool.slots)

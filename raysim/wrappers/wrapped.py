@@ -223,4 +223,4 @@ class Wrapped(Method[Any, Any]):
 
 def _with_mean(updates: Updates, mean: Vector) -> Updates:
     each = tuple(replace(update, delta=NOTHING) for update in updates.each)
-    return Updates(updates.clients, updates.samples, each, robust_mean=mean)
+    return replace(updates, each=each, weighted_total=None, robust_mean=mean)

@@ -11,6 +11,7 @@ import pytest
 from raysim.engine.backend import Job
 from raysim.engine.client_task import TrainChunk
 from raysim.engine.inline_backend import InlinePool
+from raysim.method import Context, Updates
 from raysim.simulation import run
 from tests.raysim.engine.test_virtual_time import config
 
@@ -47,3 +48,21 @@ def test_every_task_is_sent_in_its_round_and_awaited_by_the_step_that_takes_it(
         sorted(task for task in expected if task[1] == number) for number in range(1, 8)
     ]
     assert [begun for begun, _, _ in sent] == sorted(begun for begun, _, _ in sent)
+
+
+@pytest.mark.parametrize("options", [{}, {"defense__rule": "median"}, {"method__name": "fedld"}])
+@pytest.mark.parametrize("mode", ["sync", "buffered"])
+def test_a_method_is_told_how_stale_each_update_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mode: str, options: dict[str, str]
+) -> None:
+    settings, told = config(tmp_path / "run", mode, **options), list[tuple[int, int, int]]()
+    aggregate = type(settings.method).aggregate
+
+    def recorded(self: Any, server: Any, updates: Updates, context: Context) -> Any:
+        told.extend((context.round, *pair) for pair in zip(updates.clients, updates.staleness, strict=True))
+        return aggregate(self, server, updates, context)
+
+    monkeypatch.setattr(type(settings.method), "aggregate", recorded)
+    table = run(settings).clients[["round", "client", "staleness"]].astype(int)
+    assert told == [tuple(row) for row in table.to_numpy().tolist()]
+    assert (table["staleness"].max() > 0) == (mode == "buffered")
