@@ -16,7 +16,8 @@ from raysim.simulation import run
 from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, options, quick, undisturbed
 from tests.fingerprint import fingerprint
 from tests.raysim.scaffold import layer
-from tests.small_runs import MakeConfig
+from tests.small_runs import MakeConfig, small_run
+from tests.wrapped_runs import BASE, WRAPPED
 
 
 @pytest.fixture(scope="module")
@@ -81,6 +82,17 @@ def test_virtual_time_gives_the_same_bits_when_an_actor_dies(
     options = {**IN_VIRTUAL_TIME[mode], "timing__mode": mode, "devices__preset": "phones"}
     expected = fingerprint(run(make_config("inline", engine__backend="inline", **options)).folder)
     assert lender.run(make_config("dies", **options), 3, dies=True) == expected
+
+
+# Codecs, noise and rules, client states around the method's own, virtual time: between them all of what wrappers keep.
+ON_RAY = ("top-k, attack and defense", "adaptive central noise, int8 both ways, sign flips", "a rule, in virtual time")
+
+
+@pytest.mark.parametrize("name", ON_RAY)
+def test_wrappers_give_the_same_bits_when_an_actor_dies(lender: Lender, tmp_path: Path, name: str) -> None:
+    inline = run(small_run(tmp_path / "inline", BASE, **WRAPPED[name]))
+    on_ray = small_run(tmp_path / "ray", BASE, **WRAPPED[name], engine__backend="ray")
+    assert lender.run(on_ray, 3, dies=True) == fingerprint(inline.folder)
 
 
 MERGED: dict[str, Any] = {

@@ -12,13 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.config.wrappers import Compression
-from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
 from raysim.method import Shape
-from raysim.preparation import prepare
-from raysim.simulation import execute, run
+from raysim.simulation import run
 from raysim.wrappers.compression import SCALED, decoded, encoded, wire_bytes
-from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 
 BASE = {
@@ -75,49 +72,6 @@ def test_contraction(kind: Kind) -> None:
     compression = Compression(kind, kept_share=0.1 if kind.endswith("k") else 0.01, error_feedback=True)
     lost = float(np.linalg.norm(received(compression, vector) - vector) ** 2 / np.linalg.norm(vector) ** 2)
     assert lost <= (0.9 if kind == "top-k" else 1.0)
-
-
-WRAPPED: dict[str, dict[str, Any]] = {
-    "top-k, attack and defense": {
-        "compression__kind": "top-k",
-        "compression__kept_share": 0.1,
-        "compression__error_feedback": True,
-        "attack__kind": "alie",
-        "attack__from_round": 2,
-        "defense__rule": "median",
-    },
-    "low-rank": {"compression__kind": "low-rank", "compression__rank": 2, "compression__error_feedback": True},
-    "both ways": {"compression__kind": "top-k", "compression__kept_share": 0.1, "compression__down": "top-k"},
-    "int8 down, in virtual time": {
-        "compression__down": "int8",
-        "method__name": "fedadam",
-        "devices__preset": "phones",
-        "timing__mode": "buffered",
-        "timing__buffer": 3,
-    },
-    "int8 and gaussian, in virtual time": {
-        "compression__kind": "int8",
-        "attack__kind": "gaussian",
-        "devices__preset": "phones",
-        "timing__mode": "buffered",
-        "timing__buffer": 3,
-    },
-}
-
-
-@pytest.mark.parametrize("name", WRAPPED)
-def test_resumed_is_straight(tmp_path: Path, name: str) -> None:
-    rounds: list[int] = []
-
-    class Counter(Silent):
-        def round_finished(self, row: object) -> None:
-            rounds.append(len(rounds))
-
-    whole = run(small_run(tmp_path / "whole", BASE, **WRAPPED[name]))
-    stopped = small_run(tmp_path / "stopped", BASE, **WRAPPED[name])
-    folder = prepare(stopped)
-    assert execute(stopped, folder, Counter(), stopping=lambda: len(rounds) >= 3).status == "stopped"
-    assert fingerprint(run(stopped, resume=folder).folder) == fingerprint(whole.folder)
 
 
 def test_bytes_in_the_tables_and_in_virtual_time(tmp_path: Path) -> None:

@@ -9,14 +9,10 @@ import numpy as np
 import pytest
 
 from raysim.config.wrappers import Attack, Compression, Defense
-from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
 from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
-from raysim.preparation import prepare
-from raysim.simulation import execute, run
 from raysim.wrappers.wrapped import Wrapped, running_method
-from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 
 BASE = {
@@ -67,29 +63,6 @@ def test_rules_by_hand(options: dict[str, Any], expected: list[float]) -> None:
 def test_off_is_the_method_itself(tmp_path: Path) -> None:
     config = small_run(tmp_path, BASE)
     assert running_method(config) is config.method
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"defense__rule": "geometric-median", "defense__before": "bucketing"},
-        {"method__name": "fedbn", "model__name": None, "defense__rule": "trimmed-mean", "defense__before": "mixing"},
-        {"defense__rule": "median", "devices__preset": "phones", "timing__mode": "buffered", "timing__buffer": 3},
-    ],
-)
-def test_resumed_is_straight(tmp_path: Path, options: dict[str, Any]) -> None:
-    """In rounds with sampling, and in virtual time with stale updates."""
-    rounds: list[int] = []
-
-    class Counter(Silent):
-        def round_finished(self, row: object) -> None:
-            rounds.append(len(rounds))
-
-    whole = run(small_run(tmp_path / "whole", BASE, **options))
-    settings = small_run(tmp_path / "stopped", BASE, **options)
-    folder = prepare(settings)
-    assert execute(settings, folder, Counter(), stopping=lambda: len(rounds) >= 3).status == "stopped"
-    assert fingerprint(run(settings, resume=folder).folder) == fingerprint(whole.folder)
 
 
 @pytest.mark.parametrize(

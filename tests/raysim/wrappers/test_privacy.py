@@ -27,7 +27,6 @@ from raysim.simulation import execute, run
 from raysim.storage.run_folder import RunFolder
 from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise
 from raysim.wrappers.wrapped import Wrapped
-from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 from workloads.parallel_map import Sequential
 
@@ -107,57 +106,6 @@ def test_the_bound_follows_the_quantile(tmp_path: Path) -> None:
     assert bounds[:3] == pytest.approx([50, 50 * np.exp(-1), 50 * np.exp(-2)])
     last = result.clients[result.clients["round"] > 6].groupby("round")["clipped"].mean()
     assert 0.2 < last.mean() < 0.8 and "epsilon" not in result.rounds
-
-
-WRAPPED: dict[str, dict[str, Any]] = {
-    "adaptive central noise, int8 both ways, sign flips": {
-        "privacy__kind": "central",
-        "privacy__noise_multiplier": 0.8,
-        "privacy__clip_quantile": 0.5,
-        "compression__kind": "int8",
-        "compression__down": "int8",
-        "compression__error_feedback": True,
-        "attack__kind": "sign-flip",
-        "schedule__sampling_rate": 0.9,
-    },
-    "local noise, top-k, a rule, in virtual time": {
-        "privacy__kind": "local",
-        "privacy__epsilon": 50.0,
-        "compression__kind": "top-k",
-        "compression__kept_share": 0.2,
-        "compression__error_feedback": True,
-        "defense__rule": "median",
-        "devices__preset": "phones",
-        "timing__mode": "buffered",
-        "timing__buffer": 3,
-    },
-    "dp-sgd, clients with heads of their own, a rule": {
-        "method__name": "fedper",
-        "model__name": "mlp",
-        "privacy__kind": "dp-sgd",
-        "privacy__noise_multiplier": 2.0,
-        "training__batch_size": 3,
-        "defense__rule": "trimmed-mean",
-        "schedule__sampling_rate": 0.7,
-    },
-}
-
-
-@pytest.mark.parametrize("name", WRAPPED)
-def test_resumed_is_straight(tmp_path: Path, name: str) -> None:
-    rounds: list[int] = []
-
-    class Counter(Silent):
-        def round_finished(self, row: object) -> None:
-            rounds.append(len(rounds))
-
-    whole = run(small_run(tmp_path / "whole", BASE, **WRAPPED[name]))
-    spent = whole.rounds["epsilon"].tolist()
-    assert spent == sorted(spent) and spent[0] > 0 and spent[-1] <= WRAPPED[name].get("privacy__epsilon", np.inf)
-    stopped = small_run(tmp_path / "stopped", BASE, **WRAPPED[name])
-    folder = prepare(stopped)
-    assert execute(stopped, folder, Counter(), stopping=lambda: len(rounds) >= 3).status == "stopped"
-    assert fingerprint(run(stopped, resume=folder).folder) == fingerprint(whole.folder)
 
 
 def moved(config: RunConfig) -> Any:
