@@ -81,11 +81,13 @@ def check_profiles(timing: Timing, schedule: Schedule, profiles: Profiles) -> No
             time.
     """
     clients = profiles.clients
-    if len(never_available(profiles)) == clients:
+    never = never_available(profiles)
+    if len(never) == clients:
         raise ConfigError(f"devices: none of {clients} clients is ever available. Change devices.trace or preset.")
     if timing.mode == "buffered":
         present = joined(0, clients, schedule.joins, schedule.join_every)
-        at_once = min(timing.concurrency or cohort_size(present, schedule.sampling_rate), present)
+        there = present - sum(client < present for client in never)
+        at_once = min(timing.concurrency or cohort_size(present, schedule.sampling_rate), there)
         if timing.buffer > at_once:
             raise ConfigError(
                 f"timing.buffer: {timing.buffer} updates, but only {at_once} clients train at a time. Lower it, or "

@@ -175,10 +175,12 @@ class _Simulation:
         if ends > min(deadline, self.wake):
             self.time = max(self.time, min(deadline, self.wake))
         elif math.isinf(ends):
+            waiting = f", {len(self.buffer)} updates wait in the buffer" if self.buffer else ""
             raise ConfigError(
-                f"round {self.version + 1}: no client is available any more after {self.time:.6g} virtual seconds, and "
-                f"{len(self.rules.intervals) - self.version} server steps are left. Lower schedule.rounds, make "
-                "the windows of devices.trace come again with a period, or set events.back_at"
+                f"round {self.version + 1}: no client is available any more after {self.time:.6g} virtual seconds"
+                f"{waiting}, and server steps are left: {len(self.rules.intervals) - self.version}. Lower "
+                f"{'timing.buffer or ' * bool(waiting)}schedule.rounds, make the windows of devices.trace come again "
+                "with a period, or set events.back_at"
             )
         else:
             self.time = ends

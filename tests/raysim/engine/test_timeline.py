@@ -207,6 +207,11 @@ def test_the_same_settings_give_the_same_order() -> None:
     [
         (fleet([2.0, 3.0]), {"mode": "deadline", "deadline": 1.5}, "no client can meet 1.5 .* the fastest takes 2"),
         (fleet([1.0, 1.0]), {"mode": "buffered", "buffer": 3}, "3 updates, but only 2 clients train"),
+        (
+            fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], []])),
+            {"mode": "buffered", "buffer": 2},
+            "2 updates, but only 1 clients train",
+        ),
         (fleet([1.0], from_windows([[]])), {}, "none of 1 clients is ever available"),
     ],
 )
@@ -230,3 +235,9 @@ def test_clients_that_are_never_there_are_named() -> None:
 def test_a_world_that_ends_ends_the_run(clients: Fleet, rounds: int, text: str) -> None:
     with pytest.raises(RaysimError, match=text):
         steps(clients, rounds)
+
+
+def test_a_buffer_that_is_never_full_is_named() -> None:
+    text = "after 1 virtual seconds, 1 updates wait in the buffer, .*Lower timing.buffer or schedule.rounds"
+    with pytest.raises(ConfigError, match=text):
+        steps(fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], [(0.0, 0.5)]])), 1, mode="buffered", buffer=2)
