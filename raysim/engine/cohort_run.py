@@ -16,6 +16,7 @@ from raysim.engine.cohort_results import CohortResults
 from raysim.engine.failure import Failure
 from raysim.engine.observer import ChunkReturned
 from raysim.engine.payload import Packer
+from raysim.engine.run_notes import RunNotes
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError
@@ -199,7 +200,7 @@ class Collector:
         return jobs
 
     def _finished(self, jobs: Sequence[Job]) -> Generator[Done, None, None]:
-        with closing(self._pool.run(jobs, self._mended, self._stopping)) as running:
+        with closing(self._pool.run(jobs, RunNotes(self._folder, self._observer).fault, self._stopping)) as running:
             yield from running
         if self._stopping():
             raise Stopped
@@ -243,7 +244,3 @@ class Collector:
                     traceback=failure.traceback,
                 )
             self._observer.fault(f"skipped: {text}")
-
-    def _mended(self, text: str) -> None:
-        self._folder.log(text)
-        self._observer.fault(text)

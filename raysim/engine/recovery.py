@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from raysim.engine.run_notes import RunNotes
 from raysim.errors import LostError
 
 if TYPE_CHECKING:
@@ -40,5 +41,4 @@ def run_through(rounds: Rounds, folder: RunFolder, observer: Observer) -> None:
             number = rounds.state.round
             where = f"goes on from the checkpoint of round {number}" if number else "starts again from round 1"
             text = f"{error}; the run {where}"
-            folder.log(text)
-            observer.fault(text)
+            RunNotes(folder, observer).fault(text)

@@ -24,6 +24,7 @@ from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
 from raysim.engine.privacy_budget import with_privacy
 from raysim.engine.round_plan import ClientFacts, Planner, RoundPlan
+from raysim.engine.run_notes import RunNotes
 from raysim.engine.virtual_clock import VirtualClock
 from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
@@ -59,6 +60,7 @@ class Rounds:
     ) -> None:
         self.config, self.federation, self.worker, self.pool = config, pool.federation, worker, pool
         self.folder, self.observer, self.recorder = folder, observer, pool.recorder
+        self._notes = RunNotes(folder, observer)
         self.method = worker.method
         self.intervals = schedule.planned_intervals(config)
         self._stopping = EarlyStopping(config.evaluation, worker.objective)
@@ -69,7 +71,7 @@ class Rounds:
         merges = min(self.intervals) == 1 and not config.timing.stale and fedsgd.possible(worker)
         contradiction = fedsgd.contradiction(worker) if merges else ""
         if contradiction:
-            self._note(contradiction)
+            self._notes.note(contradiction)
             merges = False
         elif merges:
             folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
@@ -83,16 +85,16 @@ class Rounds:
             self.state = State(self.method.init_server(model))
         for warning in caught:
             if issubclass(warning.category, UserWarning):
-                self._note(str(warning.message))
+                self._notes.note(str(warning.message))
         self._first_server = self.state.server
         self.clock = self._virtual_clock() if config.devices.on else None
         self.planner = Planner(config, self.federation, self.intervals, self.clock)
-        self.method = with_privacy(worker, self.planner, self.intervals, self._note)
+        self.method = with_privacy(worker, self.planner, self.intervals, self._notes.note)
         in_flight = InFlight(config.timing, self.method.traits.weighted_mean, self.collector, pool)
         self.in_flight = in_flight if config.timing.stale else None
         self._trained = 0.0
         """When the last round's updates were there."""
-        self._saves = Saves(folder, config, pool, self.state.server, self._mended)
+        self._saves = Saves(folder, config, pool, self.state.server, self._notes.fault)
 
     def _virtual_clock(self) -> VirtualClock:
         with _stage(1, "message"):
@@ -117,7 +119,7 @@ class Rounds:
                             (self._saves.save if last else self._saves.try_to_save)(self.state)
             self._saves.save(self.state)
             if self._stopping.reason:
-                self._note(f"ends after round {self.state.round}: {self._stopping.reason}")
+                self._notes.note(f"ends after round {self.state.round}: {self._stopping.reason}")
         except DiskFullError:
             raise  # it would be full a second time
         except BaseException:
@@ -239,11 +241,11 @@ class Rounds:
                 client_row[name] = float(value)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
-                row |= evaluate_round(config, self.federation, pool, self.state, rows, self._mended, plan.ends)
+                row |= evaluate_round(config, self.federation, pool, self.state, rows, self._notes.fault, plan.ends)
         if plan.decomposes:
             began = min(plan.begins.values(), default=0.0)  # all at once: no step takes updates of several
             with self.recorder.phase("decompose"):
-                row |= decompose_round(config, pool, collected.models, updates, self.state, self._mended, began)
+                row |= decompose_round(config, pool, collected.models, updates, self.state, self._notes.fault, began)
         finished = time.perf_counter()
         row |= context.report.round_columns
         if self.clock is not None:
@@ -264,14 +266,6 @@ class Rounds:
         self.observer.clients_finished(rows)
         self.observer.round_finished(row)
         self._stopping.see(row)
-
-    def _note(self, text: str) -> None:
-        self.folder.log(text)
-        self.observer.note(text)
-
-    def _mended(self, text: str) -> None:
-        self.folder.log(text)
-        self.observer.fault(text)
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import resource
 import signal
 import subprocess
@@ -16,8 +17,10 @@ import pytest
 import raysim
 from raysim import seeds
 from raysim.config.run_config import RunConfig, build
+from raysim.engine.rounds import Rounds
 from raysim.engine.worker import Worker
 from raysim.errors import ConfigError, RaysimError, ResultsError
+from raysim.flat_model import FlatModel
 from raysim.launch import main
 from raysim.method import ClientTask
 from raysim.report import run_page
@@ -27,6 +30,7 @@ from tests.raysim.conftest import SMALL, Start
 from tests.small_runs import small_run
 from tests.watch import Watch
 from workloads.errors import WorkloadError
+from workloads.federated_data import ClientData
 
 
 def last_checkpoint(folder: Path) -> Path:
@@ -386,3 +390,28 @@ def test_data_with_one_class_is_said(tmp_path: Path) -> None:
     own |= {"workload__limit": None, "workload__partition": "iid"}
     raysim.run(small(tmp_path, **own, schedule__rounds=1), observer=watch)
     assert any("the training data has one class alone" in note for note in watch.notes)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"evaluation__decompose_every": 2},
+        {"method__name": "scaffold", "schedule__sampling_rate": 0.5},
+        {"devices__preset": "phones", "timing__mode": "buffered", "timing__buffer": 2},
+    ],
+)
+def test_what_a_run_held_is_free_when_it_ends(tmp_path: Path, options: dict[str, Any]) -> None:
+    """By reference counts: a process of many runs need not wait for the garbage collector, which is rarely thorough."""
+
+    def held() -> int:
+        return sum(type(found) in (Rounds, FlatModel, ClientData) for found in gc.get_objects())
+
+    base = {"model.name": "logistic", "workload.clients": 4, "workload.limit": 100, "schedule.rounds": 3}
+    gc.collect()
+    before = held()
+    gc.disable()
+    try:
+        raysim.run(small_run(tmp_path / "run", base, **options))
+        assert held() == before
+    finally:
+        gc.enable()
