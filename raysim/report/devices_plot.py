@@ -9,6 +9,7 @@ import numpy as np
 
 from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
 from raysim.report.plots import LIGHT
+from raysim.report.timeline_plot import time_unit
 from raysim.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
 
 MOMENTS = 200
 """Times at which the available clients are counted."""
+COUNTED = 1000
+"""Clients that are looked at for this, about: more would take longer than many a run."""
 
 
 def write_devices(folder: Path, fleet: Fleet, seconds: float, *, pictured: bool) -> None:
@@ -58,18 +61,21 @@ def picture(table: DataFrame, fleet: Fleet, seconds: float) -> bytes:
         _task_seconds(panels[0], table)
         if availability is not None:
             times = np.linspace(0.0, seconds, MOMENTS)
+            clients = range(0, len(table), max(1, len(table) // COUNTED))
             there = [
-                sum(availability.until(client, time) > time for client in range(len(table))) / len(table)
-                for time in times.tolist()
+                np.mean([availability.until(client, time) > time for client in clients]) for time in times.tolist()
             ]
-            panels[1].plot(times / 3600, there, color=LIGHT[0])
-            panels[1].set(xlabel="virtual hours", ylabel="clients available", ylim=(0, 1.05))
+            factor, unit = time_unit(seconds)
+            panels[1].plot(times / factor, there, color=LIGHT[0])
+            panels[1].set(xlabel=f"virtual {unit}", ylabel="share of clients available", ylim=(0, 1.05))
             panels[1].spines[["top", "right"]].set_visible(False)
         return picture_bytes(figure)
 
 
 def _task_seconds(axes: Any, table: DataFrame) -> None:
     """Client tasks of one local epoch, the fastest first."""
+    from matplotlib.ticker import MaxNLocator
+
     total = table["epoch_seconds"] + table["communication_seconds"]
     order = table.loc[total.sort_values(kind="stable").index]
     place, communication = np.arange(len(order)), order["communication_seconds"].to_numpy()
@@ -78,5 +84,6 @@ def _task_seconds(axes: Any, table: DataFrame) -> None:
     axes.fill_between(place, communication, np.sort(total.to_numpy()), color=LIGHT[0], label="one local epoch", **step)
     axes.axhline(float(total.median()), color=MUTED, linewidth=0.8, linestyle="--", label="median")
     axes.set(xlabel="clients, fastest first", ylabel="virtual seconds of a task", ylim=(0, None))
+    axes.xaxis.set_major_locator(MaxNLocator(integer=True))
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left")
