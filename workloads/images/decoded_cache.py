@@ -10,6 +10,7 @@ import json
 import os
 import zlib
 from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -61,6 +62,19 @@ class ImageCache:
                 f"the image cache {self.place} cannot be used ({error}); make room or set cache_dir to another folder"
             ) from error
         return pixels
+
+    def fill(self) -> None:
+        """Decode every image that is not there yet, on all cores. WorkloadError, as ``images``, for the first bad one.
+
+        Pillow decodes without Python's lock, so threads do; but how it treats files that end early is one setting for
+        all threads, so those that accept these go one after another.
+        """
+        threads = 1 if self.truncated else os.cpu_count() or 1
+        parts = np.array_split(np.arange(len(self.names)), -(-len(self.names) // _PART))
+        self.images(parts[0][:0])  # opened once, before any thread
+        with ThreadPoolExecutor(threads) as pool:
+            for _ in pool.map(self.images, parts):
+                pass
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_mapped": None, "_checked": None}
@@ -116,6 +130,7 @@ def open_cache(folder: Path, names: NDArray[np.str_], size: int, *, truncated: b
     return ImageCache(folder, names, size, truncated, root / "images" / key)
 
 
+_PART = 64  # images that a thread takes at a time
 _ROW = 3 * 8  # bytes of a record: file size, modification time in ns, checksum, each int64
 
 

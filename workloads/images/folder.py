@@ -93,8 +93,10 @@ class Folder(SplitOptions):
         )
 
     def sketch(self, stream: Stream) -> FileFederation:
-        """The same as ``load``, which decodes nothing."""
-        return self.load(stream)
+        """The same as ``load``, once every image has been decoded: a damaged one is found before a run."""
+        federation = self.load(stream)
+        federation.train_files.cache.fill()
+        return federation
 
 
 def _labels(listing: Listing, name: str) -> tuple[tuple[str, ...], Integers]:

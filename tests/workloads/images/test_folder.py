@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from raysim.launch import main
 from raysim.simulation import run
 from tests.small_runs import small_run
 from tests.workloads.conftest import Stream
@@ -102,6 +103,22 @@ def test_one_command_trains_on_a_folder(splits: Path, options: dict[str, Any], t
     )
     result = run(config)
     assert result.rounds["accuracy"].iloc[-1] == 1.0  # cats are dark, dogs are bright
+
+
+def test_an_image_that_ends_early_is_found_before_the_run(
+    splits: Path, options: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    damaged = splits / "train" / "dog" / "5.jpg"
+    whole = damaged.read_bytes()
+    damaged.write_bytes(whole[:-40])
+    words = [f"--{name}={value}" for name, value in {**options, "clients": 2, "output": tmp_path / "run"}.items()]
+    command = ["--method=fedavg", "--workload=folder", "--model=mlp", "--rounds=1", "--engine.backend=inline", *words]
+    assert main(command) == 2
+    error = capsys.readouterr().err
+    assert f"{damaged} cannot be read as an image" in error and "Traceback" not in error
+    assert not (tmp_path / "run").exists()
+    damaged.write_bytes(whole)
+    assert main([*command, "--pictures=false"]) == 0
 
 
 @pytest.mark.parametrize(
