@@ -5,7 +5,7 @@ All on actors that are lent; test_faults.py kills actors and drivers at any mome
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +17,9 @@ from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, options, 
 from tests.fingerprint import fingerprint
 from tests.raysim.scaffold import layer
 from tests.small_runs import MakeConfig, small_run
+from tests.test_own_data_examples import molecules
+from tests.workloads.graphs.test_nodes import rings
+from tests.workloads.huggingface.saved import pets, save_splits
 from tests.wrapped_runs import BASE, WRAPPED
 
 
@@ -93,6 +96,32 @@ def test_wrappers_give_the_same_bits_when_an_actor_dies(lender: Lender, tmp_path
     inline = run(small_run(tmp_path / "inline", BASE, **WRAPPED[name]))
     on_ray = small_run(tmp_path / "ray", BASE, **WRAPPED[name], engine__backend="ray")
     assert lender.run(on_ray, 3, dies=True) == fingerprint(inline.folder)
+
+
+def _nodes(folder: Path) -> dict[str, Any]:
+    return {"workload__name": "nodes", "workload__path": rings(folder), "model__name": "gcn", "model__hidden": 4}
+
+
+def _huggingface(folder: Path) -> dict[str, Any]:
+    path = save_splits({"train": pets(40, 0)[0], "test": pets(8, 1)[0]}, folder / "pets")
+    return {"workload__name": "huggingface", "workload__path": str(path), "model__name": "mlp"}
+
+
+def _own_graph_model(folder: Path) -> dict[str, Any]:
+    molecules(folder)
+    data = {"workload__sets": ("BONDS",), "workload__data": str(folder), "workload__parts": 2}
+    return {"workload__name": "tudataset", **data, "workload__clients": None, "model__name": "examples.own_graphs:Net"}
+
+
+@pytest.mark.parametrize("data", [_nodes, _huggingface, _own_graph_model])
+def test_data_of_every_kind_gives_the_same_bits_when_an_actor_dies(
+    lender: Lender, tmp_path: Path, data: Callable[[Path], dict[str, Any]]
+) -> None:
+    base = {"workload__clients": 2, "workload__partition": "iid", "schedule__rounds": 3, **data(tmp_path)}
+    expected = fingerprint(run(small_run(tmp_path / "inline", {}, **base)).folder)
+    assert lender.run(small_run(tmp_path / "ray", {}, **base, engine__backend="ray"), 2, dies=True) == expected
+    run(small_run(tmp_path / "parts", {}, **{**base, "schedule__rounds": 1}))
+    assert fingerprint(run(small_run(tmp_path / "parts", {}, **base), resume=tmp_path / "parts").folder) == expected
 
 
 MERGED: dict[str, Any] = {
