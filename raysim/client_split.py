@@ -31,7 +31,7 @@ def split(
 
     Args:
         data: a pair (x, y) of arrays or tensors, a torch Dataset of such pairs, or graphs: a data set or a list of
-            PyTorch Geometric's ``Data`` with one label each, of which every client gets a list.
+            PyTorch Geometric's ``Data``, labeled, of which every client gets a list.
         clients: number of clients.
         partition: iid, dirichlet, shards, pathological, quantity, lognormal or sites (docs/data.md).
         seed: of the split, which is the same in every run with it.

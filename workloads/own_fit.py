@@ -46,7 +46,7 @@ def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | No
 
 
 def fitted_graphs(federation: GraphFederation, module: torch.nn.Module) -> int:
-    """The number of classes that a model tells apart.
+    """The number of classes that a model tells apart, or of the numbers that it predicts.
 
     Args:
         federation: graphs of clients with one task.
@@ -57,15 +57,23 @@ def fitted_graphs(federation: GraphFederation, module: torch.nn.Module) -> int:
     """
     batch, needed = next(iter(federation.client(0, "cpu").train.batches(2))), federation.task(0).classes
     advice = "Its forward(batch) gets x, edge_index and batch as PyTorch Geometric's Batch has them"
+    objective = federation.objective
     with torch.inference_mode():
         outputs, shape = _shown(module, batch.x, "graphs", advice)
-        if not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != len(batch) or shape[1] < needed:
+        if objective.kind == "regression":
+            allowed = objective.shapes(tuple(batch.y.shape), 0)
+            if objective.loss is None and shape not in allowed:
+                raise WorkloadError(
+                    f"the model gives {shape} for {len(batch)} graphs with {needed} numbers each to be predicted; it "
+                    f"must give {' or '.join(map(str, allowed))}"
+                )
+        elif not isinstance(shape, tuple) or len(shape) != 2 or shape[0] != len(batch) or shape[1] < needed:
             raise WorkloadError(
                 f"the model gives {shape} for {len(batch)} graphs; it must give one row for each graph, with at least "
                 f"{needed} outputs, one for each class"
             )
-        _try_functions(federation.objective, outputs, batch.y)
-    return int(shape[1])
+        _try_functions(objective, outputs, batch.y)
+    return needed if objective.kind == "regression" else int(shape[1])
 
 
 def _shown(module: torch.nn.Module, x: object, what: str, advice: str) -> tuple[Any, tuple[int, ...] | str]:

@@ -32,11 +32,14 @@ class GraphClient:
     class_names: tuple[str, ...]
     set_name: str
     """The set that its graphs are of; clients of one set have the same task."""
+    outputs: int = 0
+    """Of a model, where there are no classes."""
 
     @property
     def task(self) -> InputSpec:
         width = self.graphs.features.shape[1]
-        return InputSpec((width,), len(self.class_names), "graph", self.set_name, edge_width=self.graphs.edge_width)
+        outputs = len(self.class_names) or self.outputs
+        return InputSpec((width,), outputs, "graph", self.set_name, edge_width=self.graphs.edge_width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +126,7 @@ class GraphFederation:
             for which in ("train", "validation", "test")
         )
         graphs = union([part.graphs for part in self.parts])
-        whole = GraphClient("all clients", graphs, train, validation, test, self.class_names, self.parts[0].set_name)
+        whole = replace(self.parts[0], name="all clients", graphs=graphs, train=train, validation=validation, test=test)
         return replace(self, parts=(whole,))
 
     def prepare(self, needs_spectra: bool, parallel: Parallel) -> GraphFederation:

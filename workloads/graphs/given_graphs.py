@@ -68,7 +68,7 @@ class GivenGraphs:
         ),
     ] = "auto"
     classes: Annotated[NonNegativeInt, Help("number of classes; 0: as many as the model has, or the labels")] = 0
-    loss: Annotated[str, Help("name of the loss that was given; empty: cross-entropy")] = ""
+    loss: Annotated[str, Help("name of the loss that was given; empty: that of the task")] = ""
     metrics: Annotated[tuple[str, ...], Help("names of the metrics that were given")] = ()
     code_digest: Annotated[str, Help("SHA-256 of the source of loss and metrics")] = ""
     test_share: Annotated[ShareBelowOne, Help("share of a client's graphs that is its local test set")] = 0.2
@@ -101,15 +101,17 @@ class GivenGraphs:
                 f"{other} {two[which]}. Set it to own, or give all {whose} {what} of one width"
             )
         apart = self.tasks == "own" or len(widths) > 1
-        needed = [int(graphs.labels.max()) + 1 for graphs in own.graphs]
+        loss, metrics = self.functions
+        objective = Objective("classification" if own.graphs[0].has_classes else "regression", loss, metrics)
+        regression = objective.kind == "regression"
+        needed = [graphs.labels[0].size if regression else int(graphs.labels.max()) + 1 for graphs in own.graphs]
         clients = []
         for number, (name, graphs) in enumerate(zip(own.names, own.graphs, strict=True)):
-            classes = needed[number] if apart else self.classes or max(needed)
+            outputs = needed[number] if apart or regression else self.classes or max(needed)
+            class_names = () if regression else tuple(map(str, range(outputs)))
             set_name = f"{self.title} of {name}" if apart else self.title
             parts = self._parts(own, number, stream(f"local_test {number}"))
-            clients.append(GraphClient(name, graphs, *parts, tuple(map(str, range(classes))), set_name))
-        loss, metrics = self.functions
-        objective = Objective(loss=loss, metrics=metrics)
+            clients.append(GraphClient(name, graphs, *parts, class_names, set_name, outputs))
         return GraphFederation(self.title, False, tuple(clients), notes=own.notes, objective=objective)
 
     def sketch(self, stream: Stream) -> GraphFederation:
@@ -121,6 +123,8 @@ class GivenGraphs:
     ) -> tuple[Integers, Integers, Integers]:
         """Which of its graphs a client trains on, is validated and is tested with."""
         labels, count = own.graphs[number].labels, own.train_counts[number]
+        if not own.graphs[number].has_classes:
+            labels = np.zeros(len(labels), np.int64)  # all alike: the parts are random
         share = 0.0 if own.tested else self.test_share
         train, validation, test = stratified(labels[:count], self.validation_share, share, generator)
         return train, validation, np.arange(count, len(labels)) if own.tested else test
@@ -177,5 +181,18 @@ def gather_graphs(clients: object, test: object = None) -> OwnGraphs:
                         f"the test of client {name}: {what.format(here)}, but {there} in the client's training "
                         "graphs; all must have one width"
                     )
+            _check_alike(one, two, f"the test of client {name}")
             graphs[number] = union([one, two])
+    for (name, _), own in zip(named, graphs, strict=True):
+        _check_alike(graphs[0], own, f"client {name}")
     return OwnGraphs(tuple(map(str, names)), tuple(graphs), counts, test is not None, tuple(notes))
+
+
+def _check_alike(one: Graphs, other: Graphs, where: str) -> None:
+    """WorkloadError unless both are to be classified, or both have equally many numbers to be predicted."""
+    if one.has_classes != other.has_classes or one.labels.shape[1:] != other.labels.shape[1:]:
+        kinds = ["classes" if graphs.has_classes else f"{graphs.labels[0].size} numbers" for graphs in (other, one)]
+        raise WorkloadError(
+            f"{where}: its graphs have {kinds[0]} for y, and others {kinds[1]}; give all graphs a class (a whole "
+            "number) or equally many numbers (float)"
+        )

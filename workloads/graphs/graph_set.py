@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,8 +32,8 @@ class Graphs:
     ends. No edge is there twice."""
     edge_offsets: Integers
     """[G + 1]; a graph may have no edge."""
-    labels: Integers
-    """[G], 0 … classes − 1."""
+    labels: NDArray[Any]
+    """[G], 0 … classes − 1; of regression numbers [G] or [G, D]."""
     eigenvalues: Floats = field(default_factory=lambda: NO_FLOATS)
     """λ, ascending within each graph [nodes]; empty: not computed."""
     eigenvectors: Floats = field(default_factory=lambda: NO_FLOATS)
@@ -42,6 +43,11 @@ class Graphs:
 
     def __len__(self) -> int:
         return len(self.labels)
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether the labels are classes, and not numbers."""
+        return self.labels.dtype.kind != "f"
 
     @property
     def sizes(self) -> Integers:

@@ -59,14 +59,14 @@ def read_graphs(data: object, where: str, notes: dict[str, None]) -> Graphs:
         offsets(np.array([len(own) for own in features])),
         np.concatenate(edges, axis=1),
         offsets(np.array([own.shape[1] for own in edges])),
-        np.array(labels, np.int64),
+        _labels(labels, where),
         attributes=np.concatenate(attributes),
     )
 
 
-def labels_of(data: Any) -> Integers:
-    """The labels of a data set of graphs [graphs]; WorkloadError where one has none."""
-    return np.array([_label(data[number], f"data, graph {number}") for number in range(len(data))], np.int64)
+def labels_of(data: Any) -> Integers | Floats:
+    """The labels of a data set of graphs [graphs] or [graphs, D]; WorkloadError where one has none."""
+    return _labels([_label(data[number], f"data, graph {number}") for number in range(len(data))], "data")
 
 
 def as_data(graphs: Graphs) -> Iterator[Data]:
@@ -137,11 +137,27 @@ def _attributes(item: Any, edges: int, where: str) -> Floats | None:
     return values.astype(np.float32)
 
 
-def _label(item: Any, where: str) -> int:
-    y = _array(item, "y", where, "give it one label, its class from 0")
+def _labels(labels: list[Any], where: str) -> Integers | Floats:
+    """All graphs' labels as one array; WorkloadError where they are not alike."""
+    for number, label in enumerate(labels):
+        if (label.dtype, label.shape) != (labels[0].dtype, labels[0].shape):
+            raise WorkloadError(
+                f"{where}, graph {number}: y is {label.dtype} {label.shape}, and {labels[0].dtype} "
+                f"{labels[0].shape} in graph 0; give all graphs a class (a whole number) or as many numbers (float)"
+            )
+    return np.stack(labels)
+
+
+def _label(item: Any, where: str) -> Any:
+    """A graph's class as int64 [], or what regression is to predict of it as float32 [] or [D]."""
+    y = _array(item, "y", where, "give it one label, its class from 0, or float numbers [1, D] to be predicted")
+    if y.dtype.kind == "f":
+        if not y.size or not np.isfinite(y).all() or (y.size > 1 and (y.ndim != 2 or len(y) != 1)):
+            raise WorkloadError(f"{where}: float y must be finite and one number or [1, D], and is {y.dtype} {y.shape}")
+        return y.astype(np.float32).reshape(y.shape[1:] if y.ndim == 2 else ())
     if y.size != 1 or y.dtype.kind not in "iub" or not 0 <= int(y.reshape(-1)[0]) < MAX_CLASSES:
         raise WorkloadError(
             f"{where}: y must be one whole number, the graph's class from 0 to at most {MAX_CLASSES - 1}, and is "
             f"{y.reshape(-1)[0] if y.size == 1 else ''} {y.dtype} {y.shape}"
         )
-    return int(y.reshape(-1)[0])
+    return y.astype(np.int64).reshape(())
