@@ -185,6 +185,13 @@ class FlatModel:
         """The shapes of the shared tensors, in the order of :attr:`shared`."""
         return tuple(entry.shape for entry in self.entries if entry.shared)
 
+    def last_layers(self, count: int) -> NDArray[np.bool_]:
+        """Which shared entries [d] are parameters of the last ``count`` modules that have any of their own."""
+        entries = [entry for entry in self.entries if entry.shared]
+        owners = list(dict.fromkeys(entry.name.rpartition(".")[0] for entry in entries if entry.parameter))[-count:]
+        chosen = [entry.parameter and entry.name.rpartition(".")[0] in owners for entry in entries]
+        return np.repeat(chosen, [entry.stop - entry.start for entry in entries]).astype(np.bool_)
+
     def load_shared(self, values: Vector) -> None:
         """Copy a vector [d] into the shared entries."""
         self.shared.copy_(as_tensor(values))

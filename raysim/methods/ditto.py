@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from raysim.method import NOTHING, ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Message, Traits, Update, Vector
+from raysim.methods._personal_model import PersonalModel
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
-    import torch
-
     from raysim.flat_model import FlatModel
     from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)
-class Ditto(Method[Vector, Vector]):
+class Ditto(PersonalModel):
     """Ditto: beside its part in FedAvg, a client trains a personal model v_i on f_i(v) + (λ/2)‖v − w‖².
 
     Source: Li et al. 2021, Ditto: fair and robust federated learning through personalization (ICML; arXiv 2012.04221),
@@ -40,23 +38,6 @@ class Ditto(Method[Vector, Vector]):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.flat_model import all_names
-
-        return all_names(module)
-
-    def init_server(self, model: FlatModel) -> Vector:
-        return model.take_shared()
-
-    def init_client(self, model: FlatModel) -> Vector:
-        return NOTHING
-
-    def message(self, server: Vector, client: int) -> Message:
-        return Message(server)
-
-    def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
-        model.load_shared(state if state.size else message.parameters)
-
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
@@ -74,9 +55,6 @@ class Ditto(Method[Vector, Vector]):
         own = train_epochs(model, data.train, task, add_gradient=add_pull, phase=Phase("shuffle personal"))
         metrics = common.metrics() | {"steps": float(common.steps + own.steps)}
         return Update(change, metrics), model.take_shared()
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
 
 METHOD = Ditto

@@ -12,14 +12,14 @@ from numpy.typing import NDArray
 from aggregators.classifier_combination import combination_weights
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
+from raysim.methods._class_centroids import body_of, centroid_loss, feature_sums, mixed_centroids, own_centroids
 from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss
-    from workloads.federated_data import ClientData, Samples
+    from workloads.federated_data import ClientData
 
 HEAD = "head."
 
@@ -111,14 +111,13 @@ class FedPAC(Method[Server, None]):
             phase=Phase("shuffle head", self.head_epochs, self.head_learning_rate),
         )
         features = sums.shape[1]
-        aligned = body_loss(model, message, self.alignment / (features if self.distance == "mean" else 1))
+        aligned = centroid_loss(model, message, self.alignment / (features if self.distance == "mean" else 1))
         body = train_epochs(model, data.train, task, aligned, trains=lambda name: not name.startswith(HEAD))
         new_sums, _, _ = feature_sums(model, data.train, task)
         extra = {
             "head": model.take_kept(),
             "weighted_means": weighted_means.astype(np.float32),
-            "class_sums": new_sums.astype(np.float32),
-            "class_samples": counts,
+            **own_centroids(new_sums, counts),
         }
         metrics = body.metrics() | {"steps": float(head.steps + body.steps), "head_variance": variance}
         return Update(model.change_from(message.parameters), metrics, extra), None
@@ -133,42 +132,9 @@ class FedPAC(Method[Server, None]):
         combined = {
             client: weighted_sum(heads, row.tolist()) for client, row in zip(updates.clients, weights, strict=True)
         }
-        counts = np.stack([extra["class_samples"] for extra in extras]).sum(axis=0)
-        sums = np.stack([extra["class_sums"] for extra in extras]).sum(axis=0, dtype=np.float64)
-        first = server.centroids.size == 0
-        centroids = np.zeros(sums.shape, np.float32) if first else server.centroids.copy()
-        known = np.zeros_like(counts) if first else server.centroid_samples.copy()
-        present = counts > 0
-        centroids[present] = sums[present] / counts[present, None]
-        known[present] = counts[present]
+        centroids, known = mixed_centroids(server.centroids, server.centroid_samples, updates.each)
         mean_head = weighted_sum(heads, sample_weights(updates.samples).tolist())
         return Server(server.parameters + updates.mean(), mean_head, server.heads | combined, centroids, known)
-
-
-def feature_sums(
-    model: FlatModel, samples: Samples, task: ClientTask
-) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
-    """Σ h by class [classes, features], samples by class [classes] and Σ ‖h‖², over one pass in evaluation mode."""
-    import torch
-    from torch.nn.functional import one_hot
-
-    model.module.eval()
-    sums = torch.zeros((), dtype=torch.float64, device=model.device)
-    counts = torch.zeros(task.classes, dtype=torch.int64, device=model.device)
-    squares = torch.zeros((), dtype=torch.float64, device=model.device)
-    with torch.no_grad():
-        for batch in samples.batches(task.evaluation_batch):
-            features = body_of(model.module)(batch.x).double()
-            member = one_hot(batch.y, task.classes)
-            sums = sums + member.T.double() @ features
-            counts += member.sum(dim=0)
-            squares += features.square().sum()
-    return sums.cpu().numpy(), counts.cpu().numpy(), float(squares)
-
-
-def body_of(module: torch.nn.Module) -> Any:
-    """The feature extractor of a ``workloads.models.classifier.Classifier``."""
-    return module.body
 
 
 def head_loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
@@ -179,28 +145,6 @@ def head_loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
         features = body_of(module)(batch.x)
     head: Any = module.head
     return torch.nn.functional.cross_entropy(head(features), batch.y)
-
-
-def body_loss(model: FlatModel, message: Message, weight: float) -> Loss:
-    """Cross-entropy + λ · mean over the batch of ‖h - c_y‖², where the class has a centroid."""
-    import torch
-
-    from raysim.flat_model import as_tensor
-    from raysim.training.local_sgd import cross_entropy
-
-    if weight == 0.0 or message.extra["centroids"].size == 0:
-        return cross_entropy
-    centroids = as_tensor(message.extra["centroids"]).to(model.device)
-    known = torch.tensor(message.extra["centroid_samples"] > 0, device=model.device)
-
-    def loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
-        features = body_of(module)(batch.x)
-        head: Any = module.head
-        distance = (features - centroids[batch.y]).square().sum(dim=1)
-        term = torch.where(known[batch.y], distance, torch.zeros_like(distance)).mean()
-        return torch.nn.functional.cross_entropy(head(features), batch.y) + weight * term
-
-    return loss
 
 
 METHOD = FedPAC

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
+from raysim.method import ClientTask, Message, Traits, Update, Vector
+from raysim.methods._personal_model import AveragedModel
 from workloads.option_types import Help, NonNegative, Positive
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Moon(WholeModel[Vector, Vector]):
+class Moon(AveragedModel[Vector]):
     """MOON: FedAvg whose local loss is contrastive at the level of models, cross-entropy + μ ℓ_con.
 
     Source: Li, He and Song 2021, Model-contrastive federated learning (CVPR; arXiv 2103.16257), Eq. 3 and Algorithm 1.
@@ -35,14 +36,8 @@ class Moon(WholeModel[Vector, Vector]):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, classification=True, model_parts=("body.", "head."))
 
-    def init_server(self, model: FlatModel) -> Vector:
-        return model.take_shared()
-
     def init_client(self, model: FlatModel) -> Vector:
         return model.take_shared()
-
-    def message(self, server: Vector, client: int) -> Message:
-        return Message(server)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
@@ -64,9 +59,6 @@ class Moon(WholeModel[Vector, Vector]):
             return cross_entropy(module.head(features), batch.y) + self.mu * contrast
 
         return local_update(model, data, message, task, loss), model.take_shared()
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
 
 def contrast_loss(

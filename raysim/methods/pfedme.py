@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from raysim.method import NOTHING, ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.methods._personal_model import PersonalModel
 from workloads.option_types import Help, Positive, PositiveInt
 
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class PFedMe(Method[Vector, Vector]):
+class PFedMe(PersonalModel):
     """pFedMe: the global model follows min_θ f_i(θ) + (λ/2)‖θ − w‖², whose minimizers θ_i(w) are the personal models.
 
     Source: Dinh et al. 2020, Personalized federated learning with Moreau envelopes (NeurIPS; arXiv 2006.08848),
@@ -43,23 +44,6 @@ class PFedMe(Method[Vector, Vector]):
     server_rate: Annotated[Positive, Help("step β of the server", "Dinh et al. 2020, Algorithm 1")] = 1.0
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
-
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
-        from raysim.flat_model import all_names
-
-        return all_names(module)
-
-    def init_server(self, model: FlatModel) -> Vector:
-        return model.take_shared()
-
-    def init_client(self, model: FlatModel) -> Vector:
-        return NOTHING
-
-    def message(self, server: Vector, client: int) -> Message:
-        return Message(server)
-
-    def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
-        model.load_shared(state if state.size else message.parameters)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask

@@ -66,6 +66,9 @@ OTHERS: dict[str, dict[str, Any]] = {
     "fedrep": {**IMAGES, "schedule__local_epochs": 2, "method__head_epochs": 2},
     "fedbabu": {**IMAGES, "schedule__local_epochs": 2},
     "pfedme": {**IMAGES, "schedule__local_epochs": 2},
+    "fedproto": {**IMAGES, "schedule__local_epochs": 2},
+    "fedala": {**IMAGES, "schedule__local_epochs": 2},
+    "perfedavg": {**IMAGES, "schedule__local_epochs": 2},
     # A whole model in every client, of which half take part.
     "ditto": {**IMAGES, "schedule__local_epochs": 2, "schedule__sampling_rate": 0.5},
     "fedbn": {**IMAGES, "model__name": "mobilenet", "model__width": 0.1, "schedule__local_epochs": 1},

@@ -61,7 +61,7 @@ SHARED: list[tuple[str, str, dict[str, Any], set[str]]] = [
     *((method, "gin", {}, GIN) for method in ("gcfl", "fgssl", "apple", "scaffold")),
     *((method, "gin", {}, GIN) for method in ("feddyn", "fednova", "qfedavg", "moon", "ifca", "clustered")),
     *((method, "gin", {}, GIN) for method in ("fedavgm", "fedadagrad", "fedadam", "fedyogi")),
-    *((method, "gin", {}, GIN) for method in ("fedper", "fedrep", "fedbabu", "ditto", "pfedme")),
+    *((method, "gin", {}, GIN) for method in ("fedper", "fedrep", "fedbabu", "ditto", "pfedme", "fedala", "perfedavg")),
     ("fedcp", "gin", {}, GIN | POLICY),
     ("fedavg", "graphsage", {}, SAGE),
     ("fedsage", "graphsage", {}, SAGE),
@@ -136,7 +136,7 @@ def test_what_clients_of_two_sets_share(
 
 
 def test_every_method_is_named_here() -> None:
-    elsewhere = {"fedpac", "centralized"}  # they need clients of one task, and say so
+    elsewhere = {"fedpac", "fedproto", "centralized"}  # they need clients of one task, and say so
     assert {row[0] for row in SHARED} | elsewhere == set(known("method"))
 
 

@@ -15,7 +15,8 @@ from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Context, Message, Update, Updates
-from raysim.methods.fedpac import FedPAC, body_loss, feature_sums
+from raysim.methods._class_centroids import centroid_loss, feature_sums
+from raysim.methods.fedpac import FedPAC
 from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
 
@@ -90,9 +91,9 @@ def test_alignment_by_hand() -> None:
     plain = nn.functional.cross_entropy(head(features), batch.y)
     distances = [(features[i] - torch.tensor(extra["centroids"][i])).square().sum() for i in (0, 1)]
     expected = float(plain.detach() + 0.7 * sum(distances) / 3)
-    assert body_loss(model, message, 0.7)(model.module, batch).item() == pytest.approx(expected, rel=1e-6)
+    assert centroid_loss(model, message, 0.7)(model.module, batch).item() == pytest.approx(expected, rel=1e-6)
     first_round = Message(np.zeros(0, np.float32), extra | {"centroids": np.zeros((0, 0), np.float32)})
-    assert body_loss(model, first_round, 0.7)(model.module, batch).item() == pytest.approx(float(plain.detach()))
+    assert centroid_loss(model, first_round, 0.7)(model.module, batch).item() == pytest.approx(float(plain.detach()))
 
 
 def test_statistics_against_numpy(make_local_training: Callable[..., Any]) -> None:

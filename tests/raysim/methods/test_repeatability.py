@@ -17,6 +17,7 @@ BATCH_NORM = {"model__name": "tests.raysim.user_code:WithBatchNorm"}
 METHODS: dict[str, dict[str, Any]] = {
     "apple": BATCH_NORM,
     "ditto": BATCH_NORM,
+    "fedala": BATCH_NORM,
     "fedavg": {},
     "fedbabu": {},
     "pfedme": {},
@@ -29,7 +30,9 @@ METHODS: dict[str, dict[str, Any]] = {
     "feddyn": BATCH_NORM,
     "ifca": BATCH_NORM,
     "local": {"evaluation__decompose_every": 1},
+    "fedproto": {},
     "moon": {},
+    "perfedavg": BATCH_NORM,
     "scaffold": {"training__momentum": 0.5, **BATCH_NORM},
 }
 

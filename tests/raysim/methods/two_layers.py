@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Update, Updates
+from raysim.storage.pytree import leaves
 from workloads.federated_data import Batch, ClientData
 
 DATA = {
@@ -76,11 +78,12 @@ def two_rounds(method: Any) -> tuple[Any, list[Any], FlatModel]:
         updates: list[Update] = []
         for i in clients:
             model.reset()
-            before = states[i].copy()
+            before = copy.deepcopy(states[i])
             task = ClientTask(0, round, i, EPOCHS, RATE, training, classes=2)
             data = ClientData(i, str(i), InOrder(i), InOrder(i))
             update, after = method.train(model, data, method.message(server, i), states[i], task)
-            assert np.array_equal(states[i], before), "a client task may not write to what it was given"
+            now, then = ([np.asarray(value).tolist() for _, value in leaves(each)] for each in (states[i], before))
+            assert now == then, "a client task may not write to what it was given"
             states[i] = after
             updates.append(update)
         samples = np.array([len(DATA[i]) for i in clients])

@@ -1,0 +1,89 @@
+"""Mean features of every class: what a client sends of them, their means over clients, and the distance to these."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.method import ClientTask, Message, Update, Vector
+
+if TYPE_CHECKING:
+    import torch
+
+    from raysim.flat_model import FlatModel
+    from raysim.training.local_sgd import Loss
+    from workloads.federated_data import Samples
+
+
+def feature_sums(
+    model: FlatModel, samples: Samples, task: ClientTask
+) -> tuple[NDArray[np.float64], NDArray[np.int64], float]:
+    """Σ h by class [classes, features], samples by class [classes] and Σ ‖h‖², over one pass in evaluation mode."""
+    import torch
+    from torch.nn.functional import one_hot
+
+    model.module.eval()
+    sums = torch.zeros((), dtype=torch.float64, device=model.device)
+    counts = torch.zeros(task.classes, dtype=torch.int64, device=model.device)
+    squares = torch.zeros((), dtype=torch.float64, device=model.device)
+    with torch.no_grad():
+        for batch in samples.batches(task.evaluation_batch):
+            features = body_of(model.module)(batch.x).double()
+            member = one_hot(batch.y, task.classes)
+            sums = sums + member.T.double() @ features
+            counts += member.sum(dim=0)
+            squares += features.square().sum()
+    return sums.cpu().numpy(), counts.cpu().numpy(), float(squares)
+
+
+def body_of(module: torch.nn.Module) -> Any:
+    """The feature extractor of a ``workloads.models.classifier.Classifier``."""
+    return module.body
+
+
+def own_centroids(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, Any]:
+    """What a client's update has of them: sums of features [classes, features] and their numbers [classes]."""
+    return {"class_sums": sums.astype(np.float32), "class_samples": counts}
+
+
+def mixed_centroids(
+    last: Vector, last_samples: NDArray[np.int64], updates: Sequence[Update]
+) -> tuple[Vector, NDArray[np.int64]]:
+    """The mean of all clients' features of a class [classes, features], and how many they are [classes].
+
+    A class that nobody had in the round keeps what it had, and zeros before anybody has had it.
+    """
+    counts = np.stack([update.extra["class_samples"] for update in updates]).sum(axis=0)
+    sums = np.stack([update.extra["class_sums"] for update in updates]).sum(axis=0, dtype=np.float64)
+    first = last.size == 0
+    centroids = np.zeros(sums.shape, np.float32) if first else last.copy()
+    known = np.zeros_like(counts) if first else last_samples.copy()
+    present = counts > 0
+    centroids[present] = sums[present] / counts[present, None]
+    known[present] = counts[present]
+    return centroids, known
+
+
+def centroid_loss(model: FlatModel, message: Message, weight: float) -> Loss:
+    """Cross-entropy + λ · mean over the batch of ‖h - c_y‖², where the class has a centroid."""
+    import torch
+
+    from raysim.flat_model import as_tensor
+    from raysim.training.local_sgd import cross_entropy
+
+    if weight == 0.0 or message.extra["centroids"].size == 0:
+        return cross_entropy
+    centroids = as_tensor(message.extra["centroids"]).to(model.device)
+    known = torch.tensor(message.extra["centroid_samples"] > 0, device=model.device)
+
+    def loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
+        features = body_of(module)(batch.x)
+        head: Any = module.head
+        distance = (features - centroids[batch.y]).square().sum(dim=1)
+        term = torch.where(known[batch.y], distance, torch.zeros_like(distance)).mean()
+        return torch.nn.functional.cross_entropy(head(features), batch.y) + weight * term
+
+    return loss

@@ -1,0 +1,78 @@
+"""FedProto: clients with models of their own share the mean features of every class, and nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.method import NOTHING, ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.methods._class_centroids import centroid_loss, feature_sums, mixed_centroids, own_centroids
+from raysim.methods._partly_shared import PartlyShared
+from workloads.option_types import Help, NonNegative
+
+if TYPE_CHECKING:
+    from raysim.flat_model import FlatModel
+    from workloads.federated_data import ClientData
+
+
+@dataclass(frozen=True)
+class Prototypes:
+    centroids: Vector
+    """C̄ [classes, features]; no rows before the first round."""
+    centroid_samples: NDArray[np.int64]
+    """Samples behind each prototype [classes]; zero: no participant has had the class yet."""
+
+
+@dataclass(frozen=True)
+class FedProto(PartlyShared[Prototypes]):
+    """FedProto: local models whose features are drawn to the prototype of their class, the mean over all clients.
+
+    Source: Tan et al. 2022, FedProto: federated prototype learning across heterogeneous clients (AAAI; arXiv
+    2105.00243), Algorithm 1. With h the features that the head receives, client i trains its own model on
+
+        CE + λ · mean over the batch of d(h, C̄_y)                                                            (Eq. 5)
+
+    and sends C_i^(k), the mean features of its samples of each class k, with which the server makes C̄^(k).
+
+    Decided here:
+    - C̄^(k) = Σ_i m_ik C_i^(k) / Σ_i m_ik, the mean over all samples of the class. Eq. 6 as printed divides this once
+      more by the number of clients; the authors' code takes the plain mean over clients.
+    - d is the squared distance divided by the number of features, as in the authors' code.
+    - A class that nobody in the cohort has keeps its prototype; samples of a class without one have CE alone.
+    - A client is judged by its own model, head included, on its own test set. All start from the same values.
+    """
+
+    pull: Annotated[NonNegative, Help("weight λ of the distance to the prototypes", "Tan et al. 2022, Section 5")] = 1.0
+
+    traits: ClassVar[Traits] = Traits(
+        personal=True, same_task=True, classification=True, model_parts=("body.", "head.")
+    )
+
+    def shared_names(self, module: object) -> tuple[str, ...]:
+        return ()
+
+    def init_server(self, model: FlatModel) -> Prototypes:
+        return Prototypes(np.zeros((0, 0), np.float32), np.zeros(0, np.int64))
+
+    def message(self, server: Prototypes, client: int) -> Message:
+        return Message(NOTHING, {"centroids": server.centroids, "centroid_samples": server.centroid_samples})
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
+    ) -> tuple[Update, Vector]:
+        from raysim.training.local_sgd import train_epochs
+
+        model.load_kept(state)
+        features = message.extra["centroids"].shape[1] or 1
+        trained = train_epochs(model, data.train, task, centroid_loss(model, message, self.pull / features))
+        sums, counts, _ = feature_sums(model, data.train, task)
+        return Update(NOTHING, trained.metrics(), own_centroids(sums, counts)), model.take_kept()
+
+    def aggregate(self, server: Prototypes, updates: Updates, context: Context) -> Prototypes:
+        return Prototypes(*mixed_centroids(server.centroids, server.centroid_samples, updates.each))
+
+
+METHOD = FedProto

@@ -1,0 +1,98 @@
+"""FedALA against plain loops over its equations, which share no code with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim.config.sections import Training
+from raysim.flat_model import FlatModel
+from raysim.method import ClientTask, Message
+from raysim.methods.fedala import Client, FedALA
+from tests.raysim.methods.two_layers import (
+    BODY,
+    COHORTS,
+    DATA,
+    EPOCHS,
+    HEAD,
+    RATE,
+    WEIGHTS,
+    InOrder,
+    Matrix,
+    TwoLayers,
+    deployed,
+    gradients,
+    two_rounds,
+)
+from workloads.federated_data import ClientData
+
+SHARE, PASSES, WEIGHT_RATE = 0.5, 3, 0.7
+
+
+def steps(model: Matrix, client: int) -> Matrix:
+    """Body and head [2, 2, 2] after a client's steps."""
+    for sample in DATA[client] * EPOCHS:
+        model = model - RATE * np.stack(gradients(model[0], model[1], *sample))
+    return model
+
+
+def learned(common: Matrix, own: Matrix, samples: list[Any]) -> Matrix:
+    """W of the head."""
+    weights = np.ones((2, 2))
+    distance = common[1] - own[1]
+    for sample in samples * PASSES:
+        _, by_head = gradients(common[0], own[1] + distance * weights, *sample)
+        weights = np.clip(weights - WEIGHT_RATE * by_head * distance, 0, 1)
+    return weights
+
+
+def test_two_rounds_of_two_clients_out_of_three() -> None:
+    first = np.stack([BODY, HEAD])
+    ended = {i: steps(first, i) for i in COHORTS[0]}
+    common = WEIGHTS[0][0] * ended[0] + WEIGHTS[0][1] * ended[2]
+    weights = learned(common, ended[2], DATA[2][:2])  # the first two of three are at least half
+    assert ((weights > 0) & (weights < 1)).any()
+    start = np.stack([common[0], ended[2][1] + (common[1] - ended[2][1]) * weights])
+    ended |= {1: steps(common, 1), 2: steps(start, 2)}
+    common = WEIGHTS[1][0] * ended[1] + WEIGHTS[1][1] * ended[2]
+    method = FedALA(share=SHARE, weight_rate=WEIGHT_RATE, most_passes=PASSES)
+    server, states, model = two_rounds(method)
+    np.testing.assert_allclose(server.reshape(2, 2, 2), common, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(states[2].weights.reshape(2, 2), weights, rtol=1e-5, atol=1e-6)
+    judged = np.stack([common[0], ended[2][1] + (common[1] - ended[2][1]) * weights])
+    np.testing.assert_allclose(deployed(method, model, server, 2, states[2]), judged, rtol=1e-5, atol=1e-6)
+    for once in (0, 1):  # W is one before a client's second task
+        assert states[once].weights.size == 0
+        np.testing.assert_allclose(deployed(method, model, server, once, states[once]), common, rtol=1e-5, atol=1e-6)
+
+
+@dataclass(frozen=True)
+class Counted(InOrder):
+    """Says how often it was gone through."""
+
+    passes: list[int]
+
+    def batches(self, batch_size: int, generator: Any = None) -> Iterator[Any]:
+        self.passes.append(1)
+        yield from super().batches(batch_size, generator)
+
+
+@pytest.mark.parametrize(("known", "passes"), [(False, 11), (True, 1)])
+def test_the_first_weights_are_learned_until_the_loss_stands_still(known: bool, passes: int) -> None:
+    method = FedALA(weight_rate=1e-9, most_passes=100)
+    model = FlatModel(TwoLayers(), ["body.weight", "head.weight"])
+    samples = Counted(0, [])
+    state = Client(model.take_shared() * np.float32(0.5), np.ones(4 * known, np.float32))
+    task = ClientTask(0, 2, 0, 0, RATE, Training(learning_rate=RATE, batch_size=1), classes=2)
+    method.train(model, ClientData(0, "0", samples, samples), Message(model.take_shared()), state, task)
+    assert len(samples.passes) == passes
+
+
+@pytest.mark.parametrize(("layers", "expected"), [(1, [False] * 4 + [True] * 4), (2, [True] * 8), (9, [True] * 8)])
+def test_the_last_layers(layers: int, expected: list[bool]) -> None:
+    model = FlatModel(TwoLayers(), ["body.weight", "head.weight"])
+    assert model.last_layers(layers).tolist() == expected
