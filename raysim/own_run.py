@@ -82,7 +82,11 @@ def config_of(
     elif wrong := next(
         (name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None), ""
     ):
-        raise ConfigError(f"{wrong}: it goes with clients, the data to train on; give both, or choose a workload=…")
+        else_ = "leave it out" if wrong == "test" else "choose a workload class whose federation has it (objective)"
+        raise ConfigError(
+            f"{wrong}: it goes with clients, the data to train on; a workload with a name brings its own. Give clients "
+            f"too, or {else_}."
+        )
     if model is not None and not objects.take_section("model", model, given):
         objects.take_model(model, given)
     config = given_config(given, resume, objects.classes)

@@ -91,7 +91,8 @@ def test_options_have_short_and_full_names_and_the_same_errors(tmp_path: Path) -
         ({"momentum": 2}, r"training.momentum: 2 is not allowed"),
         ({"mu": 0.5}, "mu belongs to"),
         ({"model": 3}, "model: 3 is not allowed. Allowed: a name"),
-        ({"clients": None}, "test: it goes with clients"),
+        ({"clients": None}, "test: it goes with clients.*Give clients too, or leave it out"),
+        ({"clients": None, "test": None, "loss": abs}, "loss: it goes with clients.*federation has it .objective."),
     ):
         with pytest.raises(ConfigError, match=words):
             run(tmp_path / "refused", **given)
