@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Literal
 
 from raysim.engine.observer import Several, step
@@ -57,6 +57,10 @@ def drive(
         stack.enter_context(driving(path))
         recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
         observer = Several(observer, recorder)
+        if config.engine.tensorboard:
+            from raysim.monitor.tensorboard import TensorBoard
+
+            observer = Several(observer, stack.enter_context(closing(TensorBoard(path))))
         with step(observer, "loading the data"):
             federation = load_federation(config, parallel or Sequential(observer.preparing))
         check_federation(config, federation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import re
 from dataclasses import dataclass
@@ -200,6 +201,9 @@ class Engine:
         ),
     ] = False
     dashboard: Annotated[bool, Help("start Ray's dashboard", placement=True)] = True
+    tensorboard: Annotated[
+        bool, Help("write curves for TensorBoard into the run's folder while it goes on", placement=True)
+    ] = False
     address: Annotated[
         str, Help("Ray cluster: local (a new one), auto, ray://HOST:PORT or HOST:PORT", placement=True)
     ] = "local"
@@ -213,6 +217,11 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             "Set training.momentum to 0 or training.optimizer to sgd."
         )
     _check_optimizer_state(training, schedule)
+    if engine.tensorboard and importlib.util.find_spec("tensorboard") is None:
+        raise ConfigError(
+            "engine.tensorboard: the package tensorboard is not installed. Install it with pip install tensorboard, or "
+            "leave the option out."
+        )
     total_epochs.check(schedule)
     if len(schedule.joins) > 1 and schedule.join_every == 0:
         raise ConfigError(
