@@ -82,10 +82,10 @@ def config_of(
     elif wrong := next(
         (name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None), ""
     ):
-        else_ = "leave it out" if wrong == "test" else "choose a workload class whose federation has it (objective)"
+        instead = "leave it out" if wrong == "test" else "choose a workload class whose federation has it (objective)"
         raise ConfigError(
             f"{wrong}: it goes with clients, the data to train on; a workload with a name brings its own. Give clients "
-            f"too, or {else_}."
+            f"too, or {instead}."
         )
     if model is not None and not objects.take_section("model", model, given):
         objects.take_model(model, given)
