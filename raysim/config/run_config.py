@@ -256,7 +256,7 @@ def flatten(data: Mapping[str, object], source: str = "config") -> dict[str, obj
             flat |= {f"{section}.{name}": entry for name, entry in value.items()}
         elif section not in registry.KINDS and section not in SECTIONS:
             flat[str(section)] = value
-        elif value:  # nothing below a section is fine
+        elif value is not None and value != {}:  # nothing below a section is fine
             raise ConfigError(f"{source}: {section} must be a section with options below it, not {value!r}.")
     return {RENAMED.get(path, path): value for path, value in flat.items()}
 

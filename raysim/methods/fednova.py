@@ -48,6 +48,7 @@ class FedNova(GlobalModel):
         effective = float(shares @ lengths)
         weights = [share * effective / length if length else 0.0 for share, length in zip(shares, lengths, strict=True)]
         context.report.round("effective_steps", effective)
+        context.report.clients("weight", np.array(weights))
         pieces = [0, context.shared_parameter_count, server.size]
         return server + combine(updates.deltas, pieces, [weights, shares.tolist()])
 

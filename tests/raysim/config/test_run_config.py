@@ -220,6 +220,7 @@ def test_values_of_a_named_section_leave_with_its_name() -> None:
         ({"method": {"name": 3}}, "method.name: 3 is not allowed"),
         ({"method": 3}, "method must be a section"),
         ({"training": [1]}, "training must be a section"),
+        ({"defense": []}, "defense must be a section"),
         ({"training": {"learning_rate": "fast"}}, "training.learning_rate: 'fast' is not allowed"),
         ({"training": {"learning_rate": None}}, "training.learning_rate: None is not allowed"),
         ({"engine": {"address": 12}}, "engine.address: 12 is not allowed. Allowed: text"),

@@ -24,6 +24,7 @@ def test_a_server_step_by_hand() -> None:
     context = Context(0, 1, 3, 0.1, shared_parameter_count=2)
     after = FedNova().aggregate(np.ones(3, np.float32), Updates((0, 4), np.array([10, 30]), updates), context)
     assert after.tolist() == [-4.0, -1.5, 6.0] and context.report.round_columns == {"effective_steps": 5.0}
+    assert context.report.client_columns["weight"].tolist() == [5 / 4 / 2, 5 * 3 / 4 / 6]
 
 
 def test_a_client_without_a_step_has_no_change_to_divide() -> None:
