@@ -45,6 +45,10 @@ class PFedMe(PersonalModel):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
 
+    def __post_init__(self) -> None:
+        if self.personal_rate * self.envelope >= 2:
+            raise ValueError(f"personal_rate {self.personal_rate} × envelope {self.envelope} must be < 2; lower one.")
+
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:

@@ -23,11 +23,16 @@ if TYPE_CHECKING:
 def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
     """What takes the place of ``updates.mean()``, float32 [d].
 
-    It acts on all that is shared, BatchNorm's statistics too. f = ⌊byzantine · n⌋ of the n updates that arrived.
+    It acts on all that is shared, BatchNorm's statistics too. f = ⌊byzantine · n⌋ of the n updates that arrived. One
+    that holds nan or inf is left out and counts among the f; if all do, so does the result.
     """
-    vectors = updates.deltas
+    byzantine = int(defense.byzantine * len(updates.clients) + 1e-9)  # 0.29 * 100 is a little less than 29
+    finite = np.isfinite(squared_lengths(updates.deltas))
+    if not finite.any():
+        return weighted_sum(updates.deltas, sample_weights(updates.samples).tolist())
+    vectors = [vector for vector, kept in zip(updates.deltas, finite, strict=True) if kept]
     count = len(vectors)
-    byzantine = int(defense.byzantine * count + 1e-9)  # 0.29 * 100 is a little less than 29
+    byzantine = max(byzantine - (len(finite) - count), 0)
     gram = _gram(defense, vectors)
     mixing: Doubles | None = None
     if defense.before == "mixing":
@@ -41,7 +46,7 @@ def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
         return trimmed_mean(vectors, byzantine, mixing)
     own = gram if mixing is None else robust.mixed_gram(gram, mixing)
     if defense.rule == "norm-bound":
-        coefficients = sample_weights(updates.samples) @ robust.norm_bound(own, defense.radius)
+        coefficients = sample_weights(updates.samples[finite]) @ robust.norm_bound(own, defense.radius)
     elif defense.rule == "krum":
         coefficients = robust.krum(own, byzantine)
     elif defense.rule == "multi-krum":

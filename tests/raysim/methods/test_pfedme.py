@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from raysim.config.run_config import build
+from raysim.errors import ConfigError
 from raysim.methods.pfedme import PFedMe
 from tests.raysim.methods.two_layers import (
     BODY,
@@ -50,3 +52,9 @@ def test_two_rounds_of_two_clients_out_of_three(server_rate: float) -> None:
         np.testing.assert_allclose(deployed(method, model, server, i, states[i]), expected, rtol=1e-5, atol=1e-6)
     newcomer = deployed(method, model, server, 3, method.init_client(model))
     np.testing.assert_allclose(newcomer, common, rtol=1e-5, atol=1e-6)
+
+
+def test_steps_that_diverge_are_refused() -> None:
+    build([{"method.name": "pfedme", "method.envelope": 15.0, "method.personal_rate": 0.125}])
+    with pytest.raises(ConfigError, match=r"method: personal_rate 0\.125 × envelope 16\.0 must be < 2"):
+        build([{"method.name": "pfedme", "method.envelope": 16.0, "method.personal_rate": 0.125}])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,9 +29,9 @@ VECTORS = ((0, 0), (2, 0), (0, 2), (2, 6), (200, -200))
 SAMPLES = (1, 1, 1, 1, 4)
 
 
-def step(defense: Defense) -> list[float]:
+def step(defense: Defense, vectors: Sequence[tuple[float, float]] = VECTORS) -> list[float]:
     """What federated averaging adds to a model (10, 10), from five clients of which the last is far off."""
-    each = tuple(Update(np.array(vector, np.float32)) for vector in VECTORS)
+    each = tuple(Update(np.array(vector, np.float32)) for vector in vectors)
     updates = Updates(tuple(range(5)), np.array(SAMPLES), each)
     server = Wrapped(FedAvg(), Attack(), Compression(), defense).aggregate(
         np.array([10, 10], np.float32), updates, Context(0, 1, 1, 0.1, shared_parameter_count=2)
@@ -58,6 +59,25 @@ def step(defense: Defense) -> list[float]:
 )
 def test_rules_by_hand(options: dict[str, Any], expected: list[float]) -> None:
     assert step(Defense(**options)) == pytest.approx(expected, abs=1e-5)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"rule": "krum"}, [0, 2]),
+        ({"rule": "multi-krum"}, [1, 2]),
+        ({"rule": "median"}, [1, 1]),
+        # By samples of those that are left: a quarter each.
+        ({"rule": "norm-bound", "radius": 100.0}, [1, 2]),
+    ],
+)
+def test_an_update_that_is_not_finite_is_left_out(options: dict[str, Any], expected: list[float], bad: float) -> None:
+    assert step(Defense(**options), [*VECTORS[:4], (bad, 0)]) == pytest.approx(expected, abs=1e-5)
+
+
+def test_a_round_without_a_finite_update_shows_it() -> None:
+    assert np.isnan(step(Defense(rule="krum"), [(np.nan, np.nan)] * 5)).all()
 
 
 def test_off_is_the_method_itself(tmp_path: Path) -> None:
