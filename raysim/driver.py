@@ -84,6 +84,8 @@ def drive(
                 observer.note(SYNTHETIC)
             if has_one_class(federation):
                 observer.note(ONE_CLASS)
+            if ignored := clients_ignored(config, federation):
+                observer.note(ignored)
             for found in (*getattr(federation, "notes", ()), *(rounds.clock.notes if rounds.clock else ())):
                 folder.log(found)
                 observer.note(found)
@@ -119,6 +121,17 @@ def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
     if prepare_data is not None:
         federation = prepare_data(getattr(config.model, "needs_spectra", False), parallel)
     return federation.pooled() if config.method.traits.pooled else federation
+
+
+def clients_ignored(config: RunConfig, federation: Federation) -> str:
+    """A sentence where a number of clients was asked for and the data's own sites are the clients; else empty."""
+    asked, default = (getattr(owner, "clients", None) for owner in (config.workload, type(config.workload)))
+    if config.method.traits.pooled or asked in (default, federation.clients):
+        return ""
+    return (
+        f"workload.clients {asked} has no effect: the {federation.clients} clients are those that the data names. For "
+        "another number set workload.partition, to dirichlet say."
+    )
 
 
 def inline_pool(config: RunConfig, federation: Federation, useful: int = 1) -> Pool:
