@@ -68,8 +68,8 @@ COMMANDS = {
     "covid-xray": f"--model logistic --workload.size 16 {FEW}",
     "tudataset": f"--sets MUTAG --model gin {FEW}",
     "nodes": f"--graph cora --clients 3 --model gcn {FEW}",
-    "text": f"--path {{data}}/text/tinyshakespeare/input.txt --by whole --clients 200 --sampling_rate 0.01 "
-    f"--model lstm --model.hidden 8 --evaluation.client_limit 1 {FEW}",
+    "text": "--path {data}/text/tinyshakespeare/input.txt --by whole --partition iid --clients 200 "
+    f"--sampling_rate 0.01 --model lstm --model.hidden 8 --evaluation.client_limit 1 {FEW}",
     "folder": f"--path {{folder}} --cache_dir {{cache}} --workload.size 16 --clients 2 --model mlp {FEW}",
     "huggingface": f"--path {{parquet}} --clients 2 --model mlp {FEW}",
     "table": f"--path {{table}} --target disease --clients 3 --model mlp {FEW}",
