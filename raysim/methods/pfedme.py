@@ -36,12 +36,12 @@ class PFedMe(PersonalModel):
     - BatchNorm's statistics are those of the personal model's training, and averaged by samples whatever β is.
     """
 
-    envelope: Annotated[Positive, Help("weight λ of the distance to w_i", "Dinh et al. 2020, Section 5")] = 15.0
-    personal_steps: Annotated[PositiveInt, Help("steps K of θ on a mini-batch", "Dinh et al. 2020, Section 5")] = 5
+    envelope: Annotated[Positive, Help("weight λ of the distance to w_i", "authors' code")] = 15.0
+    personal_steps: Annotated[PositiveInt, Help("steps K of θ on a mini-batch", "authors' code")] = 5
     personal_rate: Annotated[
-        Positive, Help("learning rate η_p of θ; η_p·λ < 2, or it diverges", "Dinh et al. 2020, Section 5")
+        Positive, Help("learning rate η_p of θ; η_p·λ < 2, or it diverges", "0.09 in the authors' code")
     ] = 0.01
-    server_rate: Annotated[Positive, Help("step β of the server", "Dinh et al. 2020, Algorithm 1")] = 1.0
+    server_rate: Annotated[Positive, Help("step β of the server", "authors' code")] = 1.0
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
 
