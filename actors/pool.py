@@ -153,6 +153,7 @@ class RayPool:
         for reference in ready:
             if reference in self._slots.coming:
                 self._slots.settle(reference, note)
+                self._patience.look(note)  # at once: what is left may take less than a second
             else:
                 done = self._receive(reference, work, note)
                 if done is not None:
