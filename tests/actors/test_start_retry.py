@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,8 @@ def test_what_a_failed_start_leaves_behind_ends(monkeypatch: pytest.MonkeyPatch)
         if len(left) == 2:
             return "started"
         left.append(subprocess.Popen(OF_RAY))
+        while not Path(f"/proc/{left[-1].pid}/cmdline").read_bytes():  # for an instant it has no name yet
+            time.sleep(0.001)
         raise RuntimeError("The current node timed out during startup")
 
     other, earlier = subprocess.Popen(SLEEP), subprocess.Popen(OF_RAY)
