@@ -3,9 +3,9 @@
 ``python -m benchmarks.canary_audit`` trains no useful model. Every client is a canary, whose update is far longer than
 the bound and points along a coordinate of its own, up or down as a coin falls; with DP-SGD every sample is, whose
 gradient has a coordinate of its own, or is 0. From the last global model alone an attacker guesses the coins of the
-canaries of which it is surest. If a run has ε, each guess is right with probability at most e^ε / (1 + e^ε), up to δ;
-so many right guesses refute every smaller ε (Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1) training
-run, Theorem 5.2). It prints both for each setting, and exits with 1 if an audit finds more than was claimed.
+canaries of which it is surest. If a run has ε, each guess is right with probability at most e^ε / (1 + e^ε), up to δ:
+the number of right guesses gives a lower bound of ε (Steinke, Nasr and Jagielski 2023, Privacy auditing with one (1)
+training run, Theorem 5.2). It prints the claim and the bound for each setting, and exits with 1 if a bound is larger.
 """
 
 from __future__ import annotations
@@ -41,19 +41,19 @@ SETTINGS: Mapping[str, Options] = {
 
 @dataclass(frozen=True)
 class Audit:
-    """What a run claims, and what was found."""
+    """The ε that a run claims, and the lower bound that its audit found."""
 
     claimed: float
-    """ε as the run tells it; infinite without noise."""
+    """ε from the run's rounds table; infinite without noise."""
     found: float
-    """The largest ε that the guesses refute."""
+    """A lower bound of ε, with confidence ``CONFIDENCE``."""
     right: int
     guesses: int
 
 
 @dataclass(frozen=True)
 class Canaries(GlobalModel):
-    """Federated averaging of updates that show who was there."""
+    """Federated averaging in which each client's update is its canary."""
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
 
@@ -74,7 +74,7 @@ def coin(seed: int, client: int) -> int:
 
 
 def at_least(canaries: int, guesses: int, right: int, delta: float) -> float:
-    """The largest ε that so many right guesses refute with the confidence asked for; 0 of none.
+    """A lower bound of ε from an attacker's right guesses, with confidence ``CONFIDENCE``; 0 without right guesses.
 
     Args:
         canaries: how many there are, guessed or not.

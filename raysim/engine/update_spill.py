@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import os
 import tempfile
+import weakref
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -72,6 +73,7 @@ class UpdateSpill:
         """Another segment of the file, which takes no room on the disk yet."""
         if self._file is None:
             self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 - as long as this object
+            weakref.finalize(self, self._file.close)
         self._start = self._position = self._stop
         self._stop += length
         self._file.truncate(self._stop)

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysim.costs import running_costs
-from raysim.errors import ConfigError
 from raysim.report.canvas import new_figure, picture_bytes
-from raysim.report.measures import Column, Measure, find
+from raysim.report.picture_entry import PictureEntry
 from raysim.report.plots import LIGHT
 from raysim.storage.atomic_files import write_atomically
 from raysim.units import scale
@@ -20,7 +19,8 @@ from raysim.units import scale
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-KEYS = ("path", "measure", "against")
+    from raysim.report.measures import Column, Measure
+
 AGAINST = {
     "round": ("rounds", 1.0),
     "bytes": ("GB down and up", 1e-9),
@@ -50,16 +50,10 @@ def read(data: object, study: Path, own: Mapping[str, Column]) -> Curves:
     Args:
         own: columns of the rounds table that the study declares itself.
     """
-    if not isinstance(data, Mapping) or set(data) != set(KEYS):
-        there = ", ".join(map(str, data)) if isinstance(data, Mapping) else repr(data)
-        raise ConfigError(f"{study}: curves have exactly {', '.join(KEYS)}, and these {there}.")
-    if data["against"] not in AGAINST:
-        raise ConfigError(f"{study}: curves: against {data['against']!r}. Allowed: {', '.join(AGAINST)}.")
-    try:
-        measure = find(str(data["measure"]), own)
-    except ConfigError as error:
-        raise ConfigError(f"{study}: curves: {error}") from error
-    return Curves((study.parent / str(data["path"])).resolve(), measure, str(data["against"]))
+    entry = PictureEntry(data, study, "curves", ("path", "measure", "against"), own)
+    if entry["against"] not in AGAINST:
+        raise entry.error(f"against {entry['against']!r}. Allowed: {', '.join(AGAINST)}.")
+    return Curves(entry.path, entry.measure(entry["measure"]), str(entry["against"]))
 
 
 def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
@@ -89,20 +83,20 @@ def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> None
         figure = new_figure(figsize=(1.2 + 5.6 * len(columns), 4.0), dpi=110, layout="constrained")
         panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
         for panel, column in zip(panels, columns, strict=True):
-            rows = [row for of, row in runs if of == column]
-            for rank, row in enumerate(rows):
+            costs = []
+            for rank, row in enumerate(row for of, row in runs if of == column):
                 color = LIGHT[rank % len(LIGHT)]
-                for each in [[run] for run in runs[column, row]]:
-                    faint = points(each, curves)
+                for run in runs[column, row]:
+                    faint = points([run], curves)
                     panel.plot(factor * faint[curves.against], unit.factor * faint["value"], color=color, alpha=0.3)
                 mean = points(runs[column, row], curves)
+                costs.append(mean[curves.against].max())
                 line = "-" if rank < len(LIGHT) else "--"  # colors come a second time
                 style = {"color": color, "linestyle": line, "marker": "osD^v<>p"[rank % 8], "markersize": 4}
                 panel.plot(
                     factor * mean[curves.against], unit.factor * mean["value"], label=row, linewidth=1.8, **style
                 )
             panel.set(title=column if len(columns) > 1 else title, xlabel=name)
-            costs = [points(runs[column, row], curves)[curves.against].max() for row in rows]
             if costs and min(costs) > 0 and max(costs) > WIDE * min(costs):
                 panel.set_xscale("log")
                 panel.xaxis.set_major_formatter("{x:g}")  # the usual one is in the markup of formulas

@@ -9,18 +9,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysim.errors import ConfigError
 from raysim.report.canvas import new_figure, picture_bytes
-from raysim.report.measures import Column, Measure, find
+from raysim.report.picture_entry import PictureEntry
 from raysim.storage.atomic_files import write_atomically
 from raysim.units import scale
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from raysim.report.measures import Column, Measure
     from raysim.report.study_plot import Found
-
-KEYS = ("path", "measure", "label")
 
 
 @dataclass(frozen=True)
@@ -39,14 +37,8 @@ def read(data: object, study: Path, own: Mapping[str, Column]) -> HeatMap:
     Args:
         own: columns of the rounds table that the study declares itself.
     """
-    if not isinstance(data, Mapping) or set(data) != set(KEYS):
-        there = ", ".join(map(str, data)) if isinstance(data, Mapping) else repr(data)
-        raise ConfigError(f"{study}: a heat map has exactly {', '.join(KEYS)}, and this one {there}.")
-    try:
-        measure = find(str(data["measure"]), own)
-    except ConfigError as error:
-        raise ConfigError(f"{study}: heat_map: {error}") from error
-    return HeatMap((study.parent / str(data["path"])).resolve(), measure, str(data["label"]))
+    entry = PictureEntry(data, study, "heat_map", ("path", "measure", "label"), own)
+    return HeatMap(entry.path, entry.measure(entry["measure"]), str(entry["label"]))
 
 
 def values(heat_map: HeatMap, found: Found, rows: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:

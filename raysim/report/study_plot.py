@@ -12,9 +12,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim import units
-from raysim.errors import ConfigError
 from raysim.report.canvas import new_figure, picture_bytes
-from raysim.report.measures import Column, Measure, find
+from raysim.report.measures import Column, Measure
+from raysim.report.picture_entry import PictureEntry
 from raysim.report.plots import LIGHT
 from raysim.storage.atomic_files import write_atomically
 
@@ -22,7 +22,6 @@ Found = Mapping[tuple[str, str, str], Sequence[float]]
 """(row, column, measure) → its values in the finished cells, in the order of seeds."""
 SPREAD = 100.0
 """A panel whose largest mean is further than this factor from the middle one has a logarithmic axis."""
-KEYS = ("path", "columns", "rows", "measures", "label")
 
 
 @dataclass(frozen=True)
@@ -45,24 +44,19 @@ def read(data: object, study: Path, rows: Sequence[str], columns: Sequence[str],
     Args:
         own: columns of the rounds table that the study declares itself.
     """
-    if not isinstance(data, Mapping) or set(data) != set(KEYS):
-        there = ", ".join(map(str, data)) if isinstance(data, Mapping) else repr(data)
-        raise ConfigError(f"{study}: a picture has exactly {', '.join(KEYS)}, and this one {there}.")
-    chosen, lines, measures = data["columns"], data["rows"], data["measures"]
+    entry = PictureEntry(data, study, "picture", ("path", "columns", "rows", "measures", "label"), own)
+    chosen, lines, measures = entry["columns"], entry["rows"], entry["measures"]
     texts = isinstance(chosen, dict) and isinstance(measures, dict) and isinstance(lines, list)
     if not (texts and all(isinstance(text, str) for text in (*chosen.values(), *measures.values(), *lines))):
-        raise ConfigError(f"{study}: picture: columns and measures map names to texts, rows is a list of names.")
+        raise entry.error("columns and measures map names to texts, rows is a list of names.")
     for kind, wanted, known in (("row", lines, rows), ("column", list(chosen), columns)):
         for name in wanted:
             if name not in known:
-                raise ConfigError(f"{study}: picture: no {kind} {name!r}. There are {', '.join(known)}.")
-    try:
-        panels = {find(str(name), own): text for name, text in measures.items()}
-    except ConfigError as error:
-        raise ConfigError(f"{study}: picture: {error}") from error
+                raise entry.error(f"no {kind} {name!r}. There are {', '.join(known)}.")
+    panels = {entry.measure(name): text for name, text in measures.items()}
     if not (panels and lines and chosen):
-        raise ConfigError(f"{study}: picture: columns, rows and measures have at least one entry each.")
-    return Picture((study.parent / str(data["path"])).resolve(), chosen, tuple(lines), panels, str(data["label"]))
+        raise entry.error("columns, rows and measures have at least one entry each.")
+    return Picture(entry.path, chosen, tuple(lines), panels, str(entry["label"]))
 
 
 def scale_of(measure: Measure, found: Found) -> units.Scale:

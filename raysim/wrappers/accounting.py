@@ -218,8 +218,8 @@ def _calibrated(history: History, privacy: Privacy) -> float:
 
     if _by_orders(history, LEAST, privacy.delta, orders) <= target:
         raise ConfigError(
-            f"privacy.epsilon: {target} is so much that less noise than {LEAST} bounds would do. Take less, 8 say, or "
-            "set privacy.noise_multiplier."
+            f"privacy.epsilon: {target} is too large: noise below {LEAST} times the bound spends less. Choose a "
+            "smaller one, such as 8, or set privacy.noise_multiplier."
         )
     noise = min(search(form, "rdp", LEAST, 1.0) for form in _forms(history))
     if privacy.accountant == "rdp" or target > LARGE / 2:

@@ -1,7 +1,7 @@
 """The section ``privacy``: clipped updates, noise on them or on their sum, and an adaptive bound.
 
-All noise comes from the run's seed, so that results are the same for any number of actors: this simulates privacy, and
-protects nobody.
+All noise comes from the run's seed, so that results are the same for any number of actors: this simulates privacy and
+does not protect data.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def noised_mean(updates: Sequence[Vector], deviation: float, cohort: int, seed: 
     """(Σ Δ_i + N(0, deviation²)) / cohort [d].
 
     All clients count the same: weighted by samples, a client could move the sum by more than the bound. The divisor is
-    the planned number of clients, whoever failed, since the number that arrived is no public constant.
+    the planned number of clients, also where some failed: the number that arrived is not public.
     """
     total = weighted_sum(updates, [1.0] * len(updates))
     total += gaussian_noise(total.size, deviation, seed, round)

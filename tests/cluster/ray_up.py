@@ -28,6 +28,7 @@ STRAY = ("data/cifar10.bin", "images.npz", "runs/old/config.yaml", ".venv/pyvenv
 """What lies about in a checkout and must never travel."""
 WORKERS = (HOSTS["worker-1"], HOSTS["worker-2"])
 KEY = SHARED / "key" / "user"
+ON_HOST = "ssh -i ~/.ssh/id_ed25519 -o StrictHostKeyChecking=no root@"
 _started = time.monotonic()
 
 
@@ -86,6 +87,17 @@ class Laptop:
 def bring_up(laptop: Laptop) -> None:
     laptop.run("ray get-auth-token --generate")
     laptop.run("ray up -y cluster.local.yaml")
+    # Ray starts the server for ray:// last, and says that the head is up before.
+    port = f"(: < /dev/tcp/{HOSTS['head']}/10001)"
+    said = laptop.run(
+        f"timeout 200 bash -c 'until {port}; do sleep 0.5; done' 2>&1 | tail -n 1; {port} && echo up || :"
+    )
+    assert "up" in said.split(), f"{said}\n{logs(laptop, 'ray_client_server*')}"
+
+
+def logs(laptop: Laptop, names: str) -> str:
+    """The ends of these logs of Ray on the head."""
+    return laptop.run(f"{ON_HOST}{HOSTS['head']} 'tail -n 60 /tmp/ray/session_latest/logs/{names}'", quiet=True)
 
 
 def ask(laptop: Laptop, path: str) -> dict[str, Any]:
@@ -97,10 +109,11 @@ def ask(laptop: Laptop, path: str) -> dict[str, Any]:
 
 
 def wait_for_workers(laptop: Laptop) -> None:
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 300  # a worker whose start fails is started anew
     alive: set[str] = set()
     while alive != {HOSTS["head"], *WORKERS}:
-        assert time.monotonic() < deadline, f"only these nodes have come: {sorted(alive)}"
+        if time.monotonic() > deadline:
+            raise AssertionError(f"only these nodes have come: {sorted(alive)}\n{logs(laptop, 'monitor*')}")
         time.sleep(0.5)
         nodes = ask(laptop, "/nodes?view=summary")["data"]["summary"]
         alive = {node.get("ip") for node in nodes if node["raylet"].get("state") == "ALIVE"}  # no ip yet: just joined
@@ -159,7 +172,7 @@ def take_down(laptop: Laptop, hosts: Namespaces) -> None:
     """With machines of one's own `ray down` stops the head only; Ray on the others would take minutes to notice."""
     laptop.run("ray down -y cluster.local.yaml")
     for address in WORKERS:
-        laptop.run(f"ssh -i ~/.ssh/id_ed25519 -o StrictHostKeyChecking=no root@{address} '~/raysim/.venv/bin/ray stop'")
+        laptop.run(f"{ON_HOST}{address} '~/raysim/.venv/bin/ray stop'")
     left = hosts.processes()
     assert not left, "still there: " + "\n".join(left)
     say("no process of Ray is left on any host")

@@ -95,5 +95,5 @@ def test_calibration_inverts_accounting(
 
 
 def test_too_large_an_epsilon() -> None:
-    with pytest.raises(ConfigError, match=r"privacy.epsilon: 1000000.0 is so much"):
+    with pytest.raises(ConfigError, match=r"privacy.epsilon: 1000000.0 is too large"):
         calibrated([(Sums(1, 1, True, 1),)], Privacy("local", epsilon=1e6))
