@@ -35,9 +35,24 @@ WRAPPED: dict[str, dict[str, Any]] = {
         "attack__from_round": 2,
         "defense__rule": "median",
     },
-    "low-rank": {"compression__kind": "low-rank", "compression__rank": 2, "compression__error_feedback": True},
+    "low-rank with fed-back errors, top-k down": {
+        "compression__kind": "low-rank",
+        "compression__rank": 2,
+        "compression__error_feedback": True,
+        "compression__kept_share": 0.1,
+        "compression__down": "top-k",
+    },
+    "backdoor and defense": {
+        "attack__kind": "backdoor",
+        "attack__strength": 5.0,
+        "attack__from_round": 2,
+        "defense__rule": "multi-krum",
+    },
     "both ways": {"compression__kind": "top-k", "compression__kept_share": 0.1, "compression__down": "top-k"},
-    "int8 down, in virtual time": {
+    "low-rank with fed-back errors, int8 down, in virtual time": {
+        "compression__kind": "low-rank",
+        "compression__rank": 2,
+        "compression__error_feedback": True,
         "compression__down": "int8",
         "method__name": "fedadam",
         "devices__preset": "phones",

@@ -88,7 +88,14 @@ def test_virtual_time_gives_the_same_bits_when_an_actor_dies(
 
 
 # Codecs, noise and rules, client states around the method's own, virtual time: between them all of what wrappers keep.
-ON_RAY = ("top-k, attack and defense", "adaptive central noise, int8 both ways, sign flips", "a rule, in virtual time")
+ON_RAY = (
+    "top-k, attack and defense",
+    "adaptive central noise, int8 both ways, sign flips",
+    "a rule, in virtual time",
+    "low-rank with fed-back errors, top-k down",
+    "low-rank with fed-back errors, int8 down, in virtual time",
+    "backdoor and defense",
+)
 
 
 @pytest.mark.parametrize("name", ON_RAY)
