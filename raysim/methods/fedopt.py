@@ -74,7 +74,7 @@ class FedAvgM(ServerOptimizer):
     classification (arXiv 1909.06335), Section 4.3, with v for m; η is that of Reddi et al. 2021.
     """
 
-    server_momentum: Annotated[ShareBelowOne, Help("momentum β of the server", "Hsu et al. 2019, Section 4.3")] = 0.9
+    server_momentum: Annotated[ShareBelowOne, Help("momentum β of the server", "code of Reddi et al. 2021")] = 0.9
     server_rate: Annotated[Positive, Help("learning rate η of the server", "1 in Hsu et al. 2019")] = 1.0
 
     first_square: ClassVar[float | None] = None
@@ -117,11 +117,11 @@ class FedAdagrad(_Adaptive):
     """FedAdagrad: every parameter's server step shrinks with the sum of its squared changes, v ← v + Δ².
 
     Source: Reddi et al. 2021, Adaptive federated optimization (ICLR; arXiv 2003.00295), Algorithm 2. Decided here: the
-    mean Δ is weighted by samples, as FedAvg's; BatchNorm's statistics are averaged. β₁ is 0 for this method in the
-    paper's experiments.
+    mean Δ is weighted by samples, as FedAvg's; BatchNorm's statistics are averaged; v starts at τ², as in Algorithm 2
+    (at 0 in the authors' code).
     """
 
-    beta1: Annotated[ShareBelowOne, Help("decay β₁ of the mean m", "0 in Reddi et al. 2021, Section 5")] = 0.0
+    beta1: Annotated[ShareBelowOne, Help("decay β₁ of the mean m", "no momentum in the authors' code")] = 0.0
 
     def next_squares(self, squares: Vector, new: Vector) -> Vector:
         return squares + new

@@ -31,7 +31,7 @@ class FedRep(FedPer):
     """
 
     head_epochs: Annotated[
-        PositiveInt, Help("epochs on the head alone, body frozen", "Collins et al. 2021, Section 6")
+        PositiveInt, Help("epochs on the head alone, body frozen", "10 in all scripts of the authors' code")
     ] = 10
 
     def train(
