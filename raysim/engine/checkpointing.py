@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from workloads.federated_data import Federation, InputSpec
 
 ROUNDS = "schedule.rounds"
+NOISE = "noise multiplier found"
 MAY_CHANGE = (ROUNDS, "schedule.epochs", "engine.on_client_error")
 """Settings that a run can be resumed with other values of, as ``raysim.preparation.prepare`` checks."""
 
@@ -48,13 +49,20 @@ class Saves:
     Args:
         config: its settings; a checkpoint of other settings is not gone on from.
         note: is told of damage, of a disk that is full, and that it no longer is.
+        noise: the noise multiplier that was found for ``privacy.epsilon``, for :func:`kept_noise`.
     """
 
     def __init__(
-        self, folder: RunFolder, config: RunConfig, pool: Pool, first: Any, note: Callable[[str], None]
+        self,
+        folder: RunFolder,
+        config: RunConfig,
+        pool: Pool,
+        first: Any,
+        note: Callable[[str], None],
+        noise: float | None = None,
     ) -> None:
         self._folder, self._config, self._pool, self._first, self._note = folder, config, pool, first, note
-        self._settings = compared(config)
+        self._settings, self._noise = compared(config), noise
         self._round = 0
         """Of the last checkpoint."""
         self._files = ClientFiles()
@@ -82,7 +90,9 @@ class Saves:
         if state.round == self._round:
             return
         # The rows are on the disk before the manifest that counts them: a power cut in between costs no row.
-        facts = {"tables": self._folder.marks(), "settings": self._settings}
+        facts: dict[str, Any] = {"tables": self._folder.marks(), "settings": self._settings}
+        if self._noise is not None:
+            facts[NOISE] = self._noise
         checkpoint.save(
             self._folder.checkpoints,
             state.round,
@@ -203,6 +213,17 @@ def newest_state(
         return State(found.server, found.round, 0, found.kept)
     why = "; ".join(dict.fromkeys(reasons)) or f"{folder.checkpoints} holds no checkpoint"
     raise DamagedError(f"{why}. A model is made of one: finish the run with --resume {folder.path}, or bring it back")
+
+
+def kept_noise(folder: RunFolder) -> float | None:
+    """The noise multiplier that was found for ``privacy.epsilon`` when the run began; all its checkpoints have it."""
+    for path in checkpoint.newest_first(folder.checkpoints):
+        try:
+            found: float | None = checkpoint.read_manifest(path)["facts"].get(NOISE)
+            return found
+        except CheckpointError:  # is told where the state is read
+            continue
+    return None
 
 
 def compared(config: RunConfig) -> dict[str, Any]:

@@ -35,14 +35,17 @@ class PrivacyBudget:
     Args:
         planner: says who takes part.
         intervals: local epochs of every round.
+        found: the noise multiplier that was found when the run began; None: it is found now, if the config has none.
     """
 
-    def __init__(self, config: RunConfig, planner: Planner, intervals: Sequence[int]) -> None:
+    def __init__(
+        self, config: RunConfig, planner: Planner, intervals: Sequence[int], found: float | None = None
+    ) -> None:
         self._config, self._planner = config, planner
         self._round, self._counts = 0, Counter[tuple[int, int]]()
         """Up to this round: rounds by sizes of cohort and population; or tasks or epochs by client and its samples."""
-        found = config.privacy.noise_multiplier
-        self.noise = calibrated(self.histories(len(intervals)), config.privacy) if found is None else found
+        noise = found if config.privacy.noise_multiplier is None else config.privacy.noise_multiplier
+        self.noise = calibrated(self.histories(len(intervals)), config.privacy) if noise is None else noise
 
     def columns(self, number: int) -> Mapping[str, float]:
         """The noise, and ε of the client that has spent most by a round."""
@@ -82,22 +85,32 @@ class PrivacyBudget:
             self._counts[client, samples] += epochs
 
 
-def with_privacy(worker: Worker, planner: Planner, intervals: Sequence[int], note: Callable[[str], None]) -> Any:
-    """The worker's method for the driver: with the noise that was found, and what it spends.
+def with_privacy(
+    worker: Worker, planner: Planner, intervals: Sequence[int], found: float | None, note: Callable[[str], None]
+) -> tuple[Any, float | None]:
+    """The worker's method for the driver, with its noise and what that spends; and the noise multiplier if searched.
+
+    Args:
+        found: what the run's checkpoints say was found. Another version of dp-accounting might find another.
 
     Raises:
         ConfigError: the model or the data do not allow what is asked for.
     """
     config, privacy = worker.config, worker.config.privacy
     if not privacy.on:
-        return worker.method
+        return worker.method, None
     _check_model(config, worker.model(0))
     if privacy.kind == "dp-sgd":
         _check_samples(worker.federation)
-    budget = PrivacyBudget(config, planner, intervals)
-    if privacy.epsilon is not None:
+    budget = PrivacyBudget(config, planner, intervals, found)
+    method = replace(worker.method, noise=budget.noise, spent=budget.columns)
+    if privacy.epsilon is None:
+        return method, None
+    if found is None:
         note(f"privacy.noise_multiplier {budget.noise:.4g} gives ε ≤ {privacy.epsilon:g} at δ = {privacy.delta:g}")
-    return replace(worker.method, noise=budget.noise, spent=budget.columns)
+    else:
+        note(f"privacy.noise_multiplier {budget.noise:.4g} was found when the run began")
+    return method, budget.noise
 
 
 def _check_model(config: RunConfig, model: FlatModel) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 
 from aggregators.means import sample_weights
 from raysim.engine import fedsgd, schedule
-from raysim.engine.checkpointing import Saves, State
+from raysim.engine.checkpointing import Saves, State, kept_noise
 from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
@@ -89,12 +89,13 @@ class Rounds:
         self._first_server = self.state.server
         self.clock = self._virtual_clock() if config.devices.on else None
         self.planner = Planner(config, self.federation, self.intervals, self.clock)
-        self.method = with_privacy(worker, self.planner, self.intervals, self._notes.note)
+        kept = kept_noise(folder)
+        self.method, noise = with_privacy(worker, self.planner, self.intervals, kept, self._notes.note)
         in_flight = InFlight(config.timing, self.method.traits.weighted_mean, self.collector, pool)
         self.in_flight = in_flight if config.timing.stale else None
         self._trained = 0.0
         """When the last round's updates were there."""
-        self._saves = Saves(folder, config, pool, self.state.server, self._notes.fault)
+        self._saves = Saves(folder, config, pool, self.state.server, self._notes.fault, noise)
 
     def _virtual_clock(self) -> VirtualClock:
         with _stage(1, "message"):

@@ -9,11 +9,15 @@ import pytest
 
 from raysim.config.privacy import Privacy
 from raysim.driver import load_federation
+from raysim.engine import privacy_budget
+from raysim.engine.observer import Silent
 from raysim.engine.privacy_budget import PrivacyBudget
 from raysim.engine.round_plan import Planner
 from raysim.engine.schedule import planned_intervals
-from raysim.simulation import run
+from raysim.preparation import prepare
+from raysim.simulation import execute, run
 from raysim.wrappers.accounting import Sums, epsilon
+from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 from workloads.parallel_map import Sequential
 
@@ -67,3 +71,27 @@ def test_dp_sgd_counts_the_steps_that_are_taken(tmp_path: Path, steps: int) -> N
     pairs = zip(done["samples"].tolist(), done["steps"].tolist(), strict=True)
     histories = {(Sums(min(8, samples), samples, False, int(taken)),) for samples, taken in pairs}
     assert budget(tmp_path, **options).histories(4) == histories and len(histories) > 2
+
+
+def test_a_resumed_run_goes_on_with_the_noise_it_began_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whatever the dp-accounting of that day finds, and although the newest checkpoint is damaged."""
+    options = {"privacy__kind": "local", "privacy__noise_multiplier": None, "privacy__epsilon": 20.0}
+    options |= {"engine__checkpoint_every": 1}
+    whole = run(small_run(tmp_path / "whole", BASE, **options))
+    stopped = small_run(tmp_path / "stopped", BASE, **options)
+    folder = prepare(stopped)
+
+    class Counter(Silent):
+        rounds = 0
+
+        def round_finished(self, row: object) -> None:
+            self.rounds += 1
+
+    counter = Counter()
+    execute(stopped, folder, counter, stopping=lambda: counter.rounds >= 3)
+    (newest,) = (folder / "checkpoints").glob("round-000003*")
+    (newest / "manifest.json").write_text("{}")
+    monkeypatch.setattr(privacy_budget, "calibrated", lambda histories, privacy: 99.0)
+    assert fingerprint(run(stopped, resume=folder).folder) == fingerprint(whole.folder)
+    another = run(small_run(tmp_path / "another", BASE, **options))
+    assert another.rounds["noise_multiplier"].tolist() == [99.0] * 4 != whole.rounds["noise_multiplier"].tolist()
