@@ -81,9 +81,33 @@ def comparisons(count: int, cut: int) -> tuple[tuple[int, int, bool, bool], ...]
 
     Row i takes the smaller values and row j the larger, each if the flag behind the pair says that it is read again.
 
-    Source: Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M (Batcher's merge exchange), without what only
-    puts rows into order that are added up, or left out, together. It compares whole rows, where a sort takes the
-    coordinates one by one.
+    Both halves of the rows are sorted. Of the ``cut`` smallest values of a half, the k-th smallest against the k-th
+    largest of the other half's, the smaller are the ``cut`` smallest of all; likewise the largest. If these meet
+    within a half, all rows are sorted together. Rows are compared as a whole, where a sort of the values takes the
+    coordinates one by one. What only puts rows into order that are added up, or left out, together is not done.
+    """
+    half = count // 2
+    if 2 * cut > half:
+        network = _merge_exchange(count)
+    else:
+        network = _merge_exchange(half) + [(half + low, half + high) for low, high in _merge_exchange(count - half)]
+        network += [(k, half + cut - 1 - k) for k in range(cut)]
+        network += [(half - 1 - k, count - cut + k) for k in range(cut)]
+    middle, compared = range(cut, count - cut), set[int]()
+    needed: list[tuple[int, int, bool, bool]] = []
+    for low, high in reversed(network):
+        smaller, larger = low in middle or low in compared, high in middle or high in compared
+        together = low in middle and high in middle and compared.isdisjoint((low, high))
+        if (smaller or larger) and not together:
+            compared.update((low, high))
+            needed.append((low, high, smaller, larger))
+    return tuple(reversed(needed))
+
+
+def _merge_exchange(count: int) -> list[tuple[int, int]]:
+    """Pairs of rows that sort ``count`` rows.
+
+    Source: Knuth, The Art of Computer Programming 3, Algorithm 5.2.2M (Batcher's merge exchange).
     """
     network: list[tuple[int, int]] = []
     top = 1 << (count - 1).bit_length() >> 1
@@ -96,15 +120,7 @@ def comparisons(count: int, cut: int) -> tuple[tuple[int, int, bool, bool], ...]
                 break
             distance, step, remainder = step - bit, step >> 1, bit
         bit >>= 1
-    middle, compared = range(cut, count - cut), set[int]()
-    needed: list[tuple[int, int, bool, bool]] = []
-    for low, high in reversed(network):
-        smaller, larger = low in middle or low in compared, high in middle or high in compared
-        together = low in middle and high in middle and compared.isdisjoint((low, high))
-        if (smaller or larger) and not together:
-            compared.update((low, high))
-            needed.append((low, high, smaller, larger))
-    return tuple(reversed(needed))
+    return network
 
 
 def _blocks(vectors: Sequence[Vector], mixing: Doubles | None) -> Iterator[tuple[int, list[Vector], Vector]]:
