@@ -187,7 +187,7 @@ def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
         ({"privacy__kind": "dp-sgd"}, "whose BatchNorm mixes the samples of a batch: .* --norm group"),
         ({"privacy__kind": "central"}, "shares .*running_mean, which is no parameter: .* --norm group"),
         ({"privacy__kind": "dp-sgd", "model__norm": "group", "workload__samples_per_client": 40}, "copies of a sample"),
-        ({"privacy__kind": "central", "model__norm": "group", "privacy__epsilon": 1e6}, "Take less, 8 say"),
+        ({"privacy__kind": "central", "model__norm": "group", "privacy__epsilon": 1e6}, "such as 8, or set"),
     ],
 )
 def test_refused_by_model_or_data(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
