@@ -72,7 +72,8 @@ def labels_of(data: Any) -> Integers | Floats:
 def as_data(graphs: Graphs) -> Iterator[Data]:
     """Each graph as ``Data`` with x, edge_index (both directions), edge_attr (where edges have attributes) and y."""
     import torch
-    from torch_geometric.data import Data
+
+    from workloads._torch_geometric import Data
 
     for number in range(len(graphs)):
         one = graphs.subset(np.array([number]))

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ast
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from typing import Annotated, Any
 
@@ -67,9 +66,7 @@ def built(text: str) -> list[Any]:
     calls = parsed(text)
     if not calls:
         return []
-    with warnings.catch_warnings():  # of torch's, for what PyG imports
-        warnings.simplefilter("ignore", FutureWarning)
-        from torch_geometric import transforms
+    from workloads._torch_geometric import transforms
 
     found = []
     for name, values, named in calls:

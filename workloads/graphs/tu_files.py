@@ -67,7 +67,7 @@ def download(name: str, folder: Path) -> TuFiles:
     The file gets its name when it is whole, so any number of processes may do this at once. PyG's own download unpacks
     whatever paths are in the archive, and into the place where others read; here nothing is unpacked at all.
     """
-    from torch_geometric.datasets import TUDataset
+    from workloads._torch_geometric import TUDataset
 
     source = f"{TUDataset.url}/{name}.zip"
     try:

@@ -11,19 +11,15 @@ from __future__ import annotations
 
 import sys
 import tempfile
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 import torch
 from torch import Tensor, nn
 
+from workloads._torch_geometric import MessagePassing, global_add_pool
 from workloads.graphs.batch import GraphBatch
 from workloads.graphs.structural_encodings import structure_encodings
-
-with warnings.catch_warnings():  # of torch's, for what PyG imports
-    warnings.simplefilter("ignore", FutureWarning)
-    from torch_geometric.nn import MessagePassing, global_add_pool
 
 
 class Convolution(MessagePassing):  # type: ignore[misc]  # without types

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-with warnings.catch_warnings():  # of torch's, for what PyG imports
-    warnings.simplefilter("ignore", FutureWarning)
-    from torch_geometric.nn import APPNP, GCNConv
+from workloads._torch_geometric import APPNP, GCNConv
 
 if TYPE_CHECKING:
     from workloads.graphs.node_federation import NodeBatch

@@ -1,4 +1,4 @@
-"""Networks and data sets of torchvision without torch's compiler, which is there for whoever asks for it."""
+"""torchvision and PyTorch Geometric without torch's compiler, which is loaded once something asks for it."""
 
 from __future__ import annotations
 
@@ -16,22 +16,26 @@ from workloads.models import torchvision_models
 from workloads._torchvision import datasets
 torchvision_models.mobilenet_v2(3, 10, small=True, width=0.1, dropout=0.0)(torch.zeros(2, 3, 8, 8)).sum().backward()
 assert datasets.CIFAR10.__module__ == "torchvision.datasets.cifar"
+from workloads.models import gnn
+gnn.Convolution("add")
 assert not {LOADED} and "torch._dynamo.utils" not in sys.modules, {LOADED}
 """
 MEANWHILE = """
-from workloads._torchvision import _compiler_left_out
+from workloads._compiler import left_out
 from torchvision.ops import roi_align
 supported = sys.modules["torchvision.ops.roi_align"].is_compile_supported
-with _compiler_left_out():
+with left_out("torch._dynamo.utils"):
     from torch._dynamo.utils import is_compile_supported
     assert is_compile_supported("cpu") and "torch._dynamo" in sys.modules
 assert sys.modules["torch._dynamo.utils"].is_compile_supported is not is_compile_supported
 """
 AFTERWARDS = """
+from torch_geometric import is_torch_instance
+assert is_torch_instance(torch.compile(torch.nn.Linear(1, 1)), torch.nn.Linear)
 import torch._dynamo.utils as real
 assert supported("cpu") == real.is_compile_supported("cpu") and real.__file__
 assert float(torch.compile(lambda x: x + 1, backend="eager")(torch.ones(()))) == 2
-with _compiler_left_out():  # as for a process that had loaded it before
+with left_out("torch._dynamo.utils"):  # as for a process that had loaded it before
     assert sys.modules[real.__name__] is real
 assert sys.modules[real.__name__] is real
 """

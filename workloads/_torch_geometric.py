@@ -1,0 +1,14 @@
+"""What is used of PyTorch Geometric, without torch's compiler and the warnings of what PyTorch Geometric imports."""
+
+import warnings
+
+from workloads._compiler import left_out
+
+with left_out("torch._dynamo"), warnings.catch_warnings():
+    warnings.simplefilter("ignore", FutureWarning)
+    from torch_geometric import transforms
+    from torch_geometric.data import Data
+    from torch_geometric.datasets import TUDataset
+    from torch_geometric.nn import APPNP, GCNConv, MessagePassing, global_add_pool
+
+__all__ = ["APPNP", "Data", "GCNConv", "MessagePassing", "TUDataset", "global_add_pool", "transforms"]
