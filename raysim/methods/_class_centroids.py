@@ -52,9 +52,10 @@ def own_centroids(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[
 def mixed_centroids(
     last: Vector, last_samples: NDArray[np.int64], updates: Sequence[Update]
 ) -> tuple[Vector, NDArray[np.int64]]:
-    """The mean of all clients' features of a class [classes, features], and how many they are [classes].
+    """Mean features of each class over all clients of a round [classes, features], and their numbers [classes].
 
-    A class that nobody had in the round keeps what it had, and zeros before anybody has had it.
+    If no client of the round has samples of a class, its centroid and number stay as they were; both are zero until
+    some client has had samples of it.
     """
     counts = np.stack([update.extra["class_samples"] for update in updates]).sum(axis=0)
     sums = np.stack([update.extra["class_sums"] for update in updates]).sum(axis=0, dtype=np.float64)

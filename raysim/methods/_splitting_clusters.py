@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 
 from aggregators.gram import Doubles, gram_matrix
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import ClientTask, Context, Message, Update, Updates, Vector, WholeModel
+from raysim.method import Context, Message, Updates, Vector
+from raysim.methods._halves import StatelessClients
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,14 @@ class Server:
         return self.split_off[cluster] if cluster else self.parameters
 
 
-class SplittingClusters(WholeModel[Server, None], Protocol):
+class SplittingClusters(StatelessClients[Server], Protocol):
     """FedAvg inside clusters; a method says when a cluster splits, and how.
 
     A split takes effect before the round's updates are averaged, so that the two halves go different ways at once. Only
     clients that took part in the round are looked at and divided. The larger side (if equal: that of its first
-    participant) keeps the cluster's number, and so the members that did not take part, and clients yet to come.
+    participant) keeps the cluster's number, and so the members that did not take part, and, of cluster 0, clients yet
+    to come. Norms and cosines are over parameters, not over BatchNorm's running statistics; these are averaged in the
+    cluster too.
     """
 
     @property
@@ -57,18 +59,8 @@ class SplittingClusters(WholeModel[Server, None], Protocol):
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), {}, {})
 
-    def init_client(self, model: FlatModel) -> None:
-        return None
-
     def message(self, server: Server, client: int) -> Message:
         return Message(server.of_cluster(server.cluster_of.get(client, 0)))
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import local_update
-
-        return local_update(model, data, message, task), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         clusters = [server.cluster_of.get(client, 0) for client in updates.clients]

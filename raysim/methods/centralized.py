@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+from raysim.method import Traits
+from raysim.methods.fedavg import FedAvg
 
 
 @dataclass(frozen=True)
-class Centralized(GlobalModel):
+class Centralized(FedAvg):
     """Centralized: one model trained on all clients' training data put together, for the same local epochs.
 
     Source: the "Centralized" column of FedRAD, Table 2. The engine pools the data (``Traits.pooled``); evaluation and
@@ -21,16 +18,6 @@ class Centralized(GlobalModel):
     """
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, pooled=True)
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import local_update
-
-        return local_update(model, data, message, task), None
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
 
 METHOD = Centralized

@@ -30,9 +30,8 @@ class Clustered(SplittingClusters):
     Decided here:
     - A cluster of one or two never splits, none in the first ``quiet_rounds``; a split takes effect at once, before the
       round's mean (all as in the authors' code).
-    - Only clients that took part in the round are divided. Of the two sides the larger keeps the cluster's number, and
-      so its other members and all clients yet to come; the paper asks for all clients and has a tree for new ones.
-    - Norms and cosines are over parameters, not over BatchNorm's statistics, which are averaged in the cluster too.
+    - Only clients that took part in the round are divided (:class:`SplittingClusters` says who else goes where); the
+      paper asks for all clients and has a tree for new ones.
     """
 
     small_mean: Annotated[NonNegative, Help("ε1, which a cluster's mean must be under", "authors' code, EMNIST")] = 0.4

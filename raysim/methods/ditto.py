@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from raysim.method import ClientTask, Message, Traits, Update, Vector
-from raysim.methods._personal_model import PersonalModel
+from raysim.methods._halves import PersonalModel
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:

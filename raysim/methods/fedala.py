@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 
 from raysim.method import NOTHING, ClientTask, Message, Traits, Update, Vector
-from raysim.methods._personal_model import AveragedModel
+from raysim.methods._halves import AveragedModel
 from workloads.option_types import Help, OpenShare, Positive, PositiveInt
 
 if TYPE_CHECKING:
@@ -39,8 +39,11 @@ class FedALA(AveragedModel[Client]):
     W starts at one. In a client's second task it is learned until the loss hardly changes, later for one pass.
 
     Decided here:
-    - "Hardly" is as in the authors' code: the last ten mini-batches' losses have a standard deviation below 0.1. It
-      ends after ``most_passes`` passes at the latest; the authors' code knows no end.
+    - Every pass shuffles the client's samples anew and takes a share s of its mini-batches. The authors' code draws one
+      contiguous slice of the samples at random in each task, and goes through it in order in every pass.
+    - "Hardly": the last ten mini-batches' losses have a standard deviation below 0.1. The authors' code has the same
+      bound on the losses of the last mini-batches of ten passes. It ends after ``most_passes`` passes at the latest;
+      the authors' code knows no end.
     - A layer is a module with parameters of its own that travel, in the order of the model.
     - A client is judged by θ̂ from the newest global model with its last W, on its own test set; before its first task
       by the global model, and with W one before its second.

@@ -7,8 +7,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from raysim.method import Context, Message, Traits, Updates, Vector
-from raysim.methods._partly_shared import PartlyShared
+from raysim.method import Traits, Vector
+from raysim.methods._halves import AveragedPart
 
 if TYPE_CHECKING:
     import torch
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FedBN(PartlyShared[Vector]):
+class FedBN(AveragedPart):
     """FedBN: FedAvg in which every BatchNorm layer, parameters and statistics, stays with its client.
 
     Source: Li et al. 2021, FedBN: federated learning on non-IID features via local batch normalization (arXiv
@@ -40,13 +40,7 @@ class FedBN(PartlyShared[Vector]):
                 "take a model with BatchNorm, such as --model resnet18",
                 stacklevel=2,
             )
-        return model.take_shared()
-
-    def message(self, server: Vector, client: int) -> Message:
-        return Message(server)
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
+        return super().init_server(model)
 
 
 METHOD = FedBN

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-import numpy as np
-
-from raysim.method import ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
+from raysim.method import NOTHING, ClientTask, Message, Traits, Update, Vector
+from raysim.methods._halves import Averaged
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
@@ -25,7 +24,7 @@ GLOBAL_HEAD = "global_head."
 
 
 @dataclass(frozen=True)
-class FedCP(Method[Vector, Vector]):
+class FedCP(Averaged[Vector]):
     """FedCP: logits = global head(r ⊙ h) + personal head(s ⊙ h), with r + s = 1 from a policy network per sample.
 
     Source: Zhang et al. 2023, FedCP: separating feature information for personalized federated learning via
@@ -74,14 +73,8 @@ class FedCP(Method[Vector, Vector]):
 
         return {name for name in all_names(module) if not name.startswith(OWN)}
 
-    def init_server(self, model: FlatModel) -> Vector:
-        return model.take_shared()
-
     def init_client(self, model: FlatModel) -> Vector:
-        return np.zeros(0, np.float32)  # nothing yet: `deploy` takes the global head
-
-    def message(self, server: Vector, client: int) -> Message:
-        return Message(server)
+        return NOTHING  # yet: `deploy` takes the global head
 
     def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
         import torch
@@ -114,9 +107,6 @@ class FedCP(Method[Vector, Vector]):
         update, after = Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
         model.buffer.copy_(whole)  # what the client has trained has the global head that it received
         return update, after
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
     def loss(self, model: FlatModel) -> Loss:
         """CE + λ·MMD²(features, features of the body as it is now)."""

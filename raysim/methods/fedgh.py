@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from aggregators.gram import combine, gram_matrix
 from aggregators.harmonise import harmonised_coefficients
 from aggregators.means import sample_weights
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+from raysim.method import Context, Traits, Updates, Vector
+from raysim.methods.fedavg import FedAvg
 
 
 @dataclass(frozen=True)
-class FedGH(GlobalModel):
+class FedGH(FedAvg):
     """FedGH: FedAvg in which conflicting pairs of updates are first projected off each other.
 
     Source: Zhang et al. 2023, Tackling the non-IID issue in heterogeneous federated learning by gradient harmonization
@@ -28,13 +25,6 @@ class FedGH(GlobalModel):
     """
 
     traits: ClassVar[Traits] = Traits()
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import local_update
-
-        return local_update(model, data, message, task), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         stop = context.shared_parameter_count

@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from aggregators.gram import Doubles, combine, eigenvalue_shares, mean_cosine, piece_grams, step_shares
 from aggregators.means import sample_weights
 from aggregators.principal_gradients import authors_coefficients, axes_kept, principal_coefficients
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.methods._halves import StatelessClients
 from workloads.option_types import Help, NonNegative, Positive, PositiveShare
 
 if TYPE_CHECKING:
@@ -32,7 +33,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class FedLD(WholeModel[Server, None]):
+class FedLD(StatelessClients[Server]):
     """FedLD: penalise large logits in local training, turn clients' updates towards their principal directions.
 
     Source: Zeng et al. 2024, Tackling data heterogeneity in federated learning via loss decomposition: Eq. 3 (margin
@@ -117,9 +118,6 @@ class FedLD(WholeModel[Server, None]):
             tensors = [entry for entry in model.entries if entry.shared and (entry.parameter or statistics)]
             stops = [entry.stop - tensors[0].start for entry in tensors]
         return Server(model.take_shared(), np.array([0, *stops], np.int64))
-
-    def init_client(self, model: FlatModel) -> None:
-        return None
 
     def message(self, server: Server, client: int) -> Message:
         return Message(server.parameters)

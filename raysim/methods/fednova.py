@@ -4,22 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
 from aggregators.descent import plain_steps
 from aggregators.gram import combine
 from aggregators.means import sample_weights
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+from raysim.method import Context, Traits, Updates, Vector
+from raysim.methods.fedavg import FedAvg
 
 
 @dataclass(frozen=True)
-class FedNova(GlobalModel):
+class FedNova(FedAvg):
     """FedNova: FedAvg in which a client with more local steps pulls no harder, θ⁺ = θ + (Σ p_k a_k) Σ p_k Δ_k / a_k.
 
     Source: Wang et al. 2020, Tackling the objective inconsistency problem in heterogeneous federated optimization
@@ -34,13 +31,6 @@ class FedNova(GlobalModel):
     defaults: ClassVar[Mapping[str, object]] = {"training.optimizer": "sgd"}  # graph workloads have adamw otherwise
 
     traits: ClassVar[Traits] = Traits(needs_sgd="which divides a client's change by its steps of sgd")
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import local_update
-
-        return local_update(model, data, message, task), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         shares = sample_weights(updates.samples)

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
 
 import numpy as np
 
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
+from raysim.method import Context, Message, Traits, Updates, Vector
+from raysim.methods._halves import StatelessClients
 from workloads.option_types import Help, Positive, ShareBelowOne
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)
@@ -26,7 +26,7 @@ class Server:
     """v, the running mean (FedAdagrad: sum) of their squares [p]; [0] where the method needs none."""
 
 
-class ServerOptimizer(WholeModel[Server, None], Protocol):
+class ServerOptimizer(StatelessClients[Server], Protocol):
     """The clients' half is FedAvg's; ``step`` is what the server makes of the mean change Δ, weighted by samples."""
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True, plain_training=True)
@@ -46,18 +46,8 @@ class ServerOptimizer(WholeModel[Server, None], Protocol):
         squares = np.zeros(0, np.float32) if first is None else np.full(count, first, np.float32)
         return Server(model.take_shared(), np.zeros(count, np.float32), squares)
 
-    def init_client(self, model: FlatModel) -> None:
-        return None
-
     def message(self, server: Server, client: int) -> Message:
         return Message(server.parameters)
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import local_update
-
-        return local_update(model, data, message, task), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         change = updates.mean()

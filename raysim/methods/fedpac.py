@@ -35,7 +35,7 @@ class Server:
     centroids: Vector
     """c [classes, features]; no rows before the first round."""
     centroid_samples: NDArray[np.int64]
-    """Samples behind each centroid [classes]; zero: no participant has had the class yet."""
+    """Samples behind each centroid [classes]; zero: no client has had samples of the class yet."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +48,9 @@ class FedPAC(Method[Server, None]):
     The head is what is named ``head.*``, the body all else.
 
     Where the paper is open: a client without a head of its own (new, joined late) starts from the last round's mean
-    head; a client that was not sampled keeps its last one; a class that nobody had in a round keeps its centroid.
-    Statistics and centroids are computed in evaluation mode; BatchNorm's statistics also move while the head trains.
+    head; a client that was not sampled keeps its last one; the centroid of a class stays as it was in a round whose
+    clients have no samples of the class. Statistics and centroids are computed in evaluation mode; BatchNorm's
+    statistics also move while the head trains.
     The alignment term is divided by the number of features, as in the authors' code (``distance mean``); the plain
     sum of the print outweighs the cross-entropy on wide features, so that all of them collapse into one point.
     """

@@ -6,19 +6,17 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from raysim.method import Context, Message, Traits, Updates, Vector
-from raysim.methods._partly_shared import PartlyShared
+from raysim.method import Traits
+from raysim.methods._halves import AveragedPart
 
 if TYPE_CHECKING:
     import torch
-
-    from raysim.flat_model import FlatModel
 
 HEAD = "head."
 
 
 @dataclass(frozen=True)
-class FedPer(PartlyShared[Vector]):
+class FedPer(AveragedPart):
     """FedPer: FedAvg on the body alone; every client trains body and head together and keeps its own head.
 
     Source: Arivazhagan et al. 2019, Federated learning with personalization layers (arXiv 1912.00818), Algorithm 1.
@@ -42,15 +40,6 @@ class FedPer(PartlyShared[Vector]):
         from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if not name.startswith(HEAD)}
-
-    def init_server(self, model: FlatModel) -> Vector:
-        return model.take_shared()
-
-    def message(self, server: Vector, client: int) -> Message:
-        return Message(server)
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
 
 METHOD = FedPer

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from raysim.method import NOTHING, ClientTask, Context, Message, Traits, Update, Updates, Vector
 from raysim.methods._class_centroids import centroid_loss, feature_sums, mixed_centroids, own_centroids
-from raysim.methods._partly_shared import PartlyShared
+from raysim.methods._halves import PartlyShared
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ class Prototypes:
     centroids: Vector
     """C̄ [classes, features]; no rows before the first round."""
     centroid_samples: NDArray[np.int64]
-    """Samples behind each prototype [classes]; zero: no participant has had the class yet."""
+    """Samples behind each prototype [classes]; zero: no client has had samples of the class yet."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,8 @@ class FedProto(PartlyShared[Prototypes]):
     - C̄^(k) = Σ_i m_ik C_i^(k) / Σ_i m_ik, the mean over all samples of the class. Eq. 6 as printed divides this once
       more by the number of clients; the authors' code takes the plain mean over clients.
     - d is the squared distance divided by the number of features, as in the authors' code.
-    - A class that nobody in the cohort has keeps its prototype; samples of a class without one have CE alone.
+    - The prototype of a class stays as it was in a round whose clients have no samples of the class. Samples of a class
+      that has no prototype yet have CE alone.
     - A client is judged by its own model, head included, on its own test set. All start from the same values.
     """
 

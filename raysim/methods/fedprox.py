@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Message, Update
+from raysim.methods.fedavg import FedAvg
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FedProx(GlobalModel):
+class FedProx(FedAvg):
     """FedProx: FedAvg whose local loss holds the model near the global one: F_k(w) + (μ/2)‖w − θ‖².
 
     Source: Li et al. 2020, Federated optimization in heterogeneous networks, Eq. 2 and Algorithm 2 (without its
@@ -24,8 +25,6 @@ class FedProx(GlobalModel):
     """
 
     mu: Annotated[NonNegative, Help("weight μ of the proximal term", "Li et al. 2020, Eq. 2")] = 0.01
-
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True, plain_training=True)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
@@ -42,9 +41,6 @@ class FedProx(GlobalModel):
         distance = float((model.shared_parameters - anchor).double().square().sum())
         metrics = trained.metrics() | {"proximal": self.mu / 2 * distance}
         return Update(model.change_from(message.parameters), metrics), None
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
 
 METHOD = FedProx

@@ -20,7 +20,8 @@ from aggregators.dynamic_weights import (
     updated_weights,
 )
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
+from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.methods._halves import StatelessClients
 from raysim.seeds import numpy_generator
 from workloads.option_types import Help, NonNegative, PositiveInt
 
@@ -59,7 +60,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class FedRAD(WholeModel[Server, None]):
+class FedRAD(StatelessClients[Server]):
     """FedRAD: communicate at random epochs in the second half, weigh clients by accuracy, let a network correct it.
 
     Source: Huang et al. 2021, Federated learning with random communication and dynamic aggregation: Algorithm 1
@@ -120,9 +121,6 @@ class FedRAD(WholeModel[Server, None]):
     def _new_neunet(self, seed: int) -> NeuNet:
         return NeuNet.create(numpy_generator(seed, "neunet"), self.neunet_hidden)
 
-    def init_client(self, model: FlatModel) -> None:
-        return None
-
     def message(self, server: Server, client: int) -> Message:
         return Message(server.parameters)
 
@@ -131,11 +129,11 @@ class FedRAD(WholeModel[Server, None]):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import local_update, train_epochs
+        from raysim.training.local_sgd import train_epochs
         from workloads.metrics import evaluate
 
         if self.aggregation == "plain":
-            return local_update(model, data, message, task), None
+            return super().train(model, data, message, state, task)
 
         model.load_shared(message.parameters)
 

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+from raysim.method import Traits
+from raysim.methods.fedavg import FedAvg
 
 
 @dataclass(frozen=True)
-class FedSage(GlobalModel):
+class FedSage(FedAvg):
     """FedSage: FedAvg, by default over GraphSAGE (``model.name``: ``graphsage``).
 
     Source: Zhang et al. 2021, Subgraph federated learning with missing neighbor generation (NeurIPS; arXiv 2106.13430),
@@ -24,16 +21,6 @@ class FedSage(GlobalModel):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "graphsage"}
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import local_update
-
-        return local_update(model, data, message, task), None
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
 
 METHOD = FedSage

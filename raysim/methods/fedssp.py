@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from aggregators.means import weighted_sum
 from raysim.method import NOTHING, ClientTask, Context, Message, Traits, Update, Updates, Vector
-from raysim.methods._partly_shared import PartlyShared
+from raysim.methods._halves import PartlyShared
 from workloads.option_types import Help, NonNegative, PositiveShare
 
 if TYPE_CHECKING:

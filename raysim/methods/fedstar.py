@@ -6,19 +6,17 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
-from raysim.method import Context, Message, Traits, Updates, Vector
-from raysim.methods._partly_shared import PartlyShared
+from raysim.method import Traits
+from raysim.methods._halves import AveragedPart
 
 if TYPE_CHECKING:
     import torch
-
-    from raysim.flat_model import FlatModel
 
 STRUCTURE = "body.structure."
 
 
 @dataclass(frozen=True)
-class FedStar(PartlyShared[Vector]):
+class FedStar(AveragedPart):
     """FedStar: FedAvg of the structural channel alone; the feature channel and the head never leave their client.
 
     Source: Tan et al. 2023, Federated learning on non-IID graphs via structural knowledge sharing (AAAI; arXiv
@@ -33,15 +31,6 @@ class FedStar(PartlyShared[Vector]):
         from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if name.startswith(STRUCTURE)}
-
-    def init_server(self, model: FlatModel) -> Vector:
-        return model.take_shared()
-
-    def message(self, server: Vector, client: int) -> Message:
-        return Message(server)
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
 
 METHOD = FedStar

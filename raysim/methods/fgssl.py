@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
 
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Message, Traits, Update
+from raysim.methods.fedavg import FedAvg
 from workloads.option_types import Help, NonNegative, Positive
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class FGSSL(GlobalModel):
+class FGSSL(FedAvg):
     """FGSSL: FedAvg with local loss CE + w₁ · contrast(h, ĥ, y) + w₂ · structure(h, ĥ).
 
     Source: Huang et al. 2023, Federated graph semantic and structural learning (IJCAI; arXiv 2406.18937), its federated
@@ -47,9 +48,6 @@ class FGSSL(GlobalModel):
 
         model.load_shared(message.parameters)  # what the loss takes for the global model
         return local_update(model, data, message, task, self.loss(model.module)), None
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
     def loss(self, module: torch.nn.Module) -> Loss:
         """The local loss, with the module's present values as the global model."""

@@ -21,17 +21,13 @@ class GCFL(SplittingClusters):
     """GCFL: FedAvg inside clusters; a cluster splits in two where its clients' updates pull apart.
 
     Source: Xie et al. 2021, Federated graph classification over non-IID graphs (NeurIPS; arXiv 2106.13423); the rule of
-    the split is in aggregators/clusters.py. As in the authors' code a split takes effect before the round's updates are
-    averaged, so that the two halves go different ways at once, and the mean in ‖mean Δ‖ is uniform while a cluster's
-    FedAvg is weighted by samples. Norms and cosines are over the shared parameters, not over BatchNorm's running
-    statistics; these are averaged in the cluster too.
+    the split is in aggregators/clusters.py, what a split does in :class:`SplittingClusters`. As in the authors' code a
+    split takes effect before the round's updates are averaged, and the mean in ‖mean Δ‖ is uniform while a cluster's
+    FedAvg is weighted by samples. Clients of different tasks share the graph convolutions alone, as there
+    (raysim/engine/sharing.py).
 
-    Clients of different tasks share the graph convolutions alone, as in the authors' code (raysim/engine/sharing.py).
-
-    Departures: the authors report the best of all clusterings a client went through, here it is judged by its cluster's
-    current model. Where the paper is open: only clients that took part in the round are looked at and divided. When a
-    cluster splits, the larger side (if equal: that of its first participant) keeps the cluster's number, and so the
-    members that did not take part, and clients yet to come.
+    Departure: the authors report the best of all clusterings a client went through, here it is judged by its cluster's
+    current model.
     """
 
     small_mean: Annotated[

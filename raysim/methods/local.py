@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
 from raysim.method import NOTHING, Context, Message, Traits, Updates
-from raysim.methods._partly_shared import PartlyShared
+from raysim.methods._halves import PartlyShared
 
 if TYPE_CHECKING:
     import torch

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from raysim.method import ClientTask, Message, Traits, Update, Vector
-from raysim.methods._personal_model import AveragedModel
+from raysim.methods._halves import AveragedModel
 from workloads.option_types import Help, NonNegative, Positive
 
 if TYPE_CHECKING:

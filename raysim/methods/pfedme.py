@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector
-from raysim.methods._personal_model import PersonalModel
+from raysim.methods._halves import PersonalModel
 from workloads.option_types import Help, Positive, PositiveInt
 
 if TYPE_CHECKING:

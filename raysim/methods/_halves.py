@@ -1,0 +1,91 @@
+"""Halves of FedAvg, the server's and the client's, that other methods build on."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from raysim.method import (
+    NOTHING,
+    ClientState,
+    ClientTask,
+    Context,
+    Message,
+    Method,
+    ServerState,
+    Update,
+    Updates,
+    Vector,
+    WholeModel,
+)
+
+if TYPE_CHECKING:
+    from raysim.flat_model import FlatModel
+    from workloads.federated_data import ClientData
+
+
+class Averaged(Method[Vector, ClientState], Protocol[ClientState]):
+    """FedAvg's server: every client receives what is shared, which moves by the mean update."""
+
+    def init_server(self, model: FlatModel) -> Vector:
+        return model.take_shared()
+
+    def message(self, server: Vector, client: int) -> Message:
+        return Message(server)
+
+    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
+        return server + updates.mean()
+
+
+class AveragedModel(Averaged[ClientState], WholeModel[Vector, ClientState], Protocol[ClientState]):
+    """FedAvg's server for the whole model, while clients keep something of their own."""
+
+
+class PersonalModel(AveragedModel[Vector], Protocol):
+    """The client state is the model that its last task made for itself: it is judged by that, and before by θ."""
+
+    def init_client(self, model: FlatModel) -> Vector:
+        return NOTHING
+
+    def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
+        model.load_shared(state if state.size else message.parameters)
+
+
+class PartlyShared(Method[ServerState, Vector], Protocol[ServerState]):
+    """FedAvg's client task on the whole model: what ``shared_names`` names is received, the rest is the client state.
+
+    A client is judged by the received part with its own rest, before its first task with the rest's initial values.
+    """
+
+    def init_client(self, model: FlatModel) -> Vector:
+        return model.take_kept()
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
+    ) -> tuple[Update, Vector]:
+        from raysim.training.local_sgd import train_epochs
+
+        self.deploy(model, message, state)
+        trained = train_epochs(model, data.train, task)
+        return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
+
+    def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
+        model.load_shared(message.parameters)
+        model.load_kept(state)
+
+
+class AveragedPart(Averaged[Vector], PartlyShared[Vector], Protocol):
+    """FedAvg on a part of the model; a method says with ``shared_names`` which, and clients keep the rest."""
+
+
+class StatelessClients(WholeModel[ServerState, None], Protocol[ServerState]):
+    """FedAvg's client half: a client task trains the whole received model, and clients keep nothing."""
+
+    def init_client(self, model: FlatModel) -> None:
+        return None
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
+    ) -> tuple[Update, None]:
+        from raysim.training.local_sgd import local_update
+
+        return local_update(model, data, message, task), None
