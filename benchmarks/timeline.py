@@ -17,7 +17,7 @@ from raysim.config.sections import Schedule
 from raysim.config.timing import Devices, Timing
 from raysim.devices import presets
 from raysim.engine.fleet import Fleet, Rules
-from raysim.engine.timeline import timeline
+from raysim.engine.timeline import plan
 
 
 def bare(events: int, concurrency: int) -> float:
@@ -40,7 +40,7 @@ def measured(preset: str, clients: int, events: int, concurrency: int) -> tuple[
     timing = Timing(mode="buffered", buffer=10, concurrency=concurrency)
     rounds = events // 20  # a dispatch and an arrival for each of ten updates
     count = 0
-    for step in timeline(Rules(0, timing, Schedule(), [1] * rounds), fleet):
+    for step in plan(Rules(0, timing, Schedule(), [1] * rounds), fleet)[0]:
         count += len(step.dispatched) + len(step.arrivals) + len(step.lost)
     return count, time.process_time() - started
 

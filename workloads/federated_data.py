@@ -82,6 +82,21 @@ class NoSamples:
 NO_SAMPLES = NoSamples()
 
 
+@dataclass(frozen=True)
+class ChangedSamples:
+    """Samples whose every batch is changed by a function; the order stays."""
+
+    samples: Samples
+    change: Callable[[Batch], Batch]
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        """The batches of the samples, changed."""
+        return map(self.change, self.samples.batches(batch_size, generator))
+
+
 @dataclass
 class ClientData:
     """One client's data on one device. `test` is its local test set; it and `validation` may be empty."""

@@ -53,7 +53,10 @@ class Chunker:
         # Stale updates are weighted one by one when they arrive.
         sums = running_method(self._config).traits.weighted_mean and not self._config.timing.stale
         merged = self._merged(plan, messages)
-        groups = self._sized(plan, slots, merged, self._facts.state_bytes + 4 * size * ((not sums) + plan.decomposes))
+        bytes_each = self._facts.state_bytes + 4 * size * ((not sums) + plan.decomposes)
+        costs = [self.cost(samples) for samples in plan.samples.values()]
+        seconds_each = self.epoch_seconds * plan.local_epochs
+        groups = cut(plan.clients, slots, self._config.engine.block_size, bytes_each, merged, costs, seconds_each)
         nodes = sum(node_count(chunk.first, len(chunk.clients)) for chunk in _placed(groups))
         sums_stay = sums and stays_on_workers(nodes, size)
         if sums_stay:  # groups of neighbors are nodes of the tree only if all chunks have one size, a power of two
@@ -64,11 +67,6 @@ class Chunker:
     def cost(self, samples: int) -> int:
         """How long a local epoch of a client with this number of samples is, relative to others'."""
         return 1 if self._config.training.steps_per_epoch else max(1, samples)
-
-    def _sized(self, plan: RoundPlan, slots: int, merged: int, bytes_each: int) -> list[list[int]]:
-        costs = [self.cost(samples) for samples in plan.samples.values()]
-        seconds_each = self.epoch_seconds * plan.local_epochs
-        return cut(plan.clients, slots, self._config.engine.block_size, bytes_each, merged, costs, seconds_each)
 
     def _merged(self, plan: RoundPlan, messages: Mapping[int, Message]) -> int:
         """How many neighbors are merged; 1: none."""

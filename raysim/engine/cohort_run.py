@@ -14,9 +14,8 @@ from raysim.engine.client_task import TrainChunk
 from raysim.engine.cohort_chunks import Chunk, Chunker, Chunks
 from raysim.engine.cohort_results import CohortResults
 from raysim.engine.failure import Failure
-from raysim.engine.observer import ChunkReturned
+from raysim.engine.observer import ChunkReturned, RunNotes
 from raysim.engine.payload import Packer
-from raysim.engine.run_notes import RunNotes
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError

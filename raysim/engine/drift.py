@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from raysim import seeds
 from raysim.engine import schedule
 from raysim.errors import ConfigError
-from workloads.federated_data import Batch, ClientData, Samples, distinct_tasks
+from workloads.federated_data import ChangedSamples, ClientData, Samples, distinct_tasks
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:
@@ -41,9 +40,7 @@ class Drift:
         self._everyone = events.drift_share == 1
         if events.drift != "none":
             draw = seeds.numpy_generator(config.seed, "events drift")
-            self._clients.update(
-                schedule.sample(schedule.cohort_size(clients, events.drift_share), clients, draw).tolist()
-            )
+            self._clients.update(schedule.participants(clients, events.drift_share, draw).tolist())
 
     def of_client(self, data: ClientData, moment: Moment) -> ClientData:
         """A client's data as they are then."""
@@ -66,8 +63,9 @@ class Drift:
 
     def _changed(self, samples: Samples, client: int) -> Samples:
         if not self._labels:
-            return _Scaled(samples, self._factor)
-        return _Relabeled(samples, next_labels(self._federation.task(client).classes, self._seed))
+            return ChangedSamples(samples, lambda batch: replace(batch, x=batch.x * self._factor))
+        labels = next_labels(self._federation.task(client).classes, self._seed)
+        return ChangedSamples(samples, lambda batch: replace(batch, y=labels.to(batch.y.device)[batch.y]))
 
 
 def next_labels(classes: int, seed: int) -> torch.Tensor:
@@ -78,36 +76,6 @@ def next_labels(classes: int, seed: int) -> torch.Tensor:
     labels = torch.empty(classes, dtype=torch.int64)
     labels[torch.from_numpy(ring)] = torch.from_numpy(ring).roll(-1)
     return labels
-
-
-@dataclass(frozen=True)
-class _Relabeled:
-    """Samples with other labels."""
-
-    samples: Samples
-    labels: torch.Tensor
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        for batch in self.samples.batches(batch_size, generator):
-            yield Batch(batch.x, self.labels.to(batch.y.device)[batch.y])
-
-
-@dataclass(frozen=True)
-class _Scaled:
-    """Samples whose features are multiplied by a factor."""
-
-    samples: Samples
-    factor: float
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        for batch in self.samples.batches(batch_size, generator):
-            yield Batch(batch.x * self.factor, batch.y)
 
 
 def check_drift(config: RunConfig, federation: Federation) -> None:
@@ -136,11 +104,7 @@ def check_drift(config: RunConfig, federation: Federation) -> None:
 
 
 def check_drift_time(config: RunConfig, end: float) -> None:
-    """Refuse a drift after the last server step, which is at ``end`` virtual seconds.
-
-    Raises:
-        ConfigError: it is.
-    """
+    """ConfigError for a drift after the last server step, which is at ``end`` virtual seconds."""
     if config.events.drift_at > end:
         raise ConfigError(
             f"events.drift_at: {config.events.drift_at:g} is after the last server step, at {end:.6g} virtual seconds. "

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from raysim.engine.backend import Pool
     from raysim.engine.cohort_run import Collector, Prepared
     from raysim.engine.round_plan import RoundPlan
-    from raysim.engine.timeline import ServerStep
+    from raysim.engine.virtual_clock import VirtualClock
     from raysim.method import Message, Update, Vector
 
 
@@ -45,43 +45,35 @@ class InFlight:
     a return to a checkpoint these tasks are begun again, from the server's earlier states in it.
 
     Args:
-        timing: the run's rules.
+        clock: says which step takes the update of each task.
         sums: whether the method's ``aggregate`` needs only the weighted mean (``Traits.weighted_mean``).
     """
 
-    def __init__(self, timing: Timing, sums: bool, collector: Collector, pool: Pool) -> None:
-        self._timing, self._sums, self._collector, self._pool = timing, sums, collector, pool
+    def __init__(self, timing: Timing, clock: VirtualClock, sums: bool, collector: Collector, pool: Pool) -> None:
+        self._timing, self._clock, self._sums = timing, clock, sums
+        self._collector, self._pool = collector, pool
         self._prepared: dict[int, list[Prepared]] = {}
 
-    def begin(
-        self,
-        plan: RoundPlan,
-        taken: Mapping[int, int],
-        messages: Mapping[int, Message],
-        states: Mapping[int, Any],
-    ) -> None:
-        """Send a round's client tasks.
-
-        Args:
-            taken: the step that takes each client's update.
-        """
-        packer = Packer(self._pool)
+    def begin(self, plan: RoundPlan, messages: Mapping[int, Message], states: Mapping[int, Any]) -> None:
+        """Send a round's client tasks."""
+        packer, taken = Packer(self._pool), self._clock.taken(plan.number)
         for step in sorted({taken[client] for client in plan.clients}):
             own = {client: samples for client, samples in plan.samples.items() if taken[client] == step}
             prepared = self._collector.prepare(replace(plan, samples=own), messages, states, packer, step)
             self._prepared.setdefault(step, []).append(prepared)
             self._pool.send_ahead(prepared.jobs)
 
-    def take(self, step: ServerStep, current: Callable[[int], Vector]) -> Collected:
-        """The updates that arrive for a step, as a round's, weighted by their staleness.
+    def take(self, number: int, current: Callable[[int], Vector]) -> Collected:
+        """The updates that arrive for a server step, as a round's, weighted by their staleness.
 
         Args:
-            step: the server's.
+            number: the step's.
             current: the parameters [d] that a client would be sent now.
 
         Raises:
             RaysimError: the tasks of all of them failed.
         """
+        step = self._clock.step(number)
         prepared = self._prepared.pop(step.number, [])
         collected = self._collector.finish(prepared)
         found: dict[int, _Result] = {}

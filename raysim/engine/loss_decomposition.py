@@ -16,7 +16,6 @@ from raysim.engine.payload import Packed, Packer
 from raysim.flat_model import as_tensor
 from raysim.method import Updates
 from raysim.wrappers.wrapped import running_method
-from workloads.metrics import evaluate
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -32,16 +31,13 @@ class LossesOfClient:
     moment: Moment
     client: int
     judges: tuple[int, ...]
-    batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
         worker.at(self.moment)
         # Not what ``deploy`` makes of a message: that is the model a client is judged by in the next round.
         model = worker.built(self.client)
         model.buffer.copy_(as_tensor(inputs[0]))
-        classes = worker.federation.task(self.client).classes
-        data = (worker.data(judge).train.batches(self.batch_size) for judge in self.judges)
-        return [evaluate(model.module, batches, classes, objective=worker.objective).loss for batches in data], []
+        return [worker.judged(self.client, model, worker.data(judge).train).loss for judge in self.judges], []
 
 
 @dataclass(frozen=True)
@@ -51,16 +47,13 @@ class LossesOfGlobal:
     moment: Moment
     clients: tuple[int, ...]
     packed: Packed
-    batch_size: int
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[float], list[Any]]:
         worker.at(self.moment)
         losses = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model = worker.deployed(client, message, state)
-            batches = worker.data(client).train.batches(self.batch_size)
-            classes = worker.federation.task(client).classes
-            losses.append(evaluate(model.module, batches, classes, objective=worker.objective).loss)
+            losses.append(worker.judged(client, model, worker.data(client).train).loss)
         return losses, []
 
 
@@ -82,20 +75,20 @@ def decompose_round(
 
     Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.
     """
-    clients, size, moment = updates.clients, config.evaluation.batch_size, Moment(state.round, seconds)
+    clients, moment = updates.clients, Moment(state.round, seconds)
     packer, name = Packer(pool), job_name("decompose", state.round)
     method = running_method(config)
     jobs = []
     for client in clients:
         label = f"round {state.round}, losses of client {client}"
-        task = LossesOfClient(moment, client, clients, size)
+        task = LossesOfClient(moment, client, clients)
         jobs.append(Job(task, (trained[client],), cost=len(clients), label=label, name=name))
     groups = cut(clients, pool.slots)
     for group in groups:
         new = [method.message(state.server, client) for client in group]
         packed = packer.pack(group, new, state.clients)
         label = f"round {state.round}, global losses of clients {group}"
-        jobs.append(Job(LossesOfGlobal(moment, tuple(group), packed, size), packed.inputs, 0, len(group), label, name))
+        jobs.append(Job(LossesOfGlobal(moment, tuple(group), packed), packed.inputs, 0, len(group), label, name))
     results: list[list[float]] = results_of(pool, jobs, note)
     matrix = np.array(results[: len(clients)])
     everywhere = np.array([loss for part in results[len(clients) :] for loss in part])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 if TYPE_CHECKING:
     from raysim.engine.backend import Seat
+    from raysim.storage.run_folder import RunFolder
 
 
 @dataclass(frozen=True)
@@ -82,6 +83,27 @@ def step(observer: Observer, label: str) -> Iterator[None]:
     observer.preparing(label, 0, 1)
     yield
     observer.preparing(label, 1, 1)
+
+
+@dataclass(frozen=True)
+class RunNotes:
+    """Tells an observer what happens besides rounds, and writes it to run.log.
+
+    What the rounds hand on is this object's functions, not their own: those would keep the rounds' arrays alive.
+    """
+
+    folder: RunFolder
+    observer: Observer
+
+    def note(self, text: str) -> None:
+        """What one may want to know."""
+        self.folder.log(text)
+        self.observer.note(text)
+
+    def fault(self, text: str) -> None:
+        """What went wrong and was mended."""
+        self.folder.log(text)
+        self.observer.fault(text)
 
 
 class Silent(Observer):

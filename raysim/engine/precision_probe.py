@@ -19,7 +19,7 @@ import torch
 from raysim.config.run_config import with_sections
 from raysim.engine.backend import Job, results_of
 from raysim.storage.atomic_files import write_atomically
-from raysim.training.precision import autocast
+from raysim.training.local_sgd import autocast
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from raysim.engine.timing import now
 
@@ -76,41 +76,27 @@ class Gap:
     stop: float
 
 
-class PhaseRecorder(Protocol):
-    """Is told by the round loop and by the pool what they do."""
-
-    def round(self, number: int, slots: int) -> AbstractContextManager[None]:
-        """Around all of a round; one that fails is not recorded."""
-        ...
-
-    def phase(self, name: str) -> AbstractContextManager[None]:
-        """Around something that the driver does; outermost within a round, it is a stage."""
-        ...
-
-    def job(self, job: Job, done: Done) -> None:
-        """A slot has finished a job."""
-        ...
-
-
-class Off:
-    """Records nothing."""
+class PhaseRecorder:
+    """Is told by the round loop and by the pool what they do; this one records nothing."""
 
     _nothing: AbstractContextManager[None] = nullcontext()
 
     def round(self, number: int, slots: int) -> AbstractContextManager[None]:
+        """Around all of a round; one that fails is not recorded."""
         return self._nothing
 
     def phase(self, name: str) -> AbstractContextManager[None]:
+        """Around something that the driver does; outermost within a round, it is a stage."""
         return self._nothing
 
     def job(self, job: Job, done: Done) -> None:
-        pass
+        """A slot has finished a job."""
 
 
-OFF: PhaseRecorder = Off()
+OFF = PhaseRecorder()
 
 
-class Profile:
+class Profile(PhaseRecorder):
     """Puts every round's phases into profile.csv and what happened into trace.json; holds one round in memory.
 
     Args:

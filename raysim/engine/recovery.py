@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raysim.engine.run_notes import RunNotes
+from raysim.engine.observer import RunNotes
 from raysim.errors import LostError
 
 if TYPE_CHECKING:

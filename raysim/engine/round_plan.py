@@ -60,9 +60,6 @@ class Planner:
     """Makes the plan of any round.
 
     Args:
-        config: the run's settings.
-        federation: its clients.
-        intervals: local epochs of every round.
         clock: the run's virtual time, which then says who takes part; None: it has none.
     """
 
@@ -76,12 +73,7 @@ class Planner:
         self._joins = () if config.method.traits.pooled else config.schedule.joins
 
     def plan(self, number: int, after: int = 0) -> RoundPlan:
-        """The plan of a round, counted from 1.
-
-        Args:
-            number: the round's.
-            after: of a round in virtual time, only tasks whose updates a later step than this takes.
-        """
+        """The plan of a round, counted from 1; in virtual time of tasks whose updates come with a step > ``after``."""
         config, existing, options = self._config, self._federation, self._config.schedule
         epochs, trainable = self._epochs_before[number - 1], self._trainable
         present = schedule.joined(epochs, trainable, self._joins, options.join_every)

@@ -22,9 +22,9 @@ from raysim.engine.evaluation import evaluate_round
 from raysim.engine.in_flight import InFlight
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
+from raysim.engine.observer import RunNotes
 from raysim.engine.privacy_budget import with_privacy
 from raysim.engine.round_plan import ClientFacts, Planner, RoundPlan
-from raysim.engine.run_notes import RunNotes
 from raysim.engine.virtual_clock import VirtualClock
 from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
@@ -91,8 +91,10 @@ class Rounds:
         self.planner = Planner(config, self.federation, self.intervals, self.clock)
         kept = kept_noise(folder)
         self.method, noise = with_privacy(worker, self.planner, self.intervals, kept, self._notes.note)
-        in_flight = InFlight(config.timing, self.method.traits.weighted_mean, self.collector, pool)
-        self.in_flight = in_flight if config.timing.stale else None
+        self.in_flight: InFlight | None = None
+        if self.clock is not None and config.timing.stale:
+            sums = self.method.traits.weighted_mean
+            self.in_flight = InFlight(config.timing, self.clock, sums, self.collector, pool)
         self._trained = 0.0
         """When the last round's updates were there."""
         self._saves = Saves(folder, config, pool, self.state.server, self._notes.fault, noise)
@@ -129,25 +131,21 @@ class Rounds:
 
     def _collect(self, plan: RoundPlan, messages: Mapping[int, Message]) -> Collected:
         """The updates of the round's server step, which in virtual time may be those of earlier rounds' tasks."""
-        if self.in_flight is None or self.clock is None:
+        if self.in_flight is None:
             return self.collector.collect(plan, messages, self.state.clients)
-        self.in_flight.begin(plan, self.clock.taken(self.clock.step(plan.number)), messages, self.state.clients)
+        self.in_flight.begin(plan, messages, self.state.clients)
         server = self.state.server
-        return self.in_flight.take(
-            self.clock.step(plan.number), lambda client: self.method.message(server, client).parameters
-        )
+        return self.in_flight.take(plan.number, lambda client: self.method.message(server, client).parameters)
 
     def _begin_again(self) -> None:
         """After a return to a checkpoint: the client tasks that were under way, from the server's earlier states."""
-        if self.in_flight is None or self.clock is None or self._stopping.reason:
+        if self.in_flight is None or self._stopping.reason:
             return
         self.in_flight.clear()
         for version, server in sorted(self.state.earlier.items()):
             plan = self.planner.plan(version + 1, after=self.state.round)
-            if not plan.clients:  # only a longer run takes what started from it
-                continue
             messages = {client: self.method.message(server, client) for client in plan.clients}
-            self.in_flight.begin(plan, self.clock.taken(self.clock.step(plan.number)), messages, self.state.clients)
+            self.in_flight.begin(plan, messages, self.state.clients)
 
     def _earlier(self, number: int) -> dict[int, Any]:
         """The server's states that tasks under way after this round started from, by round."""

@@ -94,13 +94,7 @@ def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: i
 
 
 def participants(present: int, sampling_rate: float, generator: np.random.Generator) -> NDArray[np.int64]:
-    """The clients of one round: a uniform sample of those that have joined, ascending.
-
-    Args:
-        present: number of clients that have joined (:func:`joined`).
-        sampling_rate: fraction of these, in (0, 1].
-        generator: this round's own stream.
-    """
+    """A uniform sample of a fraction in (0, 1] of the clients 0 … present − 1, at least one: :func:`sample`."""
     return sample(cohort_size(present, sampling_rate), present, generator)
 
 

@@ -22,11 +22,12 @@ from workloads.models.classifier import task_specific
 
 def common_names(modules: Sequence[torch.nn.Module]) -> set[str]:
     """Names of the parameters and buffers that clients can share, from one model for each of their tasks."""
-    shapes = [shapes_by_name(module) for module in modules]
+    tensors = [[*module.named_parameters(), *module.named_buffers()] for module in modules]
+    shapes = [{name: tensor.shape for name, tensor in own} for own in tensors]
     every = set().union(*shapes)
-    differ = {layer_of(name) for name in every if any(own.get(name) != shapes[0].get(name) for own in shapes)}
+    differ = {_layer_of(name) for name in every if any(own.get(name) != shapes[0].get(name) for own in shapes)}
     specific = {part for module in modules for part in task_specific(module)}
-    return {name for name in every if layer_of(name) not in differ and not within(name, specific)}
+    return {name for name in every if _layer_of(name) not in differ and not _within(name, specific)}
 
 
 def nothing_to_share(federation: str, wanted: Collection[str]) -> str:
@@ -39,16 +40,11 @@ def nothing_to_share(federation: str, wanted: Collection[str]) -> str:
     )
 
 
-def within(name: str, parts: Collection[str]) -> bool:
+def _within(name: str, parts: Collection[str]) -> bool:
     """Whether a parameter or buffer is one of these parts of a model, or lies in one."""
     return any(name == part or name.startswith(f"{part}.") for part in parts)
 
 
-def layer_of(name: str) -> str:
+def _layer_of(name: str) -> str:
     """The dotted name of the module that a parameter or buffer belongs to."""
     return name.rpartition(".")[0]
-
-
-def shapes_by_name(module: torch.nn.Module) -> dict[str, torch.Size]:
-    """The shapes of a model's parameters and buffers."""
-    return {name: tensor.shape for name, tensor in [*module.named_parameters(), *module.named_buffers()]}

@@ -57,22 +57,12 @@ class ServerStep:
         return [self.number - 1 - flight.version for flight in self.arrivals]
 
 
-def timeline(rules: Rules, fleet: Fleet) -> Iterator[ServerStep]:
-    """All server steps of a run, one after another.
-
-    Raises:
-        ConfigError: no client can ever bring an update in time, :data:`ATTEMPTS` times in a row none did, or no client
-            will ever be available again.
-    """
-    check(rules, fleet)
-    return _Simulation(rules, fleet).steps()
-
-
 def plan(rules: Rules, fleet: Fleet) -> tuple[list[ServerStep], list[Flight]]:
     """All server steps of a run, and the tasks under way after the last, whose updates a longer run would take.
 
     Raises:
-        ConfigError: as of :func:`timeline`.
+        ConfigError: no client can ever bring an update in time, :data:`ATTEMPTS` times in a row none did, or no client
+            will ever be available again.
     """
     check(rules, fleet)
     simulation = _Simulation(rules, fleet)

@@ -30,14 +30,11 @@ class VirtualClock:
     """All server steps of a run, known before its first round.
 
     Args:
-        config: the run's settings.
-        federation: its clients.
-        intervals: local epochs of every round.
         bytes_down: what a client is sent in the first round; what a method adds later in a run does not count.
         bytes_up: the change of the shared entries on its way to the server.
 
     Raises:
-        ConfigError: the run could not end (:func:`raysim.engine.timeline.timeline`).
+        ConfigError: the run could not end (:func:`raysim.engine.timeline.plan`).
     """
 
     def __init__(
@@ -71,22 +68,18 @@ class VirtualClock:
         return [f"{len(never)} of {self.fleet.profiles.clients} clients are never available and never train: {clients}"]
 
     def tasks(self, step: ServerStep, after: int = 0) -> dict[int, float]:
-        """The clients whose tasks the step's round computes, ascending, and when each begins.
+        """The clients whose tasks a step's round computes, ascending, and when each begins.
 
-        They are those whose updates a step takes.
-
-        Args:
-            step: the one that ends the round.
-            after: only tasks whose updates come with a later step than this.
+        They are those whose updates a step takes, and a later one than ``after``.
         """
         if not self._stale:
             return {flight.client: flight.start for flight in step.arrivals}
         begun = self._taken.get(step.number - 1, [])
         return dict(sorted((flight.client, flight.start) for flight, taken in begun if taken > after))
 
-    def taken(self, step: ServerStep) -> dict[int, int]:
-        """Of the client tasks that begin in a step's round, where updates may be stale: the step that takes each."""
-        return {flight.client: taken for flight, taken in self._taken.get(step.number - 1, [])}
+    def taken(self, number: int) -> dict[int, int]:
+        """Of the client tasks that begin in a round, where updates may be stale: the step that takes each."""
+        return {flight.client: taken for flight, taken in self._taken.get(number - 1, [])}
 
     def cohort(self, step: ServerStep) -> list[int]:
         """The clients that count as the round's cohort, ascending: those sampled, or those whose updates it takes."""
@@ -139,7 +132,7 @@ def profiles_of(config: RunConfig, clients: int) -> Profiles:
     profiles = presets.make(config.devices, clients, config.seed)
     if config.events.leave:
         draw = seeds.numpy_generator(config.seed, "events leave")
-        leaving = schedule.sample(schedule.cohort_size(clients, config.events.leave), clients, draw).tolist()
+        leaving = schedule.participants(clients, config.events.leave, draw).tolist()
         absence = Absence(frozenset(leaving), config.events.leave_at, config.events.back_at or math.inf)
         profiles = replace(profiles, availability=absent(profiles.availability, absence, clients))
     return profiles

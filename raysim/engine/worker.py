@@ -45,11 +45,7 @@ MOST_CACHED_BYTES = 2**31
 
 
 class Worker:
-    """Models and data for client tasks on one device.
-
-    Args:
-        config: the run's settings; only method, model, training, seed and engine.threads are read.
-    """
+    """Models and data for client tasks on one device."""
 
     def __init__(self, config: RunConfig, federation: Federation, device: str = "cpu") -> None:
         self.config = config
@@ -90,8 +86,7 @@ class Worker:
             shared = wanted if common is None else wanted & common
             if wanted and not shared:
                 raise ConfigError(nothing_to_share(self.federation.name, wanted))
-            model = FlatModel(module, shared, self.device)
-            self._models[task] = model
+            self._models[task] = FlatModel(module, shared, self.device)
         return self._models[task]
 
     def first_state(self, client: int) -> ClientState | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,6 @@ import torch
 
 from raysim.method import Update
 from raysim.training import optimizers
-from raysim.training.precision import autocast
 from raysim.training.private_gradient import PrivateGradient, poisson_batches
 
 if TYPE_CHECKING:
@@ -136,6 +136,15 @@ def train_epochs(
     return Trained(steps, epoch_loss)
 
 
+def autocast(precision: str, device: str) -> AbstractContextManager[Any]:
+    """The context in which forward passes of local training run: float32, or bfloat16 as torch chooses.
+
+    With ``bf16`` parameters, gradients and the optimizer stay float32; matrix products and convolutions are computed in
+    bfloat16 (8 bits of mantissa). Evaluation is always in float32.
+    """
+    return torch.autocast(torch.device(device).type, torch.bfloat16) if precision == "bf16" else nullcontext()
+
+
 def training_mode(module: torch.nn.Module, training: Training) -> None:
     """Training mode for all of the module but, with ``training.freeze_batchnorm``, its BatchNorm layers."""
     module.train()
@@ -159,15 +168,9 @@ def epoch_batches(samples: Samples, task: ClientTask, generator: torch.Generator
     if task.sample_privacy is not None:
         yield from poisson_batches(samples, task, generator)
         return
-    size = task.training.batch_size
-    limit = task.training.steps_per_epoch
+    size, limit = task.training.batch_size, task.training.steps_per_epoch
     if limit == 0:
         yield from samples.batches(size, generator)
         return
-    given = 0
-    while True:
-        for batch in samples.batches(size, generator):
-            yield batch
-            given += 1
-            if given == limit:
-                return
+    passes = (samples.batches(size, generator) for _ in itertools.count())
+    yield from itertools.islice(itertools.chain.from_iterable(passes), limit)

@@ -7,7 +7,7 @@ made imports torch's compiler, seconds in every process, and where models are sm
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.optim.adam import adam
@@ -19,44 +19,44 @@ if TYPE_CHECKING:
     from raysim.config.run_config import Training
 
 
-class Optimizer(Protocol):
+class Optimizer:
     """Steps of an optimizer on given parameters, with a state that can be saved and loaded."""
+
+    def __init__(self, parameters: Iterable[torch.nn.Parameter], learning_rate: float) -> None:
+        self._parameters, self._rate = list(parameters), learning_rate
 
     def clear(self) -> None:
         """Forget the gradients, before a backward pass adds new ones."""
-        ...
+        for parameter in self._parameters:
+            gradient_of(parameter).zero_()
 
     def step(self) -> None:
         """One step along the gradients that the parameters hold now."""
-        ...
+        raise NotImplementedError
 
     def state(self) -> dict[str, Any]:
         """The moments that it has gathered: flat float32 vectors over its parameters, and numbers."""
-        ...
+        return {}
 
     def load(self, state: Mapping[str, Any]) -> None:
         """Go on from what :meth:`state` gave; the arrays are copied."""
-        ...
 
 
-class Sgd:
+class Sgd(Optimizer):
     """torch.optim.SGD: v ← m v + (g + w θ), θ ← θ − r v, with v = g + w θ in the first step."""
 
     def __init__(
         self, parameters: Iterable[torch.nn.Parameter], learning_rate: float, momentum: float, weight_decay: float
     ) -> None:
-        self._parameters = list(parameters)
-        self._rate, self._momentum, self._decay = learning_rate, momentum, weight_decay
+        super().__init__(parameters, learning_rate)
+        self._momentum, self._decay = momentum, weight_decay
         self._velocities: list[torch.Tensor | None] = [None] * len(self._parameters)
-
-    def clear(self) -> None:
-        _zero(self._parameters)
 
     @torch.no_grad()
     def step(self) -> None:
         sgd(
             list(self._parameters),
-            [_gradient(parameter) for parameter in self._parameters],
+            [gradient_of(parameter) for parameter in self._parameters],
             self._velocities,
             has_sparse_grad=False,
             foreach=False,
@@ -77,34 +77,28 @@ class Sgd:
             self._velocities = [*_pieces(state["velocity"], self._parameters)]
 
 
-class Descent:
+class Descent(Optimizer):
     """θ ← θ − r g, with gradients that each backward pass makes anew (:meth:`FlatModel.loose_gradients`).
 
     It has the bits of :class:`Sgd` without momentum and weight decay.
     """
 
     def __init__(self, parameters: Iterable[torch.nn.Parameter], learning_rate: float) -> None:
-        self._parameters = [(parameter, parameter.detach()) for parameter in parameters]
+        super().__init__(parameters, learning_rate)
+        self._values = [(parameter, parameter.detach()) for parameter in self._parameters]
         """Each beside its values, whose steps are no part of a graph: a third of what no_grad costs a small model."""
-        self._rate = learning_rate
 
     def clear(self) -> None:
-        for parameter, _ in self._parameters:
+        for parameter in self._parameters:
             parameter.grad = None
 
     def step(self) -> None:
-        for parameter, values in self._parameters:
+        for parameter, values in self._values:
             if parameter.grad is not None:
                 values.add_(parameter.grad, alpha=-self._rate)
 
-    def state(self) -> dict[str, Any]:
-        return {}
 
-    def load(self, state: Mapping[str, Any]) -> None:
-        """Do nothing: it has no state."""
-
-
-class Adam:
+class Adam(Optimizer):
     """torch.optim.Adam or torch.optim.AdamW with their defaults β = (0.9, 0.999), ε = 1e-8.
 
     Args:
@@ -113,26 +107,19 @@ class Adam:
     """
 
     def __init__(
-        self,
-        parameters: Iterable[torch.nn.Parameter],
-        learning_rate: float,
-        weight_decay: float,
-        decoupled: bool,
+        self, parameters: Iterable[torch.nn.Parameter], learning_rate: float, weight_decay: float, decoupled: bool
     ) -> None:
-        self._parameters = list(parameters)
-        self._rate, self._decay, self._decoupled = learning_rate, weight_decay, decoupled
+        super().__init__(parameters, learning_rate)
+        self._decay, self._decoupled = weight_decay, decoupled
         self._means = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._squares = [torch.zeros_like(parameter) for parameter in self._parameters]
         self._steps = [torch.tensor(0.0) for _ in self._parameters]
-
-    def clear(self) -> None:
-        _zero(self._parameters)
 
     @torch.no_grad()
     def step(self) -> None:
         adam(
             list(self._parameters),
-            [_gradient(parameter) for parameter in self._parameters],
+            [gradient_of(parameter) for parameter in self._parameters],
             self._means,
             self._squares,
             [],
@@ -179,12 +166,8 @@ def is_descent(training: Training) -> bool:
     return training.optimizer == "sgd" and training.momentum == 0 and training.weight_decay == 0
 
 
-def _zero(parameters: Iterable[torch.nn.Parameter]) -> None:
-    for parameter in parameters:
-        _gradient(parameter).zero_()
-
-
-def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
+def gradient_of(parameter: torch.nn.Parameter) -> torch.Tensor:
+    """The gradient of a parameter of a FlatModel."""
     assert parameter.grad is not None, "FlatModel gives every parameter its gradient"
     return parameter.grad
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 from torch.func import functional_call, grad_and_value, vmap
 
+from raysim.training.optimizers import gradient_of
 from workloads.federated_data import Batch
 
 if TYPE_CHECKING:
@@ -51,7 +52,6 @@ class PrivateGradient:
 
     Args:
         loss: scalar loss of a mini-batch, which calls the module it is given on the batch's inputs.
-        trains: which parameters are trained, by name.
         samples: how many the client has.
         stream: name of the training's random stream, from which that of the noise is derived.
     """
@@ -93,7 +93,7 @@ class PrivateGradient:
             self._add_clipped(gradients)
         deviation = self._privacy.noise * self._privacy.clip
         for parameter in self._parameters.values():
-            gradient = _gradient(parameter)
+            gradient = gradient_of(parameter)
             noise = torch.randn(parameter.shape, generator=self._draws)
             gradient.add_(noise.to(gradient.device), alpha=deviation).div_(self._size)
         return total / max(1, len(batch))
@@ -103,9 +103,4 @@ class PrivateGradient:
         lengths = torch.stack(squares).sum(0).sqrt()
         factors = (self._privacy.clip / lengths).clamp(max=1)
         for name, parameter in self._parameters.items():
-            _gradient(parameter).add_(torch.tensordot(factors, gradients[name], dims=1))
-
-
-def _gradient(parameter: torch.nn.Parameter) -> torch.Tensor:
-    assert parameter.grad is not None, "FlatModel gives every parameter its gradient"
-    return parameter.grad
+            gradient_of(parameter).add_(torch.tensordot(factors, gradients[name], dims=1))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
@@ -14,6 +14,7 @@ from aggregators.means import weighted_sum
 from raysim import seeds
 from raysim.errors import ConfigError
 from raysim.wrappers.backdoor import check_backdoor
+from workloads.federated_data import ChangedSamples
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
     from raysim.config.wrappers import Attack
     from raysim.method import ClientTask, Vector
-    from workloads.federated_data import Batch, ClientData, Federation, Samples
+    from workloads.federated_data import ClientData, Federation
     from workloads.objective import Objective
 
 SUCCESS = "attack_success"
@@ -73,24 +74,10 @@ def flipped(labels: torch.Tensor, classes: int) -> torch.Tensor:
     return (labels + 1) % classes
 
 
-class FlippedSamples:
-    """Samples with flipped labels."""
-
-    def __init__(self, samples: Samples, classes: int) -> None:
-        self._samples, self._classes = samples, classes
-
-    def __len__(self) -> int:
-        return len(self._samples)
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        """The batches of the samples, in the same order."""
-        for batch in self._samples.batches(batch_size, generator):
-            yield replace(batch, y=flipped(batch.y, self._classes))
-
-
 def poisoned(data: ClientData, classes: int) -> ClientData:
     """A malicious client's data, for label-flip; its test set is as it was."""
-    return replace(data, train=FlippedSamples(data.train, classes))
+    train = ChangedSamples(data.train, lambda batch: replace(batch, y=flipped(batch.y, classes)))
+    return replace(data, train=train)
 
 
 def sent(attack: Attack, delta: Vector, task: ClientTask) -> Vector:

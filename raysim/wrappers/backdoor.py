@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from raysim.errors import ConfigError
-from workloads.federated_data import Batch, ClientData, Samples, distinct_tasks
+from workloads.federated_data import Batch, ChangedSamples, ClientData, Samples, distinct_tasks
 from workloads.metrics import EvaluationSums, evaluate
 
 if TYPE_CHECKING:
@@ -65,50 +65,31 @@ def check_backdoor(attack: Attack, federation: Federation) -> None:
             )
 
 
-@dataclass(frozen=True)
-class _Poisoned:
-    """Samples of which a share of every batch, the first ones, have the trigger and its label."""
-
-    samples: Samples
-    trigger: Trigger
-    share: float
-
-    def __len__(self) -> int:
-        return len(self.samples)
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        """The batches of the samples, in the same order."""
-        for batch in self.samples.batches(batch_size, generator):
-            count = math.ceil(self.share * len(batch) - 1e-9)
-            images, labels = batch.x.clone(), batch.y.clone()
-            images[:count] = self.trigger.stamped(images[:count])
-            labels[:count] = self.trigger.target
-            yield Batch(images, labels)
-
-
-@dataclass(frozen=True)
-class _Triggered:
-    """The samples of other classes than the target, with the trigger and with the target as their label."""
-
-    samples: Samples
-    trigger: Trigger
-
-    def batches(self, batch_size: int) -> Iterator[Batch]:
-        """In order; batches without such a sample are left out."""
-        for batch in self.samples.batches(batch_size):
-            others = batch.y != self.trigger.target
-            if others.any():
-                labels = batch.y[others].fill_(self.trigger.target)
-                yield Batch(self.trigger.stamped(batch.x[others]), labels)
-
-
 def poisoned(data: ClientData, trigger: Trigger, share: float) -> ClientData:
-    """A malicious client's data (Bagdasaryan et al. 2020, section 4.2: a share of every batch)."""
-    return replace(data, train=_Poisoned(data.train, trigger, share))
+    """A malicious client's data: a share of every batch, the first samples, have the trigger and its label.
+
+    Source: Bagdasaryan et al. 2020, section 4.2.
+    """
+
+    def poison(batch: Batch) -> Batch:
+        count = math.ceil(share * len(batch) - 1e-9)
+        images, labels = batch.x.clone(), batch.y.clone()
+        images[:count] = trigger.stamped(images[:count])
+        labels[:count] = trigger.target
+        return Batch(images, labels)
+
+    return replace(data, train=ChangedSamples(data.train, poison))
 
 
 def triggered(
     module: torch.nn.Module, samples: Samples, trigger: Trigger, batch_size: int, classes: int
 ) -> EvaluationSums:
     """Evaluation on test samples of other classes with the trigger; its accuracy is the success of the attack."""
-    return evaluate(module, _Triggered(samples, trigger).batches(batch_size), classes)
+
+    def batches() -> Iterator[Batch]:
+        for batch in samples.batches(batch_size):
+            others = batch.y != trigger.target
+            if others.any():
+                yield Batch(trigger.stamped(batch.x[others]), batch.y[others].fill_(trigger.target))
+
+    return evaluate(module, batches(), classes)
