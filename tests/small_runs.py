@@ -6,6 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from raysim.config.run_config import RunConfig, build
+from raysim.driver import load_federation
+from raysim.engine.worker import Worker
+from workloads.parallel_map import sequential
 
 MakeConfig = Callable[..., RunConfig]
 IN_PROCESS = {"method.name": "fedavg", "engine.backend": "inline", "pictures": False}
@@ -23,3 +26,8 @@ def small_run(output: Path, base: Mapping[str, object], /, **options: object) ->
     given = {name.replace("__", "."): value for name, value in options.items()}
     chosen = IN_PROCESS | {"output": str(output)} | dict(base) | given
     return build([{path: value for path, value in chosen.items() if value is not None}])
+
+
+def worker_of(config: RunConfig) -> Worker:
+    """A worker of this process, with the run's data."""
+    return Worker(config, load_federation(config, sequential))

@@ -4,11 +4,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 
 from aggregators.classifier_combination import SMALLEST_WEIGHT, combination_weights, simplex_minimum
+from aggregators.gram import Doubles
 
-Doubles = NDArray[np.float64]
 GRID = 200
 
 

@@ -156,37 +156,6 @@ def test_learning_follows_finite_differences(seed: int, form: str) -> None:
         np.testing.assert_allclose(before - after, slope, rtol=1e-5, atol=1e-5 if "32" in form else 1e-7)
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_one_step_lowers_the_system_loss(seed: int) -> None:
-    problem, net = Quadratic.draw(seed), NeuNet.create(np.random.default_rng(seed))
-    by_coefficient = (problem.models - problem.start) @ problem.gradient(net)
-    stepped = problem.learn(net, by_coefficient, rate=0.01)
-    assert problem.system_loss(stepped) < problem.system_loss(net) - 1e-4
-
-
-def test_estimate_tends_to_the_exact_gradient() -> None:
-    generator = np.random.default_rng(3)
-    samples, steps, size = [10, 30, 5], [4, 12, 2], 6
-    roots = generator.standard_normal((3, size, size))
-    curvatures, optima = roots @ roots.transpose(0, 2, 1) / size, generator.standard_normal((3, size))
-    start = generator.standard_normal(size)
-    shares = sample_weights(samples)
-    exact = sum(p * h @ (start - a) for p, h, a in zip(shares, curvatures, optima, strict=True))
-
-    def error(learning_rate: float) -> float:
-        deltas = []
-        for curvature, optimum, count in zip(curvatures, optima, steps, strict=True):
-            model = start.copy()
-            for _ in range(count):
-                model -= learning_rate * curvature @ (model - optimum)
-            deltas.append((model - start).astype(np.float32))
-        estimate = estimated_gradient(deltas, samples, learning_rate, steps)
-        return float(np.linalg.norm(estimate - exact) / np.linalg.norm(exact))
-
-    assert error(1e-2) > 5 * error(1e-3) > 25 * error(1e-4)  # first order in the learning rate
-    assert error(1e-7) < 1e-5
-
-
 @pytest.mark.parametrize("momentum", [0.0, 0.5, 0.9])
 def test_estimated_gradient_with_momentum_has_the_gradients_length(momentum: float) -> None:
     # A linear loss has one gradient everywhere: whatever the momentum and the steps, torch's own SGD must be undone.

@@ -37,11 +37,6 @@ def test_the_terms_add_up_to_the_global_loss(clients: int, seed: int) -> None:
     assert found.total == pytest.approx(float(shares @ global_losses), rel=1e-12)
 
 
-def test_equal_data_and_one_model_leave_only_the_local_loss() -> None:
-    found = decompose(np.full(3, 1 / 3), np.full((3, 3), 0.7), np.full(3, 0.7))
-    assert (found.local, found.shift, found.aggregation) == pytest.approx((0.7, 0.0, 0.0))
-
-
 def test_shapes_must_agree() -> None:
     with pytest.raises(ValueError, match=r"\[2, 2\]"):
         decompose(np.full(2, 0.5), np.zeros((3, 3)), np.zeros(2))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 import torch
 
-from raysim.config.command_line import parse
 from raysim.config.run_config import Engine, build
 from raysim.engine.device import cap_memory, device_of
 from raysim.errors import PlacementError
@@ -45,11 +44,6 @@ def test_a_gpu_that_was_asked_for_is_never_replaced_by_the_cpu(monkeypatch: pyte
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert device_of(Engine(gpus_per_client=0.25)) == "cuda"
     assert device_of(Engine()) == "cpu"
-
-
-@pytest.mark.parametrize("spelling", ["--gpus-per-client", "--gpus_per_client", "--engine.gpus_per_client"])
-def test_spellings(spelling: str) -> None:
-    assert parse([spelling, "0.25"]).config.engine.gpus_per_client == 0.25
 
 
 @pytest.mark.gpu

@@ -8,15 +8,13 @@ from typing import Any
 import pytest
 import torch
 
-from raysim import seeds
 from raysim.engine.drift import Drift, Moment, next_labels
-from raysim.engine.observer import Silent
-from raysim.engine.worker import Worker
 from raysim.errors import ConfigError
 from raysim.preparation import prepare
-from raysim.simulation import execute, run
+from raysim.simulation import run
 from tests.fingerprint import fingerprint
-from tests.small_runs import small_run
+from tests.small_runs import small_run, worker_of
+from tests.watch import stopped
 
 BASE = {
     "model.name": "logistic",
@@ -48,8 +46,8 @@ def test_labels_go_round_a_ring() -> None:
 def test_the_data_of_the_drawn_clients_change_in_the_round(tmp_path: Path, kind: str) -> None:
     options = {"events__drift": kind, "events__drift_round": 3, "events__drift_share": 0.5}
     config = small_run(tmp_path, BASE, **options)
-    federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
-    worker, changed = Worker(config, federation), []
+    worker, changed = worker_of(config), []
+    federation = worker.federation
     for client in range(4):
         plain = federation.client(client, "cpu")
         for number in (3, 2):  # back again: what was under way is computed anew after a resume
@@ -117,15 +115,8 @@ def test_a_run_with_events_that_was_stopped_and_resumed_has_the_same_bits(tmp_pa
     options = LEAVING | LABELS | MODES[mode] | {"timing__mode": mode, "engine__checkpoint_every": 2}
     whole = run(small_run(tmp_path / "whole", BASE, **options))
     settings = small_run(tmp_path / "stopped", BASE, **options)
-    folder, rounds = prepare(settings), list[Any]()
-
-    class Counter(Silent):
-        def round_finished(self, row: Any) -> None:
-            rounds.append(row)
-
-    assert execute(settings, folder, Counter(), stopping=lambda: len(rounds) >= 3).status == "stopped"
-    run(settings, resume=folder)
-    assert fingerprint(folder) == fingerprint(whole.folder)
+    resumed = run(settings, resume=stopped(settings, rounds=3))
+    assert fingerprint(resumed.folder) == fingerprint(whole.folder)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from math import nan
 from typing import Any
 
@@ -8,23 +8,12 @@ import pytest
 
 from raysim.config.sections import Evaluation
 from raysim.engine.early_stopping import EarlyStopping
-from raysim.engine.observer import Observer
 from raysim.errors import RaysimError
-from raysim.preparation import prepare
-from raysim.simulation import execute, run
+from raysim.simulation import run
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
+from tests.watch import stopped
 from workloads.objective import CLASSIFICATION, Objective
-
-
-class Rows(Observer):
-    """The rounds that were finished."""
-
-    def __init__(self) -> None:
-        self.count = 0
-
-    def round_finished(self, row: Mapping[str, Any]) -> None:
-        self.count += 1
 
 
 def ends(values: Sequence[float], objective: Objective = CLASSIFICATION, **options: Any) -> tuple[int, str]:
@@ -68,8 +57,6 @@ def test_a_run_that_ended_early_ends_in_the_same_round_after_a_stop(make_config:
     assert 1 < rounds < 8 and whole.summary["rounds"] == rounds and whole.summary["planned_rounds"] == 8
     assert "has not been better for 1 evaluations" in (whole.folder / "run.log").read_text()
     config = make_config("stopped", **options)
-    seen = Rows()
-    folder = prepare(config)
-    assert execute(config, folder, seen, stopping=lambda: seen.count >= 1).status == "stopped"
+    folder = stopped(config, rounds=1)
     assert fingerprint(run(config, resume=folder).folder) == fingerprint(whole.folder)
     assert len(run(config, resume=folder).rounds) == rounds

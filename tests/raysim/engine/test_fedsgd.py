@@ -13,8 +13,7 @@ import torch
 from torch import nn
 
 import raysim
-from raysim import seeds
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import build
 from raysim.engine import fedsgd
 from raysim.engine.client_task import Returned, TrainChunk, TrainedChunk
 from raysim.engine.failure import Failure
@@ -30,8 +29,9 @@ from raysim.simulation import execute
 from raysim.storage.run_folder import comparable
 from raysim.training.local_sgd import train_epochs
 from tests.fingerprint import fingerprint
-from tests.small_runs import MakeConfig
+from tests.small_runs import MakeConfig, worker_of
 from tests.watch import Watch, stopped
+from workloads.federated_data import Batch, ChangedSamples
 from workloads.models.mlp_cnn import multilayer_perceptron
 
 
@@ -48,10 +48,6 @@ def base() -> dict[str, object]:
         "schedule.local_epochs": 1,
         "training.batch_size": 50,
     }
-
-
-def worker_of(config: RunConfig) -> Worker:
-    return Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose)))
 
 
 def block(worker: Worker, clients: range, merged: int, start: Any = None) -> TrainedChunk:
@@ -128,8 +124,6 @@ def test_by_hand() -> None:
     """θ = 0, two classes of three: the gradient of a sample of class c is (softmax − e_c) x, with softmax (1/3, …)."""
     model = FlatModel(multilayer_perceptron((2,), (), 3), {"head.weight", "head.bias"})
     model.buffer.zero_()
-    from workloads.federated_data import Batch
-
     batches = [
         Batch(torch.tensor([[3.0, 0.0]]), torch.tensor([0])),
         Batch(torch.tensor([[0.0, 6.0], [0.0, 3.0]]), torch.tensor([2, 2])),
@@ -198,10 +192,8 @@ def test_a_client_that_fails_is_found_among_its_group(
 
     def data(self: Worker, client: int) -> Any:
         found = original(self, client)
-        if client == 5:
-            floats = found.train.batches(500)
-            return replace(found, train=_Infinite(next(floats)))
-        return found
+        bad = ChangedSamples(found.train, lambda batch: replace(batch, x=batch.x + float("inf")))
+        return replace(found, train=bad) if client == 5 else found
 
     monkeypatch.setattr(Worker, "data", data)
     config = make_config(error, engine__on_client_error=error, schedule__rounds=1, evaluation__every=1)
@@ -245,21 +237,6 @@ def test_a_start_that_does_not_fit_is_a_failure_of_every_client_task(make_config
     found = block(worker, range(8, 12), 4, start=np.zeros(3, np.float32))
     failures = [update for update in found.updates if isinstance(update, Failure)]
     assert [(failure.client, failure.stage) for failure in failures] == [(client, "train") for client in range(8, 12)]
-
-
-class _Infinite:
-    """Samples of which one has a pixel that is infinite."""
-
-    def __init__(self, batch: Any) -> None:
-        batch.x = batch.x.clone()
-        batch.x[0] = float("inf")
-        self._batch = batch
-
-    def __len__(self) -> int:
-        return len(self._batch)
-
-    def batches(self, batch_size: int, generator: Any = None) -> Any:
-        yield self._batch
 
 
 def test_how_many_are_merged() -> None:

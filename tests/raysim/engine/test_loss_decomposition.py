@@ -11,22 +11,18 @@ import pytest
 import torch
 
 from aggregators.means import PairwiseSum
-from raysim import seeds
 from raysim.cohort import Cohort
 from raysim.config import registry
 from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig
-from raysim.driver import load_federation
 from raysim.engine import schedule
 from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.engine.worker import Worker, fixed_threads
 from raysim.method import ClientTask, Context, Message, Update, Updates
 from raysim.simulation import run
-from raysim.storage import checkpoint
 from raysim.storage.run_folder import comparable
-from tests.small_runs import small_run
+from tests.small_runs import small_run, worker_of
 from workloads.metrics import evaluate
-from workloads.parallel_map import sequential
 
 COLUMNS = [
     "local_loss",
@@ -50,14 +46,8 @@ def test_the_global_loss_is_that_on_the_union_and_nothing_else_changes(tmp_path:
     found, plain = run(wanted), run(config(tmp_path, "fedavg", 0))
     assert found.rounds[COLUMNS].notna().all(axis=1).tolist() == [False, False, True]
     assert comparable(found.rounds.drop(columns=COLUMNS)).equals(comparable(plain.rounds))
-    latest = checkpoint.latest(found.folder / "checkpoints")
-    assert latest is not None
-    server = checkpoint.load(latest, np.zeros(0, np.float32), lambda client: None).server
-    federation = wanted.workload.load(lambda purpose: seeds.numpy_generator(wanted.seed, purpose)).pooled()
-    worker = Worker(wanted, federation)
-    model = worker.model(0)
-    model.load_shared(server)
-    union = evaluate(model.module, worker.data(0).train.batches(500), 10)
+    worker = Worker(wanted, worker_of(wanted).federation.pooled())
+    union = evaluate(found.model, worker.data(0).train.batches(500), 10)
     row = found.rounds.iloc[-1]
     assert row["global_loss"] == pytest.approx(union.loss, rel=1e-5)
     # Skewed clients: a local model fits its own data better than the others'.
@@ -102,9 +92,7 @@ def mean_loss(module: torch.nn.Module, worker: Worker, client: int) -> float:
 
 def by_hand(config: RunConfig) -> list[dict[str, float]]:
     """Every round's terms: each client trained here, one after another, and all n² losses evaluated here."""
-    method, worker = config.method, Worker(config, load_federation(config, sequential))
-    if method.traits.pooled:
-        worker = Worker(config, worker.federation.pooled())
+    method, worker = config.method, worker_of(config)
     model = worker.model(0)
     shared_parameter_count = model.shared_parameter_count
     kept: dict[int, Any] = {}

@@ -9,12 +9,11 @@ import pytest
 import torch
 from torch import nn
 
-from raysim import seeds
 from raysim.config.run_config import build
 from raysim.engine.model_parts import extended
-from raysim.engine.worker import Worker
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
+from tests.small_runs import worker_of
 from workloads.models.classifier import Classifier
 
 
@@ -60,9 +59,7 @@ def test_what_is_added_is_the_same_for_models_of_any_size() -> None:
 
 def test_a_worker_extends_every_model_and_leaves_the_global_stream() -> None:
     config = build([{"method.name": "fedavg", "model.name": "mlp", "workload.clients": 2, "engine.backend": "inline"}])
-    federation = config.workload.load(lambda purpose: seeds.numpy_generator(0, purpose))
-    plain = Worker(config, federation)
-    worker = Worker(replace(config, method=Shifting()), federation)
+    plain, worker = worker_of(config), worker_of(replace(config, method=Shifting()))
     state = torch.get_rng_state()
     model = worker.model(0)
     assert torch.equal(torch.get_rng_state(), state)

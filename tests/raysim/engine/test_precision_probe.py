@@ -15,16 +15,13 @@ import raysim
 from raysim.config import registry
 from raysim.config.run_config import RunConfig, build
 from raysim.config.sections import Training
-from raysim.driver import load_federation
 from raysim.engine.backend import Done, Job, Seat
 from raysim.engine.precision_probe import TimeSteps, resolve
-from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
 from raysim.training.local_sgd import train_epochs
-from tests.small_runs import small_run
+from tests.small_runs import small_run, worker_of
 from workloads.models.mlp_cnn import mcmahan_cnn
-from workloads.parallel_map import Sequential
 
 
 class FakePool:
@@ -49,7 +46,7 @@ def config(tmp_path: Path, **layer: Any) -> RunConfig:
 
 
 def test_training_in_bfloat16_is_coarse_and_keeps_float32_parameters(tmp_path: Path) -> None:
-    worker = Worker(config(tmp_path), config(tmp_path).workload.load(lambda purpose: np.random.default_rng(0)))
+    worker = worker_of(config(tmp_path))
     trained = {}
     for precision in ("float32", "bf16"):
         torch.manual_seed(0)
@@ -97,7 +94,7 @@ def test_an_automatic_run_trains_as_the_chosen_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", sorted(registry.known("method")))
 def test_every_method_trains_in_bfloat16(name: str) -> None:
     chosen = build([{"method.name": name, "training.precision": "bf16", "workload.clients": 2}])
-    worker = Worker(chosen, load_federation(chosen, Sequential(lambda *arguments: None)))
+    worker = worker_of(chosen)
     method = chosen.method
     server = method.init_server(worker.model(0))
     task = ClientTask(0, 1, 0, 1, 0.05, chosen.training, worker.federation.task(0).classes)

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from raysim.config.privacy import Privacy
-from raysim.driver import load_federation
 from raysim.engine import privacy_budget
 from raysim.engine.observer import Silent
 from raysim.engine.privacy_budget import PrivacyBudget
@@ -18,8 +17,7 @@ from raysim.preparation import prepare
 from raysim.simulation import execute, run
 from raysim.wrappers.accounting import Sums, epsilon
 from tests.fingerprint import fingerprint
-from tests.small_runs import small_run
-from workloads.parallel_map import Sequential
+from tests.small_runs import small_run, worker_of
 
 PRIVACY = Privacy("local", noise_multiplier=1.0)
 BASE = {
@@ -35,7 +33,7 @@ BASE = {
 
 def budget(tmp_path: Path, **options: Any) -> PrivacyBudget:
     config = small_run(tmp_path / "run", BASE, **options)
-    federation, intervals = load_federation(config, Sequential()), planned_intervals(config)
+    federation, intervals = worker_of(config).federation, planned_intervals(config)
     return PrivacyBudget(config, Planner(config, federation, intervals, None), intervals)
 
 
@@ -63,11 +61,8 @@ def test_local_noise_counts_tasks(tmp_path: Path) -> None:
 @pytest.mark.parametrize("steps", [0, 3])
 def test_dp_sgd_counts_the_steps_that_are_taken(tmp_path: Path, steps: int) -> None:
     options = {"privacy__kind": "dp-sgd", "schedule__sampling_rate": 0.7, "training__steps_per_epoch": steps}
-    done = (
-        run(small_run(tmp_path / "done", BASE, **options))
-        .clients.groupby("client")
-        .agg({"samples": "max", "steps": "sum"})
-    )
+    clients = run(small_run(tmp_path / "done", BASE, **options)).clients
+    done = clients.groupby("client").agg({"samples": "max", "steps": "sum"})
     pairs = zip(done["samples"].tolist(), done["steps"].tolist(), strict=True)
     histories = {(Sums(min(8, samples), samples, False, int(taken)),) for samples, taken in pairs}
     assert budget(tmp_path, **options).histories(4) == histories and len(histories) > 2

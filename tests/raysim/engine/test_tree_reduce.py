@@ -13,7 +13,7 @@ import torch
 import raysim
 from raysim.engine import cohort_chunks, tree_reduce
 from raysim.engine.inline_backend import InlinePool
-from raysim.storage import checkpoint
+from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 
 
@@ -62,9 +62,7 @@ def test_a_run_gives_the_same_either_way(
     for limit in (tree_reduce.DRIVER_BYTES, 0):
         monkeypatch.setattr(tree_reduce, "DRIVER_BYTES", limit)
         result = raysim.run(small_run(tmp_path / str(limit), base))
-        newest = checkpoint.latest(result.folder / "checkpoints")
-        assert newest is not None
-        server[limit] = (newest / "server.safetensors").read_bytes()
+        server[limit] = fingerprint(result.folder)["server"]
         assert len(added) == (4 if limit == 0 else 0)  # 2 rounds of 20 sums, 16 and 4
     assert len(set(server.values())) == 1
 
@@ -87,7 +85,5 @@ def test_any_cut_into_calls_gives_the_same(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(cohort_chunks, "cut", lambda *_, cuts=cuts: cuts)
         torch.manual_seed(len(sizes))
         result = raysim.run(small_run(tmp_path / "-".join(map(str, sizes)), base))
-        newest = checkpoint.latest(result.folder / "checkpoints")
-        assert newest is not None
-        server.add((newest / "server.safetensors").read_bytes())
+        server.add(fingerprint(result.folder)["server"])
     assert len(server) == 1

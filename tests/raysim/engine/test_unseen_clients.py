@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim import seeds
 from raysim.cohort import cohort_of
 from raysim.errors import ConfigError
 from raysim.simulation import run
 from tests.fingerprint import fingerprint
-from tests.small_runs import small_run
+from tests.small_runs import small_run, worker_of
 from workloads.metrics import evaluate
 
 BASE = {"workload.name": "digits", "workload.clients": 5, "model.name": "logistic", "schedule.rounds": 2}
@@ -27,7 +26,7 @@ def test_the_last_clients_are_judged_but_never_trained(tmp_path: Path) -> None:
     wanted = config(tmp_path)
     result = run(wanted)
     assert sorted(set(result.clients["client"])) == [0, 1, 2]
-    federation = wanted.workload.load(lambda purpose: seeds.numpy_generator(wanted.seed, purpose))
+    federation = worker_of(wanted).federation
     tests = [federation.client(client, "cpu").test for client in range(5)]
     own = [evaluate(result.model, test.batches(500), 10) for test in tests]
     last = result.rounds.iloc[-1]
@@ -58,7 +57,7 @@ def test_personal_methods_judge_them_by_what_a_new_client_gets(tmp_path: Path) -
 
 
 def test_the_cohort_counts_those_that_take_part() -> None:
-    federation = small_run(Path("x"), BASE).workload.load(lambda purpose: np.random.default_rng(0))
+    federation = worker_of(small_run(Path("x"), BASE)).federation
     assert (cohort_of(federation, [0, 2], 3, 3).existing, cohort_of(federation, [0, 2], 3).existing) == (3, 5)
 
 

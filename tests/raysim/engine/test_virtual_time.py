@@ -20,7 +20,7 @@ from raysim.preparation import prepare
 from raysim.simulation import execute, run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
-from tests.watch import stopped
+from tests.watch import Watch, stopped
 
 BASE = {
     "model.name": "logistic",
@@ -118,19 +118,10 @@ def test_every_wrapper_works_in_virtual_time_or_says_why_not(tmp_path: Path, wra
 def test_clients_that_are_never_available_are_named_before_the_first_round(tmp_path: Path) -> None:
     trace = tmp_path / "trace.json"
     trace.write_text(json.dumps([{"available": [] if client in (1, 4) else [[0, 1e9]]} for client in range(6)]))
-    notes: list[str] = []
-
-    class Notes(Silent):
-        def note(self, text: str) -> None:
-            notes.append(text)
-
-        def round_finished(self, row: Any) -> None:
-            notes.append("round")
-
+    watch = Watch()
     settings = small_run(tmp_path / "run", BASE, devices__preset="trace", devices__trace=str(trace))
-    execute(settings, prepare(settings), Notes(), stopping=lambda: False)
-    said = "2 of 6 clients are never available and never train: 1, 4"
-    assert notes.index(said) < notes.index("round")
+    execute(settings, prepare(settings), watch, stopping=lambda: watch.round > 0)
+    assert "2 of 6 clients are never available and never train: 1, 4" in watch.notes
 
 
 def test_a_trace_that_has_changed_since_a_run_was_stopped_is_refused(tmp_path: Path) -> None:
@@ -141,15 +132,6 @@ def test_a_trace_that_has_changed_since_a_run_was_stopped_is_refused(tmp_path: P
     trace.write_text("seconds_per_sample\n" + "0.2\n" * 6)
     with pytest.raises(RaysimError, match=r"made with other settings: SHA-256 of devices.trace: [0-9a-f]{64} →"):
         run(settings, resume=folder)
-
-
-class Counter(Silent):
-    """Counts the rounds that are whole."""
-
-    rounds = 0
-
-    def round_finished(self, row: Any) -> None:
-        self.rounds += 1
 
 
 @pytest.mark.parametrize(
@@ -172,8 +154,7 @@ class Counter(Silent):
 def test_a_run_that_was_stopped_and_resumed_has_the_same_bits(tmp_path: Path, method: str, mode: str) -> None:
     whole = run(config(tmp_path / "whole", mode, method__name=method))
     settings = config(tmp_path / "stopped", mode, method__name=method, engine__checkpoint_every=2)
-    folder, counter = prepare(settings), Counter()
-    assert execute(settings, folder, counter, stopping=lambda: counter.rounds >= 3).status == "stopped"
+    folder = stopped(settings, rounds=3)
     assert any((folder / "checkpoints").rglob("server-after-*")) == settings.timing.stale
     assert run(settings, resume=folder).folder == folder
     assert fingerprint(folder) == fingerprint(whole.folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -10,23 +11,19 @@ import numpy as np
 import pytest
 import torch
 
-from raysim import seeds
 from raysim.config.registry import known
 from raysim.config.run_config import RunConfig, build
-from raysim.driver import load_federation
 from raysim.engine import worker as worker_module
 from raysim.engine.drift import Moment
-from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import run
 from tests.fingerprint import fingerprint
-from tests.small_runs import MakeConfig
+from tests.small_runs import MakeConfig, worker_of
 from tests.watch import stopped
 from workloads.federated_data import distinct_tasks
-from workloads.parallel_map import sequential
 
 
 @pytest.fixture
@@ -42,10 +39,6 @@ def base() -> dict[str, object]:
         "training.batch_size": 8,
         "schedule.rounds": 2,
     }
-
-
-def worker_of(config: RunConfig) -> Worker:
-    return Worker(config, load_federation(config, sequential))
 
 
 def task(config: RunConfig, client: int, classes: int) -> ClientTask:
@@ -109,7 +102,7 @@ def test_beside_a_state_of_the_method_a_client_is_judged_with_the_rest(make_conf
 
 def test_clients_that_are_alike_keep_nothing(make_config: MakeConfig) -> None:
     config = build([{"workload.clients": 3, "model.name": "mlp", "engine.backend": "inline"}])
-    worker = Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(0, purpose)))
+    worker = worker_of(config)
     assert distinct_tasks(worker.federation) == (worker.federation.task(0),)
     assert worker.first_state(0) is None
 
@@ -131,8 +124,6 @@ def test_decomposition_of_clients_with_different_data_is_refused(make_config: Ma
 
 
 def test_validation_picks_a_round_for_the_summary(make_config: MakeConfig) -> None:
-    import json
-
     result = run(make_config("summary", schedule__rounds=3))
     summary = json.loads((result.folder / "summary.json").read_text())
     best = int(result.rounds["validation_accuracy"].to_numpy().argmax())

@@ -20,7 +20,7 @@ from raysim.simulation import run
 from raysim.wrappers.attack import sent
 from raysim.wrappers.backdoor import Trigger, poisoned, trigger_of, triggered
 from tests.fingerprint import fingerprint
-from tests.small_runs import small_run
+from tests.small_runs import small_run, worker_of
 from workloads.federated_data import NO_SAMPLES, Batch, ClientData
 
 TRIGGER = Trigger(2, (9.0,), target=1)
@@ -85,7 +85,7 @@ def test_success_counts_samples_of_other_classes() -> None:
 def test_white_is_the_largest_pixel(tmp_path: Path) -> None:
     """Of digits, whose brightest pixel is 255."""
     config = small_run(tmp_path, BASE)
-    federation = config.workload.load(lambda _: np.random.default_rng(0))
+    federation = worker_of(config).federation
     trigger = trigger_of(config.attack, federation)
     assert trigger is not None and (trigger.size, trigger.target) == (3, 3)
     brightest = max(float(batch.x.max()) for batch in federation.client(0, "cpu").train.batches(50))

@@ -17,16 +17,8 @@ from raysim.method import Shape
 from raysim.simulation import run
 from raysim.wrappers.compression import SCALED, decoded, encoded, wire_bytes
 from tests.small_runs import small_run
+from tests.wrapped_runs import BASE
 
-BASE = {
-    "model.name": "logistic",
-    "workload.clients": 6,
-    "workload.limit": 120,
-    "schedule.rounds": 4,
-    "schedule.sampling_rate": 0.9,
-    "training.batch_size": 8,
-    "engine.checkpoint_every": 2,
-}
 Kind = Literal["top-k", "random-k", "int8", "int4", "sign"]
 KINDS: tuple[Kind, ...] = ("top-k", "random-k", "int8", "int4", "sign")
 

@@ -15,16 +15,8 @@ from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.wrappers.wrapped import Wrapped, running_method
 from tests.small_runs import small_run
+from tests.wrapped_runs import BASE
 
-BASE = {
-    "model.name": "logistic",
-    "workload.clients": 6,
-    "workload.limit": 120,
-    "schedule.rounds": 4,
-    "schedule.sampling_rate": 0.9,
-    "training.batch_size": 8,
-    "engine.checkpoint_every": 2,
-}
 VECTORS = ((0, 0), (2, 0), (0, 2), (2, 6), (200, -200))
 SAMPLES = (1, 1, 1, 1, 4)
 

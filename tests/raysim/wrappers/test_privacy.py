@@ -15,10 +15,8 @@ from raysim.cohort import Cohort
 from raysim.config.privacy import Privacy
 from raysim.config.run_config import RunConfig
 from raysim.config.wrappers import Attack, Compression, Defense
-from raysim.driver import load_federation
 from raysim.engine.checkpointing import newest_state
 from raysim.engine.observer import Silent
-from raysim.engine.worker import Worker
 from raysim.errors import ConfigError, RaysimError
 from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
@@ -27,8 +25,7 @@ from raysim.simulation import execute, run
 from raysim.storage.run_folder import RunFolder
 from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise
 from raysim.wrappers.wrapped import Wrapped
-from tests.small_runs import small_run
-from workloads.parallel_map import Sequential
+from tests.small_runs import small_run, worker_of
 
 BASE = {
     "model.name": "logistic",
@@ -110,9 +107,8 @@ def test_the_bound_follows_the_quantile(tmp_path: Path) -> None:
 
 def moved(config: RunConfig) -> Any:
     """What a run has added to the first model."""
-    folder, federation = run(config).folder, load_federation(config, Sequential())
-    worker = Worker(config, federation)
-    return newest_state(RunFolder(folder), worker, federation).server - worker.model(0).take_shared()
+    folder, worker = RunFolder(run(config).folder), worker_of(config)
+    return newest_state(folder, worker, worker.federation).server - worker.model(0).take_shared()
 
 
 def test_the_server_bounds_what_was_decompressed(tmp_path: Path) -> None:
