@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,34 +13,15 @@ from hypothesis import strategies as st
 from torch import nn
 from torch.func import functional_call
 
-from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, Message, Update, Updates, Vector
+from raysim.method import Message, Updates, Vector
 from raysim.methods.apple import Apple, ClientState, Server, cosine_decay, joined
 from raysim.methods.fedavg import FedAvg
+from tests.raysim.methods.by_hand import context, linear, one_sample, sigmoid, updates
 from tests.state_equality import equal
-from workloads.federated_data import Batch, ClientData
+from workloads.array_samples import ArraySamples
+from workloads.federated_data import ClientData
 from workloads.models.classifier import Classifier
-
-
-class Fixed:
-    """The same batch, a few times."""
-
-    def __init__(self, x: torch.Tensor, y: torch.Tensor, times: int = 1) -> None:
-        self.batch, self.times = Batch(x, y), times
-
-    def __len__(self) -> int:
-        return self.times * len(self.batch)
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        for _ in range(self.times):
-            yield self.batch
-
-
-def task_and_data(x: torch.Tensor, y: torch.Tensor, times: int = 1, **training: Any) -> tuple[ClientTask, ClientData]:
-    samples = Fixed(x, y, times)
-    options = {"learning_rate": 0.5, **training}
-    return ClientTask(0, 2, 1, 1, 0.5, Training(**options), classes=2), ClientData(1, "one", samples, samples)
 
 
 def vector(values: list[float]) -> Vector:
@@ -51,17 +32,12 @@ def kept(clients: list[int], weights: list[float], own: Any = (), client: int = 
     return ClientState(client, samples, np.array(own, np.float32), np.array(clients, np.int64), np.array(weights))
 
 
-def context(round: int, rounds: int = 10) -> Context:
-    return Context(seed=0, round=round, rounds=rounds, learning_rate=0.1, shared_parameter_count=0)
-
-
 def test_pull_decays_by_a_cosine_over_the_first_rounds() -> None:
     assert [cosine_decay(r, 4) for r in range(6)] == pytest.approx([1, 0.8535534, 0.5, 0.1464466, 0, 0])
     assert cosine_decay(0, 0.0) == 0.0
     server = Server(np.zeros(1, np.float32), {}, {}, 9.0)
-    updates = Updates((0,), np.array([1]), (Update(np.zeros(1, np.float32)),))
-    method = Apple(mu=0.5, proximal_share=0.4)
-    found = [method.aggregate(server, updates, context(round)).proximal for round in (1, 2, 3, 4, 5)]
+    method, given = Apple(mu=0.5, proximal_share=0.4), updates([[0]], [1])
+    found = [method.aggregate(server, given, context(round=round, rounds=10)).proximal for round in (1, 2, 3, 4, 5)]
     assert found == pytest.approx([0.5 * value for value in (0.8535534, 0.5, 0.1464466, 0, 0)])
 
 
@@ -88,7 +64,6 @@ def test_gradients_against_autograd(shared: tuple[str, ...], core_rate: Any) -> 
     generator = torch.Generator().manual_seed(0)
     module = Classifier(nn.Linear(3, 4), nn.Linear(4, 2))
     model = FlatModel(module, shared)
-    initial = model.buffer.clone()
     d, x, y = len(model.shared), torch.randn(5, 3, generator=generator), torch.tensor([0, 1, 1, 0, 1])
     cores = torch.randn(3, d, generator=generator)
     p, start = torch.tensor([0.7, -0.2, 0.4], dtype=torch.float64), torch.tensor([3, 5, 2], dtype=torch.float64) / 10
@@ -111,8 +86,9 @@ def test_gradients_against_autograd(shared: tuple[str, ...], core_rate: Any) -> 
         "core 0": cores[0].numpy(),
         "core 4": cores[2].numpy(),
     }
-    task, data = task_and_data(x, y)
-    assert data.samples == 5 and torch.equal(model.buffer, initial)
+    task, _ = one_sample(epochs=1)
+    samples = ArraySamples(x.numpy(), y.numpy(), "cpu")
+    data = ClientData(1, "one", samples, samples)
     update, after = method.train(
         model, data, Message(cores[1].numpy(), extra), kept([0, 1, 4], p.tolist(), others), task
     )
@@ -130,23 +106,13 @@ def test_gradients_against_autograd(shared: tuple[str, ...], core_rate: Any) -> 
     np.testing.assert_array_equal(model.take_kept(), after.own)
 
 
-def linear(method: Any) -> FlatModel:
-    module = nn.Linear(1, 2, bias=False)
-    module.weight.data.zero_()
-    return FlatModel(module, method.shared_names(module))
-
-
-def sigmoid(x: float) -> float:
-    return float(1 / (1 + np.exp(-x)))
-
-
 def test_a_client_task_of_two_steps_by_hand() -> None:
     # Cores (1, -1) and (-1, 1), p = p0 = (1/2, 1/2), input 1, label 0. Step 1: personal model 0, g = (-1/2, 1/2);
     # own core + 1/2 · 2 · 1/2 · 1/2 = 5/4; p - 0.1 (±1) = (0.6, 0.4). Step 2: personal model
     # ±(0.6 · 5/4 - 0.4) = ±0.35.
     method = Apple(relation_learning_rate=0.1)
-    extra = {"others": np.array([4]), "samples": np.array([2]), "proximal": 3.0, "core 4": vector([-1, 1])}
-    task, data = task_and_data(torch.ones(1, 1), torch.tensor([0]), times=2)
+    extra = {"others": np.array([4]), "samples": np.array([1]), "proximal": 3.0, "core 4": vector([-1, 1])}
+    task, data = one_sample(epochs=2)
     message = Message(vector([1, -1]), extra)
     update, after = method.train(linear(method), data, message, method.init_client(linear(method)), task)
     miss = 1 - sigmoid(0.7)
@@ -161,7 +127,7 @@ def test_optimiser_acts_on_the_own_core() -> None:
     # Decay 0.1 of the core (2, 0), not of the personal model: -lr · 0.1 · 2 beside the gradient of the personal model.
     method = Apple(relation_learning_rate=0.0)
     extra = {"others": np.array([4]), "samples": np.array([1]), "proximal": 0.0, "core 4": vector([-2, 0])}
-    task, data = task_and_data(torch.ones(1, 1), torch.tensor([0]), weight_decay=0.1)
+    task, data = one_sample(epochs=1, weight_decay=0.1)
     update, _ = method.train(linear(method), data, Message(vector([2, 0]), extra), kept([1, 4], [0.5, 0.5]), task)
     assert update.delta == pytest.approx([0.25 - 0.1, -0.25], abs=1e-6)
 
@@ -171,8 +137,7 @@ def test_messages_and_aggregation() -> None:
     server = method.init_server(linear(method))
     first = method.message(server, 3)
     assert first.parameters is server.start and first.extra["others"].size == 0
-    updates = Updates((3, 5), np.array([1, 3]), (Update(vector([4, 0])), Update(vector([0, 8]))))
-    server = method.aggregate(server, updates, context(1))
+    server = method.aggregate(server, updates([[4, 0], [0, 8]], [1, 3], [3, 5]), context())
     assert {client: core.tolist() for client, core in server.cores.items()} == {3: [4, 0], 5: [0, 8]}
     assert server.start.tolist() == [1, 6] and server.samples == {3: 1, 5: 3}
     own, other = method.message(server, 3), method.message(server, 5)
@@ -181,7 +146,7 @@ def test_messages_and_aggregation() -> None:
     assert set(own.extra) == {"others", "samples", "proximal", "core 5"}
     assert method.message(server, 9).parameters is server.start
     # A client that was not sampled keeps its core; a new one starts from the mean.
-    later = method.aggregate(server, Updates((9,), np.array([4]), (Update(vector([1, 1])),)), context(2))
+    later = method.aggregate(server, updates([[1, 1]], [4], [9]), context(round=2))
     assert later.cores[3] is server.cores[3] and later.cores[9].tolist() == [2, 7]
     assert later.start == pytest.approx([1 / 8 * 4 + 1 / 2 * 2, 3 / 8 * 8 + 1 / 2 * 7])
     # A new client is judged by the mean, in its first client task too.
@@ -211,10 +176,10 @@ def test_first_round_then_start_weights_are_fedavg(make_local_training: Callable
         assert np.array_equal(trained[client][0].delta, expected.delta)
         assert trained[client][1].weights.tolist() == [1.0]
     samples = np.array([local.worker.federation.samples(client) for client in clients])
-    server = method.aggregate(server, Updates(clients, samples, tuple(u for u, _ in trained.values())), context(1))
+    server = method.aggregate(server, Updates(clients, samples, tuple(u for u, _ in trained.values())), context())
     model = local.worker.model(0)
     method.deploy(model, method.message(server, 0), trained[0][1])
-    expected_model = average.aggregate(theta, Updates(clients, samples, tuple(plain)), context(1))
+    expected_model = average.aggregate(theta, Updates(clients, samples, tuple(plain)), context())
     np.testing.assert_allclose(model.take_shared(), expected_model, atol=1e-6)
 
 

@@ -2,58 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
-import torch
 
-from raysim.config.sections import Training
-from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, GlobalModel, Message, Update, Updates
+from raysim.method import GlobalModel, Message, Updates
 from raysim.methods.centralized import Centralized
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedprox import FedProx
 from raysim.methods.fedsage import FedSage
 from raysim.methods.fgssl import FGSSL
 from raysim.methods.local import Local
-from workloads.federated_data import Batch, ClientData
-
-
-class Classes:
-    """One sample of two features, twice: cross-entropy whose gradient is easy to write down."""
-
-    def __init__(self, label: int) -> None:
-        self.label = label
-
-    def __len__(self) -> int:
-        return 2
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Any:
-        for _ in range(2):
-            yield Batch(torch.tensor([[1.0]]), torch.tensor([self.label]))
-
-
-def model_of(method: Any) -> FlatModel:
-    module = torch.nn.Linear(1, 2, bias=False)
-    module.weight.data.zero_()
-    return FlatModel(module, method.shared_names(module))
-
-
-def task_and_data(label: int = 0) -> tuple[ClientTask, ClientData]:
-    task = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
-    return task, ClientData(0, "one", Classes(label), Classes(label))
-
-
-def sigmoid(x: float) -> float:
-    return float(1 / (1 + np.exp(-x)))
+from tests.raysim.methods.by_hand import context, linear, one_sample, sigmoid, updates
 
 
 def test_fedavg_client_by_hand() -> None:
     # Logits (w0, w1) = (0, 0), label 0: gradient (p0 - 1, p1) = (-1/2, 1/2), lr 1/2: w = (1/4, -1/4).
     # Step 2: p0 = sigmoid(1/2): w0 = 1/4 + (1 - sigmoid(1/2))/2.
-    task, data = task_and_data()
-    update, kept = FedAvg().train(model_of(FedAvg()), data, Message(np.zeros(2, np.float32)), None, task)
+    task, data = one_sample(epochs=2)
+    update, kept = FedAvg().train(linear(FedAvg()), data, Message(np.zeros(2, np.float32)), None, task)
     expected = 0.25 + (1 - sigmoid(0.5)) / 2
     assert update.delta == pytest.approx([expected, -expected], abs=1e-6)
     assert kept is None
@@ -63,9 +29,9 @@ def test_fedavg_client_by_hand() -> None:
 def test_fedprox_pulls_back_from_the_second_step_on() -> None:
     # The first step starts at θ, so the term is 0 there; in the second it adds μ (w - θ) = 2·(1/4, -1/4):
     # w0 = 1/4 - 1/2·(-(1 - sigmoid(1/2)) + 1/2). A term that vanished after the first batch would give FedAvg's value.
-    task, data = task_and_data()
+    task, data = one_sample(epochs=2)
     method = FedProx(mu=2.0)
-    update, _ = method.train(model_of(method), data, Message(np.zeros(2, np.float32)), None, task)
+    update, _ = method.train(linear(method), data, Message(np.zeros(2, np.float32)), None, task)
     expected = 0.25 - 0.5 * (-(1 - sigmoid(0.5)) + 0.5)
     assert update.delta == pytest.approx([expected, -expected], abs=1e-6)
     # (μ/2)‖w - θ‖² = 1 · 2 · expected².
@@ -73,23 +39,17 @@ def test_fedprox_pulls_back_from_the_second_step_on() -> None:
 
 
 def test_fedprox_without_its_term_is_fedavg() -> None:
-    task, data = task_and_data()
+    task, data = one_sample(epochs=2)
     message = Message(np.array([0.3, -0.7], np.float32))
-    one, _ = FedAvg().train(model_of(FedAvg()), data, message, None, task)
-    other, _ = FedProx(mu=0.0).train(model_of(FedProx()), data, message, None, task)
+    one, _ = FedAvg().train(linear(FedAvg()), data, message, None, task)
+    other, _ = FedProx(mu=0.0).train(linear(FedProx()), data, message, None, task)
     assert np.array_equal(one.delta, other.delta)
-
-
-def updates(deltas: list[list[float]], samples: list[int]) -> Updates:
-    each = tuple(Update(np.array(delta, np.float32)) for delta in deltas)
-    return Updates(tuple(range(len(deltas))), np.array(samples), each)
 
 
 @pytest.mark.parametrize("method", [FedAvg(), FedProx(), Centralized(), FGSSL(), FedSage()])
 def test_the_server_takes_the_mean_by_samples(method: GlobalModel) -> None:
     # Samples 1, 2, 5: (1·4 + 2·(-8) + 5·2)/8 = -1/4 and (1·0 + 2·4 + 5·(-4))/8 = -3/2.
-    context = Context(seed=0, round=1, rounds=1, learning_rate=0.5, shared_parameter_count=2)
-    found = method.aggregate(np.array([1, 1], np.float32), updates([[4, 0], [-8, 4], [2, -4]], [1, 2, 5]), context)
+    found = method.aggregate(np.array([1, 1], np.float32), updates([[4, 0], [-8, 4], [2, -4]], [1, 2, 5]), context())
     assert found.tolist() == [0.75, -0.5]
 
 
@@ -102,9 +62,9 @@ def test_the_total_gives_the_same_mean() -> None:
 
 
 def test_local_keeps_its_model_and_sends_nothing() -> None:
-    task, data = task_and_data()
+    task, data = one_sample(epochs=2)
     method = Local()
-    model = model_of(method)
+    model = linear(method)
     assert method.init_client(model).tolist() == [0, 0]
     # From what the client kept, (1, -1), and not from the model's first values: twice w0 += (1 - sigmoid(2 w0)) / 2.
     update, after = method.train(model, data, method.message(None, 0), np.array([1, -1], np.float32), task)

@@ -5,19 +5,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raysim.method import Context, Update, Updates
 from raysim.methods._splitting_clusters import Server
 from raysim.methods.clustered import Clustered
+from tests.raysim.methods.by_hand import context, updates
 
 START = np.array([10, 20, 30], np.float32)
 
 
 def step(method: Clustered, changes: list[list[float]], samples: list[int], round: int = 21) -> Server:
-    each = tuple(Update(np.array(change, np.float32)) for change in changes)
-    context = Context(0, round, 50, 0.1, shared_parameter_count=2)
-    return method.aggregate(
-        Server(START, {}, {}), Updates(tuple(range(len(changes))), np.array(samples), each), context
-    )
+    return method.aggregate(Server(START, {}, {}), updates(changes, samples), context(round=round))
 
 
 def test_a_cluster_whose_weighted_mean_is_zero_splits() -> None:

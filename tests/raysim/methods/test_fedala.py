@@ -13,31 +13,11 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedala import Client, FedALA
-from tests.raysim.methods.two_layers import (
-    BODY,
-    COHORTS,
-    DATA,
-    EPOCHS,
-    HEAD,
-    RATE,
-    WEIGHTS,
-    InOrder,
-    Matrix,
-    TwoLayers,
-    deployed,
-    gradients,
-    two_rounds,
-)
+from tests.raysim.methods.softmax_by_hand import COHORTS, DATA, InOrder
+from tests.raysim.methods.two_layers import RATE, START, WEIGHTS, Matrix, TwoLayers, check, gradient, steps
 from workloads.federated_data import ClientData
 
 SHARE, PASSES, WEIGHT_RATE = 0.5, 3, 0.7
-
-
-def steps(model: Matrix, client: int) -> Matrix:
-    """Body and head [2, 2, 2] after a client's steps."""
-    for sample in DATA[client] * EPOCHS:
-        model = model - RATE * np.stack(gradients(model[0], model[1], *sample))
-    return model
 
 
 def learned(common: Matrix, own: Matrix, samples: list[Any]) -> Matrix:
@@ -45,29 +25,24 @@ def learned(common: Matrix, own: Matrix, samples: list[Any]) -> Matrix:
     weights = np.ones((2, 2))
     distance = common[1] - own[1]
     for sample in samples * PASSES:
-        _, by_head = gradients(common[0], own[1] + distance * weights, *sample)
-        weights = np.clip(weights - WEIGHT_RATE * by_head * distance, 0, 1)
+        mixed = np.stack([common[0], own[1] + distance * weights])
+        weights = np.clip(weights - WEIGHT_RATE * gradient(mixed, sample)[1] * distance, 0, 1)
     return weights
 
 
 def test_two_rounds_of_two_clients_out_of_three() -> None:
-    first = np.stack([BODY, HEAD])
-    ended = {i: steps(first, i) for i in COHORTS[0]}
+    ended = {i: steps(START, i) for i in COHORTS[0]}
     common = WEIGHTS[0][0] * ended[0] + WEIGHTS[0][1] * ended[2]
     weights = learned(common, ended[2], DATA[2][:2])  # the first two of three are at least half
     assert ((weights > 0) & (weights < 1)).any()
     start = np.stack([common[0], ended[2][1] + (common[1] - ended[2][1]) * weights])
     ended |= {1: steps(common, 1), 2: steps(start, 2)}
     common = WEIGHTS[1][0] * ended[1] + WEIGHTS[1][1] * ended[2]
-    method = FedALA(share=SHARE, weight_rate=WEIGHT_RATE, most_passes=PASSES)
-    server, states, model = two_rounds(method)
-    np.testing.assert_allclose(server.reshape(2, 2, 2), common, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(states[2].weights.reshape(2, 2), weights, rtol=1e-5, atol=1e-6)
     judged = np.stack([common[0], ended[2][1] + (common[1] - ended[2][1]) * weights])
-    np.testing.assert_allclose(deployed(method, model, server, 2, states[2]), judged, rtol=1e-5, atol=1e-6)
-    for once in (0, 1):  # W is one before a client's second task
-        assert states[once].weights.size == 0
-        np.testing.assert_allclose(deployed(method, model, server, once, states[once]), common, rtol=1e-5, atol=1e-6)
+    method = FedALA(share=SHARE, weight_rate=WEIGHT_RATE, most_passes=PASSES)
+    states = check(method, common, {0: common, 1: common, 2: judged})  # W is one before a client's second task
+    assert states[0].weights.size == states[1].weights.size == 0
+    np.testing.assert_allclose(states[2].weights.reshape(2, 2), weights, rtol=1e-5, atol=1e-6)
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,10 @@ import pytest
 
 from raysim.cohort import Cohort
 from raysim.config.sections import Training
-from raysim.method import Context, Update, Updates
 from raysim.methods.feddyn import FedDyn, Server
-from tests.raysim.methods.softmax_by_hand import DATA, gradient_of, play, start
+from tests.raysim.methods.by_hand import context, updates
+from tests.raysim.methods.softmax_by_hand import COHORTS, DATA, gradient_of, play, start
 
-COHORTS = ((0, 2), (1, 2))
 ALPHA, EPOCHS, RATE = 0.25, 2, 0.125
 
 
@@ -38,11 +37,9 @@ def test_two_rounds_of_two_clients_out_of_three() -> None:
 def test_a_server_step_with_buffers_and_a_client_that_failed() -> None:
     # Two of three sampled clients arrived, of five in all: the mean change is (1, -2 | 4), whatever their samples.
     # h = (1, -1) - 1/2 · 2/5 · (1, -2) = (0.8, -0.6); θ = (10 + 1 - 1.6, 20 - 2 + 1.2), and the buffer 30 + 4.
-    changes = ([3, -1, 6], [-1, -3, 2])
-    updates = tuple(Update(np.array(change, np.float32)) for change in changes)
-    context = Context(0, 1, 3, 0.1, shared_parameter_count=2, cohort=Cohort(3, 150, 4, 300, 5))
+    given = updates([[3, -1, 6], [-1, -3, 2]], [10, 90])
     server = Server(np.array([10, 20, 30], np.float32), np.array([1, -1], np.float32))
-    after = FedDyn(0.5).aggregate(server, Updates((1, 3), np.array([10, 90]), updates), context)
+    after = FedDyn(0.5).aggregate(server, given, context(cohort=Cohort(3, 150, 4, 300, 5)))
     assert after.parameters == pytest.approx([9.4, 19.2, 34.0])
     assert after.correction == pytest.approx([0.8, -0.6])
     assert after.parameters.dtype == after.correction.dtype == np.float32

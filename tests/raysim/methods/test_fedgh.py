@@ -2,26 +2,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedgh import FedGH
-
-SAMPLES = np.array([1, 3])
-
-
-def updates_of(*deltas: list[float]) -> Updates:
-    return Updates((4, 7), SAMPLES, tuple(Update(np.array(delta, np.float32)) for delta in deltas))
-
-
-def context() -> Context:
-    return Context(seed=0, round=1, rounds=1, learning_rate=0.1, shared_parameter_count=2)
+from tests.raysim.methods.by_hand import context, updates
 
 
 def test_conflicting_parameters_are_harmonised_and_buffers_averaged() -> None:
     found = context()
     start = np.array([10, 20, 30], np.float32)
     # The buffers (last entry) agree strongly: were they projected too, there would be no conflict.
-    server = FedGH().aggregate(start, updates_of([1, 0, 8], [-1, 1, 16]), found)
+    server = FedGH().aggregate(start, updates([[1, 0, 8], [-1, 1, 16]], [1, 3]), found)
     # (½, ½) and (0, 1) by samples 1 : 3
     np.testing.assert_allclose(server, [10 + 1 / 8, 20 + 7 / 8, 30 + 14], rtol=1e-6)
     np.testing.assert_allclose(found.report.client_columns["weight"], [1 / 4 + 3 / 4, 1 / 8 + 3 / 4])
@@ -30,5 +20,5 @@ def test_conflicting_parameters_are_harmonised_and_buffers_averaged() -> None:
 
 def test_without_a_conflict_it_is_fedavg_bit_for_bit() -> None:
     start = np.array([0.1, 0.2, 0.3], np.float32)
-    updates = updates_of([1.1, 2.3, -1], [0.7, 0.1, 5])
-    assert np.array_equal(FedGH().aggregate(start, updates, context()), FedAvg().aggregate(start, updates, context()))
+    given = updates([[1.1, 2.3, -1], [0.7, 0.1, 5]], [1, 3])
+    assert np.array_equal(FedGH().aggregate(start, given, context()), FedAvg().aggregate(start, given, context()))

@@ -13,36 +13,28 @@ from torch import nn
 from aggregators.principal_gradients import authors_coefficients, principal_coefficients
 from raysim.config.run_config import RunConfig
 from raysim.flat_model import FlatModel
-from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedld import FedLD, Margin, Server, margin_control
 from raysim.simulation import run
 from raysim.storage import checkpoint
+from tests.raysim.methods.by_hand import context, updates
 from workloads.federated_data import Batch
 
 DELTAS = np.array([[3, 1, 0, 1, 7], [2, -1, 1, 0, 8], [-1, 0.5, 2, 1, 9]], np.float32)
-SAMPLES = np.array([1, 2, 5])
-
-
-def updates_of(deltas: Any) -> Updates:
-    return Updates((0, 1, 2), SAMPLES, tuple(Update(delta) for delta in deltas))
-
-
-def context_of(parameters: int) -> Context:
-    return Context(seed=0, round=1, rounds=1, learning_rate=0.1, shared_parameter_count=parameters)
+SAMPLES = [1, 2, 5]
 
 
 def test_parameters_are_projected_and_buffers_averaged_by_samples() -> None:
     method = FedLD(server_learning_rate=0.5)
-    context = context_of(4)
+    told = context(4)
     start = np.arange(5, dtype=np.float32)
-    server = method.aggregate(Server(start, np.array([0, 4])), updates_of(DELTAS), context)
+    server = method.aggregate(Server(start, np.array([0, 4])), updates(DELTAS, SAMPLES), told)
     gradients = -DELTAS[:, :4].astype(np.float64)
     coefficients = principal_coefficients(gradients @ gradients.T)
     np.testing.assert_allclose(server.parameters[:4], start[:4] - 0.5 * (coefficients @ gradients), rtol=1e-6)
     assert server.parameters[4] == pytest.approx(4 + (7 * 1 + 8 * 2 + 9 * 5) / 8)  # the whole mean, not half of it
-    np.testing.assert_allclose(context.report.client_columns["weight"], coefficients, rtol=1e-12)
-    assert context.report.round_columns["principal_axes"] == 2.0
+    np.testing.assert_allclose(told.report.client_columns["weight"], coefficients, rtol=1e-12)
+    assert told.report.round_columns["principal_axes"] == 2.0
 
 
 def test_layers_are_the_parameter_tensors() -> None:
@@ -55,9 +47,8 @@ def test_layers_are_the_parameter_tensors() -> None:
 
 
 def test_granularity_layer_projects_each_tensor_alone() -> None:
-    start, context = np.zeros(5, np.float32), context_of(4)
-    pieces = np.array([0, 3, 4])
-    server = FedLD(granularity="layer", conflict="drop").aggregate(Server(start, pieces), updates_of(DELTAS), context)
+    method, start = FedLD(granularity="layer", conflict="drop"), Server(np.zeros(5, np.float32), np.array([0, 3, 4]))
+    server = method.aggregate(start, updates(DELTAS, SAMPLES), context(4))
     for piece in (slice(0, 3), slice(3, 4)):
         rows = DELTAS[:, piece].astype(np.float64)
         expected = principal_coefficients(rows @ rows.T, 0.8, "drop") @ rows
@@ -66,11 +57,10 @@ def test_granularity_layer_projects_each_tensor_alone() -> None:
 
 def test_the_authors_rule_takes_statistics_too_after_a_first_plain_round() -> None:
     method = FedLD(granularity="authors", client_weights="samples")
-    start, pieces, shares = np.zeros(5, np.float32), np.array([0, 3, 4, 5]), SAMPLES / SAMPLES.sum()
-    first = method.aggregate(Server(start, pieces), updates_of(DELTAS), context_of(4))
+    start, pieces, shares = np.zeros(5, np.float32), np.array([0, 3, 4, 5]), np.array(SAMPLES) / 8
+    first = method.aggregate(Server(start, pieces), updates(DELTAS, SAMPLES), context(4))
     np.testing.assert_allclose(first.parameters, shares @ DELTAS, rtol=1e-6)
-    later = replace(context_of(4), round=2)
-    second = method.aggregate(Server(start, pieces), updates_of(DELTAS), later)
+    second = method.aggregate(Server(start, pieces), updates(DELTAS, SAMPLES), context(4, round=2))
     for piece in (slice(0, 3), slice(3, 4), slice(4, 5)):
         rows = DELTAS[:, piece].astype(np.float64)
         expected = authors_coefficients(rows @ rows.T, 0.8, "keep", shares) @ rows
@@ -82,21 +72,19 @@ def test_the_authors_rule_takes_statistics_too_after_a_first_plain_round() -> No
 def test_weights_by_samples_in_the_mean_of_projected_gradients() -> None:
     start = np.zeros(5, np.float32)
     server = FedLD(client_weights="samples").aggregate(
-        Server(start, np.array([0, 4])), updates_of(DELTAS), context_of(4)
+        Server(start, np.array([0, 4])), updates(DELTAS, SAMPLES), context(4)
     )
     rows = DELTAS[:, :4].astype(np.float64)
-    expected = principal_coefficients(rows @ rows.T, 0.8, "keep", SAMPLES / SAMPLES.sum()) @ rows
+    expected = principal_coefficients(rows @ rows.T, 0.8, "keep", np.array(SAMPLES) / 8) @ rows
     np.testing.assert_allclose(server.parameters[:4], expected, rtol=1e-6)
 
 
 def test_what_a_round_reports_by_hand() -> None:
     # Two orthogonal updates of lengths 1 and 2, equally long axes kept (K = 1: the longer): λ / Σλ = 4/5 and 1/5, and
     # all of the step is the second client's, which has more samples.
-    deltas = np.array([[1, 0], [0, 2]], np.float32)
-    updates = Updates((0, 1), np.array([3, 5]), tuple(Update(delta) for delta in deltas))
-    context = context_of(2)
-    FedLD().aggregate(Server(np.zeros(2, np.float32), np.array([0, 2])), updates, context)
-    assert context.report.round_columns == pytest.approx(
+    told = context()
+    FedLD().aggregate(Server(np.zeros(2, np.float32), np.array([0, 2])), updates([[1, 0], [0, 2]], [3, 5]), told)
+    assert told.report.round_columns == pytest.approx(
         {
             "principal_axes": 1.0,
             "mean_cosine": 0.0,
@@ -105,15 +93,15 @@ def test_what_a_round_reports_by_hand() -> None:
             "smallest_client_step_share": 0.0,
         }
     )
-    assert context.report.client_columns["step_share"].tolist() == [0.0, 1.0]
+    assert told.report.client_columns["step_share"].tolist() == [0.0, 1.0]
 
 
 def test_without_principal_gradients_the_step_is_fedavgs_bit_for_bit() -> None:
     method = FedLD(principal=False)
     assert FedLD(principal=False, margin_weight=0.0).traits == replace(FedAvg.traits, plain_training=False)
     start = np.random.default_rng(0).standard_normal(5).astype(np.float32)
-    found = method.aggregate(Server(start, np.array([0, 4])), updates_of(DELTAS), context_of(4))
-    assert np.array_equal(found.parameters, FedAvg().aggregate(start, updates_of(DELTAS), context_of(4)))
+    found = method.aggregate(Server(start, np.array([0, 4])), updates(DELTAS, SAMPLES), context(4))
+    assert np.array_equal(found.parameters, FedAvg().aggregate(start, updates(DELTAS, SAMPLES), context(4)))
 
 
 def test_neither_half_is_fedavg_and_each_half_is_not(make_config: Callable[..., RunConfig]) -> None:

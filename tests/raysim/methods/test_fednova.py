@@ -8,29 +8,24 @@ import pytest
 from raysim.config.run_config import build
 from raysim.config.sections import Training
 from raysim.errors import ConfigError
-from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fednova import FedNova
+from tests.raysim.methods.by_hand import context, updates
 from tests.raysim.methods.softmax_by_hand import DATA, gradient_of, play, start
 
 
 def test_a_server_step_by_hand() -> None:
     # p = (1/4, 3/4), 2 and 6 steps: Σ p a = 5. Parameters: 5 (1/4 (4, -8) / 2 + 3/4 (-12, 4) / 6) = (-5, -2.5);
     # the buffer is averaged: 1/4 · 8 + 3/4 · 4 = 5.
-    updates = tuple(
-        Update(np.array(change, np.float32), {"steps": steps})
-        for change, steps in (([4, -8, 8], 2.0), ([-12, 4, 4], 6.0))
-    )
-    context = Context(0, 1, 3, 0.1, shared_parameter_count=2)
-    after = FedNova().aggregate(np.ones(3, np.float32), Updates((0, 4), np.array([10, 30]), updates), context)
-    assert after.tolist() == [-4.0, -1.5, 6.0] and context.report.round_columns == {"effective_steps": 5.0}
-    assert context.report.client_columns["weight"].tolist() == [5 / 4 / 2, 5 * 3 / 4 / 6]
+    told = context()
+    given = updates([[4, -8, 8], [-12, 4, 4]], [10, 30], steps=[2.0, 6.0])
+    after = FedNova().aggregate(np.ones(3, np.float32), given, told)
+    assert after.tolist() == [-4.0, -1.5, 6.0] and told.report.round_columns == {"effective_steps": 5.0}
+    assert told.report.client_columns["weight"].tolist() == [5 / 4 / 2, 5 * 3 / 4 / 6]
 
 
 def test_a_client_without_a_step_has_no_change_to_divide() -> None:
-    updates = (Update(np.zeros(1, np.float32), {"steps": 0.0}), Update(np.ones(1, np.float32), {"steps": 4.0}))
-    context = Context(0, 1, 3, 0.1, shared_parameter_count=1)
-    after = FedNova().aggregate(np.zeros(1, np.float32), Updates((0, 1), np.array([1, 1]), updates), context)
+    after = FedNova().aggregate(np.zeros(1, np.float32), updates([[0], [1]], [1, 1], steps=[0.0, 4.0]), context(1))
     assert after.tolist() == [0.25]  # (1/2 · 0 + 1/2 · 4) · 1/2 · 1/4
 
 

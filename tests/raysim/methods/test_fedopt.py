@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from raysim.config.registry import class_name, known, resolve
-from raysim.method import Context, Update, Updates
 from raysim.methods.fedopt import FedAdagrad, FedAdam, FedAvgM, FedYogi, Server
+from tests.raysim.methods.by_hand import context, updates
 
 SPREAD = np.array([2, -1, 0.5], np.float32)
 
@@ -22,8 +22,8 @@ def rounds(method: Any, *changes: tuple[float, float, float]) -> Server:
     server = Server(np.array([1, -1, 10], np.float32), np.zeros(2, np.float32), squares)
     for number, change in enumerate(changes, 1):
         mean = np.array(change, np.float32)  # of 10 and 30 samples
-        updates = Updates((3, 5), np.array([10, 30]), (Update(mean + 3 * SPREAD), Update(mean - SPREAD)))
-        server = method.aggregate(server, updates, Context(0, number, 9, 0.1, shared_parameter_count=2))
+        given = updates([mean + 3 * SPREAD, mean - SPREAD], [10, 30])
+        server = method.aggregate(server, given, context(round=number))
     return server
 
 

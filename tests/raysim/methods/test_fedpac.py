@@ -14,9 +14,10 @@ from raysim.config.run_config import default_config
 from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
-from raysim.method import Context, Message, Update, Updates
+from raysim.method import Message, Update, Updates
 from raysim.methods._class_centroids import centroid_loss, feature_sums
 from raysim.methods.fedpac import FedPAC
+from tests.raysim.methods.by_hand import context
 from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
 
@@ -24,10 +25,6 @@ from workloads.models.classifier import Classifier
 def classifier() -> FlatModel:
     module = Classifier(nn.Sequential(nn.Linear(2, 2), nn.BatchNorm1d(2)), nn.Linear(2, 3))
     return FlatModel(module, FedPAC().shared_names(module))
-
-
-def context() -> Context:
-    return Context(seed=0, round=1, rounds=1, learning_rate=0.1, shared_parameter_count=2)
 
 
 def update_of(head: list[float], counts: list[int], sums: list[list[float]], variance: float, delta: float) -> Update:

@@ -6,23 +6,24 @@ import numpy as np
 import pytest
 
 from raysim.methods.fedproto import FedProto
-from tests.raysim.methods.two_layers import BODY, COHORTS, DATA, EPOCHS, HEAD, RATE, Matrix, gradients, two_rounds
+from tests.raysim.methods.softmax_by_hand import COHORTS, DATA
+from tests.raysim.methods.two_layers import EPOCHS, RATE, START, Matrix, gradient, two_rounds
 
 
 def steps(model: Matrix, prototypes: dict[int, Matrix], pull: float, client: int) -> Matrix:
     """Body and head [2, 2, 2] after a client's steps."""
     for x, label in DATA[client] * EPOCHS:
-        by_body, by_head = gradients(model[0], model[1], x, label)
+        slope = gradient(model, (x, label))
         if label in prototypes:  # λ / 2 · ‖B x − c‖², the mean over two features
-            by_body = by_body + pull * np.outer(model[0] @ np.array(x) - prototypes[label], x)
-        model = model - RATE * np.stack([by_body, by_head])
+            slope[0] += pull * np.outer(model[0] @ np.array(x) - prototypes[label], x)
+        model = model - RATE * slope
     return model
 
 
 @pytest.mark.parametrize("pull", [0.0, 0.6])
 def test_two_rounds_of_two_clients_out_of_three(pull: float) -> None:
     prototypes: dict[int, Matrix] = {}
-    models = {i: np.stack([BODY, HEAD]) for i in DATA}
+    models = dict.fromkeys(DATA, START)
     for cohort in COHORTS:
         models |= {i: steps(models[i], prototypes, pull, i) for i in cohort}
         features = [(models[i][0] @ np.array(x), label) for i in cohort for x, label in DATA[i]]

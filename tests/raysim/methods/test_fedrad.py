@@ -8,38 +8,33 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.config.run_config import build
 from raysim.config.sections import Training
 from raysim.errors import ConfigError
-from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, Message, Update, Updates
+from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedrad import FedRAD, Server, random_communication
 from raysim.simulation import run
+from tests.raysim.methods import by_hand
+from tests.raysim.methods.by_hand import linear, one_sample
 from tests.small_runs import small_run
-from workloads.federated_data import Batch, ClientData
+from workloads.array_samples import ArraySamples
+
+DELTAS = [[4, 0, 1], [-8, 4, 1], [2, -4, 1]]
 
 
-def context() -> Context:
-    return Context(seed=0, round=1, rounds=2, learning_rate=0.5, shared_parameter_count=2)
+def context(**options: Any) -> Context:
+    return by_hand.context(learning_rate=0.5, **options)
 
 
-def updates(accuracies: list[float], losses: list[float]) -> Updates:
-    deltas = np.array([[4, 0, 1], [-8, 4, 1], [2, -4, 1]], np.float32)
-    each = tuple(
-        Update(delta, {"local_accuracy": accuracy, "system_loss": loss, "steps": 2.0})
-        for delta, accuracy, loss in zip(deltas, accuracies, losses, strict=True)
-    )
-    return Updates((0, 1, 2), np.array([1, 2, 5]), each)
+def updates(accuracies: list[float], losses: list[float], deltas: Any = DELTAS) -> Updates:
+    return by_hand.updates(deltas, [1, 2, 5], local_accuracy=accuracies, system_loss=losses, steps=[2.0] * 3)
 
 
 def server(method: FedRAD) -> Server:
-    module = torch.nn.Sequential(torch.nn.Linear(1, 2, bias=False))
-    first: Server = method.init_server(FlatModel(module, method.shared_names(module)))
-    return replace(first, parameters=np.zeros(3, np.float32))
+    return replace(method.init_server(linear(method)), parameters=np.zeros(3, np.float32))
 
 
 def test_weighted_aggregation_by_hand() -> None:
@@ -86,7 +81,7 @@ def test_neunet_moves_weight_to_the_client_that_lowers_the_system_loss(system_gr
         Update(np.array([-1, 0, 0], np.float32), u.metrics, {"test_gradient": np.array([1, 0], np.float32)})
         for u in updates(accuracies, losses).each
     )
-    second = Context(seed=0, round=2, rounds=2, learning_rate=0.5, shared_parameter_count=2)
+    second = context(round=2)
     method.aggregate(state, Updates((0, 1, 2), np.array([1, 2, 5]), each), second)
     weights = second.report.client_columns["weight"]
     # Equal accuracies: Eq. 1-2 alone give the clients' shares of the samples, 1/8, 2/8, 5/8.
@@ -95,29 +90,14 @@ def test_neunet_moves_weight_to_the_client_that_lowers_the_system_loss(system_gr
     assert weights.sum() == pytest.approx(1)
 
 
-class Samples:
-    def __init__(self, labels: list[int]) -> None:
-        self.labels = labels
-
-    def __len__(self) -> int:
-        return len(self.labels)
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Any:
-        for start in range(0, len(self.labels), 2):
-            labels = torch.tensor(self.labels[start : start + 2])
-            yield Batch(torch.ones(len(labels), 1), labels)
-
-
 def test_the_exact_gradient_is_that_of_the_mean_test_loss() -> None:
     # Logits (0, 0), x = 1; labels 0, 0, 1: mean gradient of logit 0 is 1/2 - 2/3 = -1/6, of logit 1 it is 1/6. The
     # batches have two and one sample, so a mean of batch means would give -1/2·… and be wrong.
     method = FedRAD(system_gradient="exact")
-    module = torch.nn.Linear(1, 2, bias=False)
-    module.weight.data.zero_()
-    model = FlatModel(module, method.shared_names(module))
-    task = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=2), classes=2)
-    data = ClientData(0, "one", Samples([0, 0]), Samples([0, 0, 1]))
-    update, _ = method.train(model, data, Message(np.zeros(2, np.float32)), None, task)
+    task, data = one_sample(epochs=1)
+    test = ArraySamples(np.ones((3, 1), np.float32), np.array([0, 0, 1]), "cpu")
+    data, task = replace(data, test=test), replace(task, evaluation_batch=2)
+    update, _ = method.train(linear(method), data, Message(np.zeros(2, np.float32)), None, task)
     assert update.extra["test_gradient"] == pytest.approx([-1 / 6, 1 / 6], abs=1e-6)
     assert update.metrics["system_loss"] == pytest.approx(np.log(2))
     # Trained on label 0 alone, the model calls everything 0: two of three local test samples are right.
@@ -155,12 +135,9 @@ def test_what_momentum_and_weight_decay_add_to_updates_is_no_part_of_the_gradien
         (Training(weight_decay=decay), -(gradient + decay * start[:2])),
     ):
         state = method.aggregate(server(method), updates([0.5] * 3, [2.0, 0.5, 1.0]), context())
-        each = tuple(
-            Update(np.append(seen, 0).astype(np.float32), u.metrics) for u in updates([0.5] * 3, [2.0, 0.5, 1.0]).each
-        )
-        later = Context(0, 2, 2, learning_rate=0.5, shared_parameter_count=2, training=training)
-        after = method.aggregate(replace(state, parameters=start), Updates((0, 1, 2), np.array([1, 2, 5]), each), later)
-        found.append(after.neunet)
+        alike = updates([0.5] * 3, [2.0, 0.5, 1.0], [np.append(seen, 0)] * 3)
+        later = context(round=2, training=training)
+        found.append(method.aggregate(replace(state, parameters=start), alike, later).neunet)
     for other in found[1:]:
         np.testing.assert_allclose(other.last_weight, found[0].last_weight, rtol=1e-6)
     assert np.abs(found[0].last_weight).max() > 1e-3

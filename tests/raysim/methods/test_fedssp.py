@@ -15,10 +15,11 @@ from raysim.engine.client_state import ClientState
 from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
-from raysim.method import Context, Message, Update, Updates
+from raysim.method import Message, Update, Updates
 from raysim.methods.fedssp import FedSSP, RunningMean, Server, preference_step, regularised_loss
 from raysim.simulation import run
 from raysim.storage import pytree
+from tests.raysim.methods.by_hand import context
 from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
 from workloads.models.preference import WithPreference
@@ -117,10 +118,6 @@ def test_averaging_is_uniform_whatever_the_samples() -> None:
     assert found.report.round_columns == pytest.approx(
         {"feature_scale": (4100 / 3) ** 0.5, "feature_spread": (1400 / 3) ** 0.5, "regulariser": 3.0}
     )
-
-
-def context() -> Context:
-    return Context(0, 1, 1, 0.1, 2)
 
 
 def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(

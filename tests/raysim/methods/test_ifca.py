@@ -8,9 +8,9 @@ import torch
 
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
-from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.ifca import IFCA, Server
+from tests.raysim.methods.by_hand import context, updates
 from tests.raysim.methods.softmax_by_hand import DATA, gradient_of, loss_of, play, start
 
 COHORTS = ((0, 2), (1, 2), (0, 1, 2))
@@ -52,14 +52,12 @@ def test_clients_with_opposite_labels_find_each_other(monkeypatch: pytest.Monkey
 
 
 def test_a_server_step_by_hand() -> None:
-    # Model 0: samples 1 and 3, (1·4 + 3·(-4))/4 = -2 and (1·(-8) + 3·0)/4 = -2; model 1 stays; model 2: client 7 alone.
+    # Model 0: samples 1 and 3, (1·4 + 3·(-4))/4 = -2 and (1·(-8) + 3·0)/4 = -2; model 1 stays; model 2: client 2 alone.
     models = tuple(np.full(2, value, np.float32) for value in (10, 20, 30))
-    changes, chosen = ([4, -8], [-4, 0], [5, -6]), (0.0, 0.0, 2.0)
-    each = tuple(Update(np.array(c, np.float32), {"cluster": j}) for c, j in zip(changes, chosen, strict=True))
-    context = Context(0, 1, 3, 0.1, shared_parameter_count=2)
-    after = IFCA(clusters=3).aggregate(Server(models), Updates((2, 4, 7), np.array([1, 3, 9]), each), context)
+    given, told = updates([[4, -8], [-4, 0], [5, -6]], [1, 3, 9], cluster=[0.0, 0.0, 2.0]), context()
+    after = IFCA(clusters=3).aggregate(Server(models), given, told)
     assert [values.tolist() for values in after.models] == [[8, 8], [20, 20], [35, 24]]
-    assert after.models[1] is models[1] and context.report.round_columns["clusters"] == 2.0
+    assert after.models[1] is models[1] and told.report.round_columns["clusters"] == 2.0
 
 
 def test_the_initial_models_are_shuffled_within_their_tensors() -> None:

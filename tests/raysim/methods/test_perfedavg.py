@@ -8,29 +8,14 @@ import numpy as np
 import pytest
 
 from raysim.methods.perfedavg import PerFedAvg
-from tests.raysim.methods.two_layers import (
-    BODY,
-    COHORTS,
-    DATA,
-    EPOCHS,
-    HEAD,
-    RATE,
-    WEIGHTS,
-    Matrix,
-    deployed,
-    gradients,
-    two_rounds,
-)
+from tests.raysim.methods.softmax_by_hand import DATA
+from tests.raysim.methods.two_layers import EPOCHS, NEWCOMER, RATE, START, Matrix, check, gradient, rounds_by_hand
 
 ALPHA, DELTA = 0.3, 0.01
 
 
-def gradient(w: Matrix, sample: tuple[list[float], int]) -> Matrix:
-    return np.stack(gradients(w[0], w[1], *sample))
-
-
-def steps(w: Matrix, client: int, variant: str) -> Matrix:
-    """Body and head [2, 2, 2] after a client's steps; D, D' and D'' of a step are the same sample here."""
+def meta_steps(w: Matrix, client: int, variant: str) -> Matrix:
+    """w after a client's steps; D, D' and D'' of a step are the same sample here."""
     for sample in DATA[client] * EPOCHS:
         g = v = gradient(w - ALPHA * gradient(w, sample), sample)
         if variant == "hf":
@@ -41,22 +26,14 @@ def steps(w: Matrix, client: int, variant: str) -> Matrix:
 
 @pytest.mark.parametrize("variant", ["fo", "hf"])
 def test_two_rounds_of_two_clients_out_of_three(variant: Literal["fo", "hf"]) -> None:
-    common = np.stack([BODY, HEAD])
-    own: dict[int, Matrix] = {}
-    for cohort, weights in zip(COHORTS, WEIGHTS, strict=True):
-        own |= {i: common - ALPHA * np.mean([gradient(common, sample) for sample in DATA[i]], axis=0) for i in cohort}
-        results = [steps(common, i, variant) for i in cohort]
-        common = weights[0] * results[0] + weights[1] * results[1]
-    assert (common > 0).any() and (common < 0).any()
+    def client_task(common: Matrix, own: Matrix | None, client: int) -> tuple[Matrix, Matrix]:
+        adapted = common - ALPHA * np.mean([gradient(common, sample) for sample in DATA[client]], axis=0)
+        return meta_steps(common, client, variant), adapted
+
+    common, own = rounds_by_hand(START, client_task)
     method = PerFedAvg(variant, adaptation_rate=ALPHA, difference=DELTA)
-    server, states, model = two_rounds(method)
-    np.testing.assert_allclose(server.reshape(2, 2, 2), common, rtol=2e-4, atol=2e-5)
-    for i, expected in own.items():
-        np.testing.assert_allclose(deployed(method, model, server, i, states[i]), expected, rtol=2e-4, atol=2e-5)
-    newcomer = deployed(method, model, server, 3, method.init_client(model))
-    np.testing.assert_allclose(newcomer, common, rtol=2e-4, atol=2e-5)
+    check(method, common, own | {NEWCOMER: common}, tolerance=2e-4)
 
 
 def test_the_two_variants_differ() -> None:
-    common = np.stack([BODY, HEAD])
-    assert np.abs(steps(common, 2, "hf") - steps(common, 2, "fo")).max() > 1e-3
+    assert np.abs(meta_steps(START, 2, "hf") - meta_steps(START, 2, "fo")).max() > 1e-3

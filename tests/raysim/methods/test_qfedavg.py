@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from raysim.config.sections import Training
-from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.qfedavg import QFedAvg
+from tests.raysim.methods.by_hand import context, updates
 from tests.raysim.methods.softmax_by_hand import DATA, gradient_of, loss_of, play, start
 
 
@@ -16,12 +16,8 @@ def test_a_server_step_by_hand() -> None:
     # q = 2, L = 1/η = 2, p = (1/4, 3/4), F = (1, 3), changes (1, 0) and (0, -1): ‖Δw‖² = 4 each.
     # h = (2 · 1 · 4 + 2 · 1, 2 · 3 · 4 + 2 · 9) = (10, 42); Σ p h = 34.
     # Weights p F² L / 34 = (1/2, 27/2) / 34. The buffer is averaged: 1/4 · 8 + 3/4 · 4 = 5.
-    updates = tuple(
-        Update(np.array(change, np.float32), {"received_loss": loss})
-        for change, loss in (([1, 0, 8], 1.0), ([0, -1, 4], 3.0))
-    )
-    context = Context(0, 1, 3, 0.5, shared_parameter_count=2)
-    after = QFedAvg(2.0).aggregate(np.ones(3, np.float32), Updates((0, 4), np.array([10, 30]), updates), context)
+    given = updates([[1, 0, 8], [0, -1, 4]], [10, 30], received_loss=[1.0, 3.0])
+    after = QFedAvg(2.0).aggregate(np.ones(3, np.float32), given, context(learning_rate=0.5))
     assert after == pytest.approx([1 + 1 / 68, 1 - 27 / 68, 6.0])
 
 

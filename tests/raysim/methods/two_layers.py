@@ -1,9 +1,8 @@
-"""Three clients, a body and a head of two weights by two, and the gradients of their loss worked out by hand."""
+"""A body and a head of two weights by two, the gradients of their loss worked out by hand, and two rounds with them."""
 
 from __future__ import annotations
 
-import copy
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -12,22 +11,16 @@ from numpy.typing import NDArray
 
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, Update, Updates
-from raysim.storage.pytree import leaves
-from workloads.federated_data import Batch, ClientData
+from tests.raysim.methods.softmax_by_hand import COHORTS, DATA, play
 
-DATA = {
-    0: [([1.0, -2.0], 0)],
-    1: [([0.5, 1.0], 1), ([-1.0, 3.0], 0)],
-    2: [([2.0, 1.0], 1), ([-3.0, 0.5], 0), ([1.0, 1.0], 0)],
-}
-"""Samples (x, label) of three clients."""
-COHORTS = ((0, 2), (1, 2))
-"""Of two rounds: their weights by samples are 1/4, 3/4 and 2/5, 3/5."""
 WEIGHTS = ((0.25, 0.75), (0.4, 0.6))
+"""Of the clients of COHORTS, by samples."""
 EPOCHS, RATE = 2, 0.25
 BODY = np.array([[0.5, -1.0], [0.25, 0.75]])
 HEAD = np.array([[-0.5, 0.25], [1.0, -0.75]])
+START = np.stack([BODY, HEAD])
+NEWCOMER = 3
+"""A client that was in no cohort."""
 Matrix = NDArray[np.float64]
 
 
@@ -46,55 +39,61 @@ class TwoLayers(torch.nn.Module):
         return logits
 
 
-@dataclass(frozen=True)
-class InOrder:
-    """A client's samples, one a mini-batch, in the same order in every epoch."""
-
-    client: int
-
-    def __len__(self) -> int:
-        return len(DATA[self.client])
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Any:
-        for x, label in DATA[self.client]:
-            yield Batch(torch.tensor([x]), torch.tensor([label]))
-
-
-def gradients(body: Matrix, head: Matrix, x: list[float], label: int) -> tuple[Matrix, Matrix]:
-    """∂/∂B and ∂/∂H of the cross-entropy of softmax(H B x)."""
+def gradient(model: Matrix, sample: tuple[list[float], int]) -> Matrix:
+    """∂/∂B and ∂/∂H of the cross-entropy of softmax(H B x) [2, 2, 2], as the model."""
+    (body, head), (x, label) = model, sample
     features = body @ np.array(x)
     probability = np.exp(head @ features) / np.exp(head @ features).sum()
     probability[label] -= 1.0
-    return np.outer(head.T @ probability, x), np.outer(probability, features)
+    return np.stack([np.outer(head.T @ probability, x), np.outer(probability, features)])
+
+
+def steps(model: Matrix, client: int) -> Matrix:
+    """The model after a client's plain training."""
+    for sample in DATA[client] * EPOCHS:
+        model = model - RATE * gradient(model, sample)
+    return model
+
+
+def rounds_by_hand(
+    common: Matrix, client_task: Callable[[Matrix, Any, int], tuple[Matrix, Any]]
+) -> tuple[Matrix, dict[int, Any]]:
+    """What the server averages, after the two rounds, and what each client that took part keeps of its own.
+
+    Args:
+        common: what the server has at first.
+        client_task: from what the server has, what client i kept (None: nothing yet) and i to the next of both.
+    """
+    own: dict[int, Any] = {}
+    for cohort, weights in zip(COHORTS, WEIGHTS, strict=True):
+        results = [client_task(common, own.get(i), i) for i in cohort]
+        common = weights[0] * results[0][0] + weights[1] * results[1][0]
+        own |= {i: result[1] for i, result in zip(cohort, results, strict=True)}
+    assert (common > 0).any() and (common < 0).any()
+    return common, own
 
 
 def two_rounds(method: Any) -> tuple[Any, list[Any], FlatModel]:
     """The method's server state and all client states after the two rounds, and a model to deploy to."""
     module = TwoLayers()
     model = FlatModel(module, method.shared_names(module))
-    training = Training(learning_rate=RATE, batch_size=1)
-    server, states = method.init_server(model), [method.init_client(model) for _ in DATA]
-    for round, clients in enumerate(COHORTS, 1):
-        updates: list[Update] = []
-        for i in clients:
-            model.reset()
-            before = copy.deepcopy(states[i])
-            task = ClientTask(0, round, i, EPOCHS, RATE, training, classes=2)
-            data = ClientData(i, str(i), InOrder(i), InOrder(i))
-            update, after = method.train(model, data, method.message(server, i), states[i], task)
-            now, then = ([np.asarray(value).tolist() for _, value in leaves(each)] for each in (states[i], before))
-            assert now == then, "a client task may not write to what it was given"
-            states[i] = after
-            updates.append(update)
-        samples = np.array([len(DATA[i]) for i in clients])
-        context = Context(0, round, 2, RATE, model.shared_parameter_count, training)
-        server = method.aggregate(server, Updates(clients, samples, tuple(updates)), context)
+    server, states = play(method, COHORTS, EPOCHS, Training(learning_rate=RATE, batch_size=1), model)
     return server, states, model
 
 
-def deployed(method: Any, model: FlatModel, server: Any, client: int, state: Any) -> tuple[Matrix, Matrix]:
-    """Body and head of the model that a client is judged by."""
-    model.reset()
-    method.deploy(model, method.message(server, client), state)
-    module: Any = model.module
-    return module.body.weight.detach().numpy().copy(), module.head.weight.detach().numpy().copy()
+def check(method: Any, common: Matrix, judged: Mapping[int, Any], tolerance: float = 1e-5) -> list[Any]:
+    """Two rounds of the method end with these shared values, and with these models that clients are judged by.
+
+    Returns:
+        All client states.
+    """
+    server, states, model = two_rounds(method)
+    np.testing.assert_allclose(server, common.ravel(), rtol=tolerance, atol=tolerance / 10)
+    for client, expected in judged.items():
+        model.reset()
+        state = method.init_client(model) if client == NEWCOMER else states[client]
+        method.deploy(model, method.message(server, client), state)
+        module: Any = model.module
+        found = [part.weight.detach().numpy() for part in (module.body, module.head)]
+        np.testing.assert_allclose(found, expected, rtol=tolerance, atol=tolerance / 10, err_msg=f"client {client}")
+    return states
