@@ -39,7 +39,6 @@ def principal_coefficients(
     """c, float64 [n], with Σ_i p_i g_i' = Σ_j c_j g_j, from the Gram matrix [n, n] of gradients or of updates.
 
     Args:
-        gram: ⟨g_i, g_j⟩, float64.
         share: of the n axes that are kept, see :func:`axes_kept`.
         conflict: what happens to a client's component against the calibrated direction of an axis (Eq. 6, the side on
             which the mean gradient lies). ``keep``: it counts, as printed; then the calibration changes nothing.
@@ -52,19 +51,15 @@ def principal_coefficients(
     depends on the order of the clients if the equal ones straddle K, or with ``drop``.
     """
     count = len(gram)
-    scale = float(np.trace(gram)) / count
-    if scale == 0.0:
-        return np.zeros(count, np.float64)
     weights = np.full(count, 1 / count) if weights is None else weights
     with one_blas_thread():
-        values, axes = _leading_axes(gram, scale, share)
+        values, axes, wanted = _leading_axes(gram, share)
         components = axes
         if conflict == "drop":
             along_mean = weights @ axes
             axes = axes * np.where(np.abs(along_mean) > NOISE, np.sign(along_mean), 0.0)
             components = np.maximum(axes, 0.0)
         lengths = np.sqrt(count * (components**2 @ values**3))
-        wanted = np.sqrt(np.maximum(np.diag(gram) / scale, 0.0))
         correction = np.divide(wanted, lengths, out=np.zeros(count), where=lengths > 0)
         return np.asarray((((weights * correction) @ components) * values) @ axes.T)
 
@@ -85,27 +80,28 @@ def authors_coefficients(
     on an axis contributes nothing there (0/0 in the code).
     """
     count = len(gram)
-    scale = float(np.trace(gram)) / count
-    if scale == 0.0:
-        return np.zeros(count, np.float64)
     weights = np.full(count, 1 / count) if weights is None else weights
     with one_blas_thread():
-        values, axes = _leading_axes(gram, scale, share)
+        values, axes, lengths = _leading_axes(gram, share)
         signs = np.sign(axes)
         if conflict == "drop":
             majority = np.sign(signs.sum(axis=0))
             signs = np.where(signs == majority, signs, 0.0)
-        lengths = np.sqrt(np.maximum(np.diag(gram) / scale, 0.0))
         # v_k = Gᵀ e_k / √(n λ_k), and the eigenvalues here sum to 1.
         return np.asarray((((weights * lengths) @ signs) * np.sqrt(values / count)) @ axes.T)
 
 
-def _leading_axes(gram: Doubles, scale: float, share: float) -> tuple[Doubles, Doubles]:
-    """λ_k / Σλ of the K leading axes, descending [K], and their e_ki in row i, column k [n, K], rounding set to 0."""
+def _leading_axes(gram: Doubles, share: float) -> tuple[Doubles, Doubles, Doubles]:
+    """What both rules start from, on gradients divided by their root mean square length (zeros if all are zero).
+
+    λ_k / Σλ of the K leading axes, descending [K]; their e_ki in row i, column k [n, K], rounding set to 0; ‖g_i‖ [n].
+    """
     count = len(gram)
+    scale = float(np.trace(gram)) / count or 1.0
     ascending, columns = np.linalg.eigh(gram / (scale * count))
     kept = axes_kept(count, share)
     values = ascending[::-1][:kept].copy()
     values[values <= count * np.finfo(np.float64).eps * values[0]] = 0.0
     axes = columns[:, ::-1][:, :kept]
-    return values, np.where(np.abs(axes) > NOISE, axes, 0.0)
+    lengths = np.sqrt(np.maximum(np.diag(gram) / scale, 0.0))
+    return values, np.where(np.abs(axes) > NOISE, axes, 0.0), lengths

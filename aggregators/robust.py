@@ -41,20 +41,16 @@ def krum_scores(gram: Doubles, byzantine: int) -> Doubles:
     return np.asarray(nearest.mean(axis=1) if nearest.shape[1] else np.zeros(len(gram)))
 
 
-def krum(gram: Doubles, byzantine: int) -> Doubles:
-    """Krum: all weight on the vector with the lowest score, the first of several."""
-    return _equal_weights(len(gram), krum_scores(gram, byzantine), 1)
+def krum(gram: Doubles, byzantine: int, kept: int = 1) -> Doubles:
+    """Krum: equal weights for the ``kept`` vectors with the lowest scores, of equal scores the first."""
+    weights = np.zeros(len(gram))
+    weights[np.argsort(krum_scores(gram, byzantine), kind="stable")[:kept]] = 1 / kept
+    return weights
 
 
 def multi_krum(gram: Doubles, byzantine: int) -> Doubles:
     """Multi-Krum: the mean of the n − f vectors with the lowest scores."""
-    return _equal_weights(len(gram), krum_scores(gram, byzantine), len(gram) - byzantine)
-
-
-def _equal_weights(count: int, scores: Doubles, kept: int) -> Doubles:
-    weights = np.zeros(count)
-    weights[np.argsort(scores, kind="stable")[:kept]] = 1 / kept
-    return weights
+    return krum(gram, byzantine, len(gram) - byzantine)
 
 
 def geometric_median(gram: Doubles, smoothing: float = 0.1, iterations: int = 3) -> Doubles:
@@ -64,9 +60,7 @@ def geometric_median(gram: Doubles, smoothing: float = 0.1, iterations: int = 3)
     z ← Σ_i β_i v_i / Σ_i β_i with β_i = 1 / max(ν, ‖v_i − z‖).
 
     Args:
-        gram: of n vectors.
         smoothing: ν > 0.
-        iterations: steps of the algorithm.
     """
     weights = np.zeros(len(gram))
     for _ in range(iterations):

@@ -47,7 +47,7 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
     federation = load_federation(config, Sequential())
     worker = Worker(config, federation, device_of(config.engine))
     with fixed_threads(config.engine.threads):
-        state = newest_state(run, worker, federation)
+        state = newest_state(run, worker)
         return state.round, evaluate_round(config, federation, InlinePool(worker), state, [], Silent().note)
 
 

@@ -71,7 +71,7 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
     if client is not None and client not in range(federation.clients):
         raise ResultsError(f"{folder}: there is no client {client!r}. Allowed: 0 to {federation.clients - 1}.")
     worker, chosen = Worker(config, federation), int(client or 0)
-    state = newest_state(RunFolder(folder), worker, federation, () if client is None else (chosen,))
+    state = newest_state(RunFolder(folder), worker, () if client is None else (chosen,))
     with fixed_threads(config.engine.threads):
         deployed = worker.deployed(chosen, worker.method.message(state.server, chosen), state.clients.get(chosen))
     return module_with(tensors_of(deployed.module), config, federation.task(chosen), folder)

@@ -115,7 +115,6 @@ class RemoteTask(Protocol):
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
         """Do it; the result, and the states that stay on the worker."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -181,34 +180,27 @@ class Pool(Protocol):
     @property
     def slots(self) -> int:
         """How many jobs run at the same time."""
-        ...
 
     @property
     def federation(self) -> Federation:
         """The clients' data as the workers read them: one copy for all processes of a node."""
-        ...
 
     @property
     def plan(self) -> str:
         """One line that says where clients run."""
-        ...
 
     @property
     def room(self) -> int:
         """Bytes of results that may be held at a time without crowding out what else is in the pool's memory."""
-        ...
 
     def share(self, value: Any) -> Any:
         """Store a value once for all workers; the handle may stand among a job's inputs."""
-        ...
 
     def fetch(self, handle: Any) -> Any:
         """The value behind a handle; LostError if it was lost with the node that held it."""
-        ...
 
     def adapt(self) -> bool:
         """Before a round: use workers that have become possible since the last; whether the plan is another now."""
-        ...
 
     def run(
         self, jobs: Sequence[Job], note: Callable[[str], None], stopping: Callable[[], bool] = lambda: False
@@ -220,18 +212,15 @@ class Pool(Protocol):
 
         Once ``stopping`` says so, or when the generator is closed early, what is still running is dropped.
         """
-        ...
 
     def send_ahead(self, jobs: Sequence[Job]) -> None:
         """Begin these jobs beside those that are run: a later :meth:`run` of the same objects has their results.
 
         A pool that does nothing beside a run does nothing here.
         """
-        ...
 
     def drop_ahead(self) -> None:
         """Drop all jobs that were sent ahead and not yet run."""
-        ...
 
     def aside(self, function: Callable[..., Result], *arguments: Any) -> Callable[[float], Result]:
         """Call ``function(federation, *arguments)`` beside the jobs, on this machine.
@@ -239,11 +228,9 @@ class Pool(Protocol):
         With Ray in a process that ends with it, so that what it imports costs this one no memory. The returned function
         waits at most that many seconds for its result.
         """
-        ...
 
     def close(self) -> None:
         """Give everything back."""
-        ...
 
 
 def results_of(pool: Pool, jobs: Sequence[Job], note: Callable[[str], None]) -> list[Any]:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from raysim.engine.backend import Pool
     from raysim.engine.worker import Worker
     from raysim.storage.run_folder import RunFolder
-    from workloads.federated_data import Federation, InputSpec
+    from workloads.federated_data import InputSpec
 
 ROUNDS = "schedule.rounds"
 NOISE = "noise multiplier found"
@@ -118,7 +118,7 @@ class Saves:
             if self._failed & (self._failed - 1) == 0:  # the 1st, 2nd, 4th, 8th … time
                 self._note(f"{error} The run goes on, and tries again after every round")
 
-    def latest(self, worker: Worker, federation: Federation) -> State | None:
+    def latest(self, worker: Worker) -> State | None:
         """The state of the newest checkpoint that the run can go on from; the tables lose what came after it.
 
         Newer ones that are damaged, or that tables have lost rows of, are passed over, which is noted.
@@ -130,7 +130,7 @@ class Saves:
             DamagedError: there are some, and none that the run can go on from.
             CheckpointError: they are of another version, or of other settings.
         """
-        template = state_template(worker, federation)
+        template = state_template(worker)
         reasons: list[str] = []
         passed: list[Path] = []
         for path in checkpoint.newest_first(self._folder.checkpoints):
@@ -176,12 +176,12 @@ class Saves:
         return State(self._first)
 
 
-def state_template(worker: Worker, federation: Federation) -> Callable[[int], Any]:
+def state_template(worker: Worker) -> Callable[[int], Any]:
     """What a client's saved state is read against, by client: the state before its first task."""
     templates: dict[InputSpec, Any] = {}
 
     def template(client: int) -> Any:
-        task = federation.task(client)
+        task = worker.federation.task(client)
         if task not in templates:
             templates[task] = worker.first_state(client)
         return templates[task]
@@ -189,9 +189,7 @@ def state_template(worker: Worker, federation: Federation) -> Callable[[int], An
     return template
 
 
-def newest_state(
-    folder: RunFolder, worker: Worker, federation: Federation, clients: Collection[int] | None = None
-) -> State:
+def newest_state(folder: RunFolder, worker: Worker, clients: Collection[int] | None = None) -> State:
     """The state in the newest checkpoint that can be read, to look at: nothing in the folder is changed.
 
     Args:
@@ -202,7 +200,7 @@ def newest_state(
         DamagedError: there is no checkpoint that can be read.
         CheckpointError: the newest does not fit the run's config.
     """
-    first, template = worker.method.init_server(worker.model(0)), state_template(worker, federation)
+    first, template = worker.method.init_server(worker.model(0)), state_template(worker)
     reasons: list[str] = []
     for path in checkpoint.newest_first(folder.checkpoints):
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from aggregators.means import node_count
@@ -81,8 +82,5 @@ class Chunker:
 
 def _placed(groups: Sequence[Sequence[int]]) -> tuple[Chunk, ...]:
     """Chunks of these clients, each with its position."""
-    placed, first = [], 0
-    for group in groups:
-        placed.append(Chunk(first, tuple(group)))
-        first += len(group)
-    return tuple(placed)
+    firsts = accumulate(map(len, groups), initial=0)
+    return tuple(Chunk(first, tuple(group)) for first, group in zip(firsts, groups, strict=False))

@@ -32,15 +32,11 @@ class Drift:
     """Which clients' data change, when and how: it follows from settings and seed, so every process knows it."""
 
     def __init__(self, config: RunConfig, federation: Federation) -> None:
-        events, clients = config.events, federation.clients
-        self._labels, self._factor = events.drift == "labels", events.drift_factor
-        self._seed, self._federation = config.seed, federation
-        self._events = events
+        self._events, self._seed, self._federation = config.events, config.seed, federation
         self._clients: set[int] = set()
-        self._everyone = events.drift_share == 1
-        if events.drift != "none":
+        if config.events.drift != "none":
             draw = seeds.numpy_generator(config.seed, "events drift")
-            self._clients.update(schedule.participants(clients, events.drift_share, draw).tolist())
+            self._clients.update(schedule.participants(federation.clients, config.events.drift_share, draw).tolist())
 
     def of_client(self, data: ClientData, moment: Moment) -> ClientData:
         """A client's data as they are then."""
@@ -53,7 +49,8 @@ class Drift:
 
     def of_test(self, samples: Samples, moment: Moment) -> Samples:
         """The common test set as it is then; it changes only if all clients' data do."""
-        return self._changed(samples, 0) if self._everyone and self._clients and self._over(moment) else samples
+        everyone = bool(self._clients) and self._events.drift_share == 1
+        return self._changed(samples, 0) if everyone and self._over(moment) else samples
 
     def _over(self, moment: Moment) -> bool:
         """Whether the data that change have changed by then."""
@@ -62,8 +59,8 @@ class Drift:
         return moment.round >= self._events.drift_round
 
     def _changed(self, samples: Samples, client: int) -> Samples:
-        if not self._labels:
-            return ChangedSamples(samples, lambda batch: replace(batch, x=batch.x * self._factor))
+        if self._events.drift == "features":
+            return ChangedSamples(samples, lambda batch: replace(batch, x=batch.x * self._events.drift_factor))
         labels = next_labels(self._federation.task(client).classes, self._seed)
         return ChangedSamples(samples, lambda batch: replace(batch, y=labels.to(batch.y.device)[batch.y]))
 

@@ -17,12 +17,7 @@ if TYPE_CHECKING:
 
 
 class EarlyStopping:
-    """Follows one column of the table of rounds.
-
-    Args:
-        options: the run's settings of evaluation.
-        objective: what the run's models are judged by.
-    """
+    """Follows one column of the table of rounds."""
 
     def __init__(self, options: Evaluation, objective: Objective) -> None:
         self._options = options

@@ -104,10 +104,7 @@ def evaluate_round(
     slices = len(jobs)
     trainable = schedule.trainable(config, federation.clients)
     unseen = evenly_spread(federation.clients - trainable, options.client_limit)
-    judged_clients = [
-        *evenly_spread(trainable, options.client_limit),
-        *(trainable + number for number in unseen),
-    ]
+    judged_clients = [*evenly_spread(trainable, options.client_limit), *(trainable + number for number in unseen)]
     tests = [federation.test_samples(client) for client in judged_clients]
     groups = cut(judged_clients, pool.slots, costs=[max(1.0, samples) for samples in tests])
     for group in groups:

@@ -10,10 +10,6 @@ clients is then one gradient,
 that of a single loss over all their samples, instead of a copy of the model, a backward pass and a difference for each:
 0.5 to 0.6 of the time of a small MLP with batches of 50 (docs/profile.md).
 
-A class that inherits the trait and trains in another way, with a loss of its own, say, would silently be trained as
-federated averaging. :func:`contradiction` therefore compares a merged step of two clients with what the method's own
-``train`` gives, once before the first round. It cannot see what differs later or on other clients alone.
-
 Source: McMahan et al. 2017, section 2, "FederatedSGD". The sums agree with those of single tasks up to rounding.
 """
 
@@ -85,8 +81,10 @@ def possible(worker: Worker) -> bool:
 def contradiction(worker: Worker) -> str:
     """What to tell of a method whose single step is not the one that its trait declares; empty if it is.
 
-    The first two clients that take a single step are trained by the method and merged, from values in the model that
-    are not its initial ones.
+    A class that inherits the trait and trains with a loss of its own, say, would silently be trained as federated
+    averaging. The first two clients that take a single step are therefore trained by the method and merged, once before
+    the first round, from values in the model that are not its initial ones. What differs later, or on other clients
+    alone, is not seen.
     """
     config, federation = worker.config, worker.federation
     first = range(min(federation.clients, TRIED_CLIENTS))

@@ -66,7 +66,7 @@ def decompose_round(
     note: Callable[[str], None],
     seconds: float = 0.0,
 ) -> dict[str, float]:
-    """Columns of the rounds table, those of :meth:`aggregators.loss_decomposition.LossDecomposition.columns`.
+    """Columns of the rounds table, those of :func:`aggregators.loss_decomposition.decompose`.
 
     Args:
         trained: handle of each participant's whole trained model [N], as ``train`` left it in the flat buffer.
@@ -92,4 +92,4 @@ def decompose_round(
     results: list[list[float]] = results_of(pool, jobs, note)
     matrix = np.array(results[: len(clients)])
     everywhere = np.array([loss for part in results[len(clients) :] for loss in part])
-    return decompose(sample_weights(updates.samples), matrix, everywhere).columns()
+    return decompose(sample_weights(updates.samples), matrix, everywhere)

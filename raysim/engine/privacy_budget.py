@@ -33,8 +33,6 @@ class PrivacyBudget:
     """Histories of a run's clients, round by round.
 
     Args:
-        planner: says who takes part.
-        intervals: local epochs of every round.
         found: the noise multiplier that was found when the run began; None: it is found now, if the config has none.
     """
 

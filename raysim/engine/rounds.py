@@ -277,7 +277,7 @@ class Rounds:
 
     def go_back(self) -> None:
         """To the last checkpoint, or to the start if there is none; the tables lose what came after it."""
-        state = self._saves.latest(self.worker, self.federation) or self._saves.none()
+        state = self._saves.latest(self.worker) or self._saves.none()
         state.epochs = sum(self.intervals[: state.round])
         self.state = state
         if self._stopping.asked_for:

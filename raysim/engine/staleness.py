@@ -35,7 +35,6 @@ def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, curre
 
     Args:
         update: the client's; extras of a method stay as they are.
-        timing: the run's rules.
         staleness: τ, server steps since the client got its message.
         base: θ_τ [d], the parameters of that message.
         current: θ [d], the parameters that the client would get now.

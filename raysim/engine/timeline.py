@@ -125,12 +125,10 @@ class _Simulation:
             wanted = math.ceil(timing.over_select * self.cohort)
         if wanted <= 0 or self.time < self.wake < math.inf:
             return
-        everyone = self.in_rounds and len(self.idle) == self.present and self.fleet.profiles.availability is None
-        chosen = (
-            sample(min(wanted, self.present), self.present, self.participants).tolist()
-            if everyone
-            else self.idle.sample(wanted, self.time, self.participants)
-        )
+        if self.in_rounds and len(self.idle) == self.present and self.fleet.profiles.availability is None:
+            chosen = sample(min(wanted, self.present), self.present, self.participants).tolist()
+        else:
+            chosen = self.idle.sample(wanted, self.time, self.participants)
         for client in chosen:
             self._launch(client)
         self.wake = math.inf

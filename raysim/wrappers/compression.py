@@ -25,8 +25,6 @@ def encoded(compression: Compression, vector: Vector, shapes: Sequence[Shape], s
     """The arrays that travel of a vector [d], d at least 1, of finite numbers.
 
     Args:
-        compression: the section of the config.
-        vector: what is to be sent.
         shapes: of the tensors that it holds, in order.
         seed: of what is random; the receiver of random-k is told it and draws the same entries.
 

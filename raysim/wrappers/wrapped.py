@@ -69,7 +69,7 @@ class Kept:
 class Wrapped(Method[Any, Any]):
     """A method whose clients may attack, clip and compress, and whose mean of updates may be another."""
 
-    method: Any
+    method: Method[Any, Any]
     """The config's: one with ``Traits.weighted_mean``, as raysim/config/wrappers.py checks."""
     attack: Attack
     compression: Compression
@@ -84,7 +84,7 @@ class Wrapped(Method[Any, Any]):
     @property
     def traits(self) -> Traits:
         """The method's; where the server needs each client's update, none are added up where clients are trained."""
-        own: Traits = self.method.traits
+        own = self.method.traits
         each = self.defense.on or self.attack.omniscient or self.privacy.kind == "central"
         sums = own.weighted_mean and not each
         size = partial(wire_bytes, self.compression) if self.compression.kind != "none" else own.upload_bytes
@@ -92,13 +92,11 @@ class Wrapped(Method[Any, Any]):
 
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
         """The method's."""
-        extended: torch.nn.Module = self.method.extend(module) if hasattr(self.method, "extend") else module
-        return extended
+        return self.method.extend(module) if hasattr(self.method, "extend") else module
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         """The method's."""
-        names: Collection[str] = self.method.shared_names(module)
-        return names
+        return self.method.shared_names(module)
 
     def init_server(self, model: FlatModel) -> Any:
         """The method's, what all clients hold where messages are compressed, and the first of adaptive bounds."""
@@ -120,9 +118,9 @@ class Wrapped(Method[Any, Any]):
             message = server.message(self.method.message(server.method, client))
         else:
             message = self.method.message(server, client)
-        return (
-            replace(message, extra={**message.extra, BOUND: bound, NOISE: self.noise}) if self.privacy.on else message
-        )
+        if not self.privacy.on:
+            return message
+        return replace(message, extra={**message.extra, BOUND: bound, NOISE: self.noise})
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Any, task: ClientTask
@@ -144,12 +142,10 @@ class Wrapped(Method[Any, Any]):
             update = replace(update, delta=sent(self.attack, update.delta, task))
         if self.privacy.of_updates:
             update = self._private(update, bound, noise, task)
-        if not self.compression.error_feedback:
-            received = self._received(update.delta, model.shared_shapes, task)
-            return replace(update, delta=self._bounded(received, bound)), after
-        whole = update.delta + state.error
+        whole = update.delta + state.error if self.compression.error_feedback else update.delta
         received = self._received(whole, model.shared_shapes, task)
-        return replace(update, delta=self._bounded(received, bound)), Kept(after, whole - received)
+        kept = Kept(after, whole - received) if self.compression.error_feedback else after
+        return replace(update, delta=self._bounded(received, bound)), kept
 
     def aggregate(self, server: Any, updates: Updates, context: Context) -> Any:
         """The method's, from updates whose mean has noise or is the rule's result."""

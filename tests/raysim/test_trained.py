@@ -203,5 +203,5 @@ def test_only_the_states_that_are_asked_for_are_kept(tmp_path: Path) -> None:
     federation = load_federation(config, Sequential())
     worker = Worker(config, federation)
     for clients, expected in ((None, [0, 1, 2, 3]), ((2,), [2]), ((), [])):
-        state = newest_state(RunFolder(tmp_path / "run"), worker, federation, clients)
+        state = newest_state(RunFolder(tmp_path / "run"), worker, clients)
         assert (state.round, list(state.clients)) == (2, expected)

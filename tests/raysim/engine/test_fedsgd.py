@@ -27,7 +27,7 @@ from raysim.methods.fedavg import FedAvg
 from raysim.preparation import prepare
 from raysim.simulation import execute
 from raysim.storage.run_folder import comparable
-from raysim.training.local_sgd import train_epochs
+from raysim.training.local_sgd import local_update, train_epochs
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig, worker_of
 from tests.watch import Watch, stopped
@@ -280,9 +280,7 @@ class Smooth(FedAvg):
         def smoothed(module: nn.Module, batch: Any) -> torch.Tensor:
             return nn.functional.cross_entropy(module(batch.x), batch.y, label_smoothing=0.1)
 
-        model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, task, smoothed)
-        return Update(model.change_from(message.parameters), trained.metrics()), None
+        return local_update(model, data, message, task, smoothed), None
 
 
 @dataclass(frozen=True)

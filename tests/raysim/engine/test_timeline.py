@@ -16,7 +16,7 @@ from raysim.devices.availability import Absence, Availability, absent, from_wind
 from raysim.devices.profiles import Profiles
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import ServerStep, plan
-from raysim.errors import ConfigError, RaysimError
+from raysim.errors import ConfigError
 
 FREE = 1e30
 """Bytes a second of a network that takes no time."""
@@ -221,18 +221,18 @@ def test_clients_that_are_never_there_are_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("clients", "rounds", "text"),
+    ("clients", "rounds", "options", "text"),
     [
-        (fleet([1.0, 1.0], drop_probability=1.0), 1, "1000 cohorts in a row brought no update"),
-        (fleet([1.0], from_windows([[(0.0, 2.5)]])), 3, "round 3: no client is available any more"),
+        (fleet([1.0, 1.0], drop_probability=1.0), 1, {}, "1000 cohorts in a row brought no update"),
+        (fleet([1.0], from_windows([[(0.0, 2.5)]])), 3, {}, "round 3: no client is available any more"),
+        (
+            fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], [(0.0, 0.5)]])),
+            1,
+            {"mode": "buffered", "buffer": 2},
+            "after 1 virtual seconds, 1 updates wait in the buffer, .*Lower timing.buffer or schedule.rounds",
+        ),
     ],
 )
-def test_a_world_that_ends_ends_the_run(clients: Fleet, rounds: int, text: str) -> None:
-    with pytest.raises(RaysimError, match=text):
-        steps(clients, rounds)
-
-
-def test_a_buffer_that_is_never_full_is_named() -> None:
-    text = "after 1 virtual seconds, 1 updates wait in the buffer, .*Lower timing.buffer or schedule.rounds"
+def test_a_world_that_ends_ends_the_run(clients: Fleet, rounds: int, options: dict[str, Any], text: str) -> None:
     with pytest.raises(ConfigError, match=text):
-        steps(fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], [(0.0, 0.5)]])), 1, mode="buffered", buffer=2)
+        steps(clients, rounds, **options)

@@ -68,18 +68,18 @@ def test_contraction(kind: Kind) -> None:
 
 def test_bytes_in_the_tables_and_in_virtual_time(tmp_path: Path) -> None:
     """A logistic model on 8 x 8 images has 650 entries; six clients."""
-    options = {"devices__preset": "uniform", "devices__bandwidth_up": 0.001, "schedule__rounds": 1}
-    plain = run(small_run(tmp_path / "plain", BASE | {"schedule.sampling_rate": 1.0}, **options)).rounds
-    options |= {"compression__kind": "sign"}
-    small = run(small_run(tmp_path / "small", BASE | {"schedule.sampling_rate": 1.0}, **options)).rounds
+    common = BASE | {"schedule.sampling_rate": 1.0, "schedule.rounds": 1, "devices.preset": "uniform"}
+
+    def rounds(name: str, **options: Any) -> Any:
+        return run(small_run(tmp_path / name, common, **{"devices__bandwidth_up": 0.001} | options)).rounds
+
+    plain, small = rounds("plain"), rounds("small", compression__kind="sign")
     assert plain["bytes_up"].tolist() == [6 * 4 * 650] and small["bytes_up"].tolist() == [6 * (4 + 82)]
     saved = float(plain["virtual_seconds"][0] - small["virtual_seconds"][0])
     assert saved == pytest.approx((4 * 650 - 86) * 8 / 1000)
-    options |= {"compression__kind": "none", "compression__down": "sign", "devices__bandwidth_down": 0.001}
-    down = run(small_run(tmp_path / "down", BASE | {"schedule.sampling_rate": 1.0}, **options)).rounds
+    down = rounds("down", compression__down="sign", devices__bandwidth_down=0.001)
     assert down["bytes_up"].tolist() == plain["bytes_up"].tolist() and down["bytes_down"].tolist() == [6 * (4 + 82)]
-    options["compression__down"] = "none"
-    slow = run(small_run(tmp_path / "slow", BASE | {"schedule.sampling_rate": 1.0}, **options)).rounds
+    slow = rounds("slow", devices__bandwidth_down=0.001)
     saved = float(slow["virtual_seconds"][0] - down["virtual_seconds"][0])
     assert saved == pytest.approx((4 * 650 - 86) * 8 / 1000)
 

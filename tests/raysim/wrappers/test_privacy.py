@@ -108,7 +108,7 @@ def test_the_bound_follows_the_quantile(tmp_path: Path) -> None:
 def moved(config: RunConfig) -> Any:
     """What a run has added to the first model."""
     folder, worker = RunFolder(run(config).folder), worker_of(config)
-    return newest_state(folder, worker, worker.federation).server - worker.model(0).take_shared()
+    return newest_state(folder, worker).server - worker.model(0).take_shared()
 
 
 def test_the_server_bounds_what_was_decompressed(tmp_path: Path) -> None:
