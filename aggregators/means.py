@@ -46,7 +46,7 @@ class PairwiseSum:
     """Σ_k x_k along a fixed binary tree over the positions k = 0, 1, …, one vector at a time.
 
     Node (l, j) of the tree is the sum of positions j·2^l to (j+1)·2^l − 1: its left half plus its right half. Whoever
-    holds any neighbours can add these alone as far as they are whole nodes (:meth:`nodes`), and the sum of all such
+    holds any neighbors can add these alone as far as they are whole nodes (:meth:`nodes`), and the sum of all such
     nodes, in their order, has the bits of the whole: the number of workers, and the share of each, leave no trace. At
     most 2 log2(n) vectors are held, half of that from position 0 on. The rounding error grows with log n (Higham 1993,
     The accuracy of floating point summation, section 3).

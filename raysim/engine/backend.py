@@ -20,14 +20,13 @@ if TYPE_CHECKING:
 Result = TypeVar("Result")
 
 SHARED = 16
-"""Number of clients a slot from which on neighbours share remote calls, as long as it is not known how long tasks
-take."""
+"""Clients per slot from which on neighbors share remote calls, while the duration of client tasks is not known."""
 CALL_SECONDS = 0.02
-"""Calls shorter than this would cost more than they help slots to end together: each takes 10 ms of processor time in
-all, half of it in the driver and the raylet (docs/profile.md)."""
+"""Shortest planned call: each call costs 10 ms of processor time, half of it in the driver and the raylet
+(docs/profile.md)."""
 
 RESULT_BYTES = 32 << 20
-"""A chunk takes no further clients once they return more bytes than this: all calls in flight have to fit."""
+"""Most bytes that the clients of a chunk return: the results of all calls in flight must fit into memory."""
 
 
 def cut(
@@ -39,7 +38,7 @@ def cut(
     costs: Sequence[float] = (),
     seconds_each: float = 0.0,
 ) -> list[list[int]]:
-    """Cut clients into chunks of neighbours, in order; each is one remote call.
+    """Cut clients into chunks of neighbors, in order; each is one remote call.
 
     A call costs as much as a few small tasks, so that few are best, but slots should end together: the first calls,
     one a slot, have half of the work in all, the next have half of what is left, and so on (factoring, Flynn Hummel,
@@ -134,7 +133,7 @@ class Job:
     before: int = 0
     """Jobs with a smaller number go first: of tasks that run ahead, the round that takes the result."""
     about: int | None = None
-    """The first client that it is about: where that was last served, its data and its neighbours' are at hand."""
+    """The first client that it is about: where that was last served, its data and its neighbors' are at hand."""
 
 
 @dataclass(frozen=True)

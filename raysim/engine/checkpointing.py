@@ -1,4 +1,4 @@
-"""A run's checkpoints: what has changed since the last one, and the way back to the newest that can be gone on from."""
+"""Writes a run's checkpoints, and restores the newest one that the run can continue from."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ class Saves:
     """Writes and reads the checkpoints of one run.
 
     Args:
-        config: its settings; a checkpoint of other settings is not gone on from.
-        note: is told of damage, of a disk that is full, and that it no longer is.
+        config: its settings; a run does not continue from a checkpoint of other settings.
+        note: is told of damaged checkpoints, of a full disk, and when there is room again.
         noise: the noise multiplier that was found for ``privacy.epsilon``, for :func:`kept_noise`.
     """
 

@@ -37,7 +37,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Collected:
-    """What a round's client tasks gave."""
+    """The results of a round's client tasks."""
 
     updates: Updates
     states: dict[int, Any]
@@ -49,7 +49,7 @@ class Collected:
     busy: float
     """Seconds that workers were at work, added up."""
     slots: int
-    """How many could be, at the start."""
+    """Number of slots when the tasks were sent."""
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,7 @@ def device_of(engine: Engine) -> str:
 def cap_memory(engine: Engine) -> None:
     """Let this process have no more of its GPU's memory than its share.
 
-    Beyond it torch raises OutOfMemoryError here, where otherwise a neighbour on the same GPU might get it. What CUDA
+    Beyond it torch raises OutOfMemoryError here, where otherwise a neighbor on the same GPU might get it. What CUDA
     itself takes for each process is not counted.
     """
     if engine.gpu_memory_cap and 0 < engine.gpus_per_client < 1:

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from workloads.federated_data import Batch
 
 MERGED_SAMPLES = 512
-"""A batch of merged clients has no more."""
+"""Most samples in a batch of merged clients."""
 LEAST_GROUPS = 16
 """Least number of groups of a round for clients to be merged."""
 MOST_OPERATIONS = 5e7
@@ -118,7 +118,7 @@ def contradiction(worker: Worker) -> str:
 
 
 def group_size(training: Training, local_epochs: int, participants: int) -> int:
-    """How many neighbouring clients of a round are merged, as far as they take one step; a power of two, 1: none."""
+    """How many neighboring clients of a round are merged, as far as they take one step; a power of two, 1: none."""
     if local_epochs > 1 or training.steps_per_epoch > 1:
         return 1
     largest = max(training.batch_size, 2) + 1  # a sample that is left over joins the batch before it
@@ -126,7 +126,7 @@ def group_size(training: Training, local_epochs: int, participants: int) -> int:
 
 
 def worth_it(training: Training, samples: Sequence[int], size: int) -> bool:
-    """Whether most of the groups of neighbours take one step each, ``samples`` being those of all participants.
+    """Whether most of the groups of neighbors take one step each, ``samples`` being those of all participants.
 
     At least half of the groups, with three quarters of the samples, as the clients of the others share calls too.
     """

@@ -1,4 +1,4 @@
-"""The clients without a task, of which any few can be drawn in little time, however many there are."""
+"""The set of clients without a task; drawing a few takes little time however many there are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from raysim.devices.availability import Availability
 
 TRIES = 32
-"""Draws of a single client before all are looked through."""
+"""Random draws of a single client before all clients are searched for an available one."""
 
 
 class IdleClients:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class _Result:
-    """What one client task gave."""
+    """The result of one client task."""
 
     update: Update
     samples: int

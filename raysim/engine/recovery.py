@@ -1,4 +1,4 @@
-"""All rounds of a run, back to the last checkpoint whenever something that the run needs is lost with a node."""
+"""Runs all rounds, and returns to the last checkpoint whenever data that the run needs is lost with a node."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from raysim.storage.run_folder import RunFolder
 
 RETURNS = 5
-"""A run is given up once it went back more often than this in a row without getting further than ever before."""
+"""Returns to a checkpoint in a row, without a new round between them, after which a run fails."""
 
 
 def run_through(rounds: Rounds, folder: RunFolder, observer: Observer) -> None:

@@ -1,4 +1,4 @@
-"""What one round is to be, known before it starts."""
+"""Plans a round before it starts: participants, local epochs, learning rate, evaluation."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Adds up the chunks' sums of a round: in the driver, or where they are too much for it, on the workers.
 
 If the driver adds them, b sums of d values, 4 b d bytes, pass through it: 36 GB a round for 4,000 sums of MobileNetV2.
-Above ``DRIVER_BYTES`` they therefore stay where they were made, one a chunk, and groups of ``FAN_IN`` neighbours are
+Above ``DRIVER_BYTES`` they therefore stay where they were made, one a chunk, and groups of ``FAN_IN`` neighbors are
 added by remote tasks, level by level, until few are left. Both ways follow the tree of
 :class:`aggregators.means.PairwiseSum`, so that they give the same bits.
 """
@@ -29,7 +29,7 @@ Run = Callable[[Sequence[Job]], Generator[Done, None, None]]
 
 @dataclass(frozen=True)
 class AddUp:
-    """The sum of neighbouring sums; None where there is nothing to add."""
+    """The sum of neighboring sums; None where there is nothing to add."""
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[None, list[Any]]:
         return None, [sum_of(inputs)]
