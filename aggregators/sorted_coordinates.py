@@ -6,7 +6,7 @@ coordinates, however long the vectors are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 
 import numpy as np
@@ -59,20 +59,39 @@ def _mean_of_middle(vectors: Sequence[Vector], cut: int, mixing: Doubles | None)
     """
     check_vectors(vectors)
     result = np.empty_like(vectors[0])
-    for start, rows, spare in _blocks(vectors, mixing):
-        for low, high, smaller, larger in comparisons(len(rows), cut):
-            if smaller:
-                np.minimum(rows[low], rows[high], out=spare)
-            if larger:
-                np.maximum(rows[low], rows[high], out=rows[high])
-            if smaller:
-                rows[low], spare = spare, rows[low]
-        middle = rows[cut : len(rows) - cut]
-        total = middle[0].astype(np.float64)
-        for row in middle[1:]:
-            total += row
-        result[start : start + total.size] = total / len(middle)
+    weights = None if mixing is None else mixing.astype(np.float32)
+    count = len(vectors) if weights is None else len(weights)
+    buffer = np.empty((count + 1, min(BLOCK, result.size)), np.float32)
+    for start in range(0, result.size, BLOCK):
+        rows = [vector[start : start + BLOCK] for vector in vectors]
+        if weights is not None:
+            with one_blas_thread():
+                rows = list(weights @ np.array(rows))
+        total = _sum_of_middle(rows, cut, buffer)
+        if np.isnan(total).any():  # minimum and maximum hand nan on, and every value has a way to the middle
+            total = _sum_of_middle([np.fmin(row, np.float32(np.inf)) for row in rows], cut, buffer)
+        result[start : start + total.size] = total / (count - 2 * cut)
     return result
+
+
+def _sum_of_middle(rows: Sequence[Vector], cut: int, buffer: Vector) -> Doubles:
+    """The sum of every coordinate's values in the middle; ``rows`` are only read, ``buffer`` has one row more."""
+    rows, own = list(rows), [False] * len(rows)
+    spare = list(buffer[:, : rows[0].size])
+    for low, high, smaller, larger in comparisons(len(rows), cut):
+        first, second = rows[low], rows[high]
+        if smaller:
+            rows[low] = np.minimum(first, second, out=spare.pop())
+        if larger:
+            rows[high] = np.maximum(first, second, out=second if own[high] else spare.pop())
+        if smaller and own[low]:
+            spare.append(first)
+        own[low], own[high] = own[low] or smaller, own[high] or larger
+    middle = rows[cut : len(rows) - cut]
+    total = middle[0].astype(np.float64)
+    for row in middle[1:]:
+        total += row
+    return total
 
 
 @cache
@@ -121,22 +140,3 @@ def _merge_exchange(count: int) -> list[tuple[int, int]]:
             distance, step, remainder = step - bit, step >> 1, bit
         bit >>= 1
     return network
-
-
-def _blocks(vectors: Sequence[Vector], mixing: Doubles | None) -> Iterator[tuple[int, list[Vector], Vector]]:
-    """The start, the m rows of every block of coordinates, and a spare row; all may be written to."""
-    size = vectors[0].size
-    weights = None if mixing is None else mixing.astype(np.float32)
-    count = len(vectors) if weights is None else len(weights)
-    buffer = np.empty((count + 1, min(BLOCK, size)), np.float32)
-    for start in range(0, size, BLOCK):
-        pieces = [vector[start : start + BLOCK] for vector in vectors]
-        block = buffer[:, : pieces[0].size]
-        if weights is None:
-            for row, piece in zip(block[:count], pieces, strict=True):
-                np.fmin(piece, np.float32(np.inf), out=row)  # nan, which minimum and maximum would spread, becomes inf
-        else:
-            with one_blas_thread():
-                mixed = weights @ np.array(pieces)
-            np.fmin(mixed, np.float32(np.inf), out=block[:count])
-        yield start, list(block[:count]), block[count]
