@@ -1,66 +1,136 @@
 """CPU time and memory of the robust rules beside ByzFL's (pip install byzfl), at 20 % Byzantine vectors.
 
-    python -m benchmarks.robust_aggregation --clients 50 --dimension 2000000
+    python -m benchmarks.robust_aggregation --dimension 23500000        # ResNet-50
+    python -m benchmarks.robust_aggregation --dimension 1000000 --rules "trimmed mean" median
 
-Ratios below 1 mean that raysim's rule takes less. Memory is what Python and NumPy allocate at most beside the updates.
+raysim and ByzFL take the same array [n, d] in turn, each in a process of its own, on one thread; a time is the median
+CPU time of several runs. Memory is what Python and NumPy allocate at most beside the updates. A process asks for no
+more than is free at its start but a sixth of the machine: a rule that needs more "does not fit".
+Ratios below 1 mean that raysim's rule takes less.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import resource
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import threadpoolctl
+from numpy.typing import NDArray
 
 from aggregators import robust
 from aggregators.gram import Doubles, gram_matrix, squared_lengths
 from aggregators.means import weighted_sum
 from aggregators.sorted_coordinates import coordinate_median, trimmed_mean
-from benchmarks.aggregation import Vector, interleaved, make_updates, peak_allocated
+from benchmarks.aggregation import Vector, interleaved, peak_allocated
+
+SIDES = ("raysim", "byzfl")
+RULES = ("median", "trimmed mean", "multi-Krum", "geometric median", "centered clipping", "mixing, then median")
+Cost = tuple[float, float]
+"""CPU seconds and MiB."""
 
 
 def main() -> None:
-    import byzfl
-
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--clients", type=int, default=50, help="n")
     parser.add_argument("--dimension", type=int, default=2_000_000, help="d")
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--rules", nargs="+", choices=RULES, default=RULES)
+    parser.add_argument("--side", choices=SIDES, help="measure this side alone and print JSON")
     options = parser.parse_args()
-    # An array [n, d], as ByzFL needs it, so that no copy of a list is in its numbers.
-    stack, f = np.stack(make_updates(options.clients, options.dimension)), options.clients // 5
+    if options.side:
+        print(json.dumps(measured(options)))
+        return
+    own, other = (in_a_process(side) for side in SIDES)
+    print(f"n = {options.clients}, d = {options.dimension:,}; median of {options.repeats} runs")
+    print(f"{'':20}{'CPU s':>8}{'ByzFL':>8}{'ratio':>8}{'MiB':>9}{'ByzFL':>9}{'ratio':>8}")
+    for rule in options.rules:
+        print(f"{rule:20}{columns(own[rule], other[rule])}")
+
+
+def in_a_process(side: str) -> dict[str, Cost | None]:
+    command = [sys.executable, "-m", "benchmarks.robust_aggregation", *sys.argv[1:], "--side", side]
+    result: dict[str, Cost | None] = json.loads(subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout)
+    return result
+
+
+def columns(own: Cost | None, other: Cost | None) -> str:
+    if own is None or other is None:
+        seconds, memory = own or other or (np.nan, np.nan)
+        return f"{seconds:>8.2f} CPU s, {memory:.1f} MiB; {'raysim' if own is None else 'ByzFL'} does not fit"
+    times = f"{own[0]:>8.2f}{other[0]:>8.2f}{own[0] / other[0]:>8.2f}"
+    return f"{times}{own[1]:>9.1f}{other[1]:>9.1f}{own[1] / other[1]:>8.3f}"
+
+
+def measured(options: argparse.Namespace) -> dict[str, Cost | None]:
+    """What each rule takes on one side; None: it does not fit into memory."""
+    kilobytes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
+    total, available = (1024 * int(kilobytes[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
+    limit = available - total // 6
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    stack = make_stack(options.clients, options.dimension)
+    works = (own_rules if options.side == "raysim" else byzfl_rules)(stack, options.clients // 5)
+    result: dict[str, Cost | None] = {}
+    with threadpoolctl.threadpool_limits(1):
+        for rule in options.rules:
+            try:
+                seconds, _ = interleaved({rule: works[rule]}, options.repeats)[rule]
+                result[rule] = seconds, peak_allocated(works[rule]) / 2**20
+            except MemoryError:
+                result[rule] = None
+            print(f"{options.side}, {rule}: {result[rule]}", file=sys.stderr, flush=True)
+    return result
+
+
+def make_stack(clients: int, dimension: int) -> NDArray[np.float32]:
+    """A common direction plus as much noise of each client's own [n, d], made in place: half as much memory."""
+    generator = np.random.default_rng(0)
+    common = generator.standard_normal(dimension, dtype=np.float32)
+    stack = np.empty((clients, dimension), np.float32)
+    for row in stack:
+        generator.standard_normal(dimension, dtype=np.float32, out=row)
+        row += common
+    return stack
+
+
+def own_rules(stack: NDArray[np.float32], byzantine: int) -> dict[str, Callable[[], Vector]]:
     updates = list(stack)
 
     def combined(rule: Callable[[Doubles], Doubles]) -> Callable[[], Vector]:
         return lambda: weighted_sum(updates, rule(gram_matrix(updates)).tolist())
 
-    def clipped(rule: Callable[[Doubles, float], Doubles]) -> Vector:
-        return weighted_sum(updates, rule(np.diag(squared_lengths(updates)), 100.0).tolist())
+    def clipped() -> Vector:
+        return weighted_sum(updates, robust.centered_clipping(np.diag(squared_lengths(updates)), 100.0).tolist())
 
     def mixed_median() -> Vector:
-        return coordinate_median(updates, robust.nearest_neighbor_mixing(gram_matrix(updates), f))
+        return coordinate_median(updates, robust.nearest_neighbor_mixing(gram_matrix(updates), byzantine))
 
-    pairs: dict[str, tuple[Callable[[], Vector], Callable[[], Vector]]] = {
-        "median": (lambda: coordinate_median(updates), lambda: byzfl.Median()(stack)),
-        "trimmed mean": (lambda: trimmed_mean(updates, f), lambda: byzfl.TrMean(f)(stack)),
-        "multi-Krum": (combined(lambda gram: robust.multi_krum(gram, f)), lambda: byzfl.MultiKrum(f)(stack)),
-        "geometric median": (combined(robust.geometric_median), lambda: byzfl.GeometricMedian()(stack)),
-        "centered clipping": (
-            lambda: clipped(robust.centered_clipping),
-            lambda: byzfl.CenteredClipping()(stack),
-        ),
-        "mixing, then median": (mixed_median, lambda: byzfl.Median()(byzfl.NNM(f)(stack))),
+    return {
+        "median": lambda: coordinate_median(updates),
+        "trimmed mean": lambda: trimmed_mean(updates, byzantine),
+        "multi-Krum": combined(lambda gram: robust.multi_krum(gram, byzantine)),
+        "geometric median": combined(robust.geometric_median),
+        "centered clipping": clipped,
+        "mixing, then median": mixed_median,
     }
-    print(f"n = {options.clients}, d = {options.dimension:,}; median of {options.repeats} runs")
-    print(f"{'':22}{'CPU s':>8}{'ByzFL':>8}{'ratio':>8}{'MiB':>9}{'ByzFL':>9}{'ratio':>8}")
-    with threadpoolctl.threadpool_limits(1, user_api="blas"):
-        for name, (own, other) in pairs.items():
-            taken = interleaved({"own": own, "other": other}, options.repeats)
-            first, second = taken["own"][0], taken["other"][0]
-            memory, others = peak_allocated(own) / 2**20, peak_allocated(other) / 2**20
-            times = f"{first:>8.2f}{second:>8.2f}{first / second:>8.2f}"
-            print(f"{name:22}{times}{memory:>9.1f}{others:>9.1f}{memory / others:>8.2f}")
+
+
+def byzfl_rules(stack: NDArray[np.float32], byzantine: int) -> dict[str, Callable[[], Vector]]:
+    import byzfl
+
+    return {
+        "median": lambda: byzfl.Median()(stack),
+        "trimmed mean": lambda: byzfl.TrMean(byzantine)(stack),
+        "multi-Krum": lambda: byzfl.MultiKrum(byzantine)(stack),
+        "geometric median": lambda: byzfl.GeometricMedian()(stack),
+        "centered clipping": lambda: byzfl.CenteredClipping()(stack),
+        "mixing, then median": lambda: byzfl.Median()(byzfl.NNM(byzantine)(stack)),
+    }
 
 
 if __name__ == "__main__":
