@@ -21,7 +21,7 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from workloads.data_sets.catalog import BY_NAME, DATA_SETS, DataSet
 from workloads.data_sets.converters import convert
-from workloads.data_sets.fetching import check_digest, fetch, published_files
+from workloads.data_sets.fetching import check_digest, fetch
 from workloads.errors import WorkloadError
 
 
@@ -85,9 +85,9 @@ def verified(data: DataSet, folder: Path) -> str:
     place = folder / data.place
     if not place.exists():
         raise WorkloadError(f"{data.name}: there is no {place}; python -m raysim.data list says how to get it")
-    files = published_files(data, folder)
-    for file, path in files:
-        check_digest(file, path)
+    files = data.files if data.layout == "files" else ()  # which lie there as they were downloaded
+    for file in files:
+        check_digest(file, place / file.name)
     sums = (
         f"{len(files)} published files with their checksums" if files else "made of published files, without a checksum"
     )

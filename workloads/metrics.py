@@ -94,15 +94,6 @@ class EvaluationSums:
         areas = [roc_auc_score(self.labels == label, self.scores[:, label]) for label in present]
         return float(np.mean(areas)) if areas else nan
 
-    def to_metrics(self) -> dict[str, float]:
-        """The figures to log, by name."""
-        return {
-            "samples": float(self.samples),
-            "loss": self.loss,
-            "accuracy": self.accuracy,
-            "balanced_accuracy": self.balanced_accuracy,
-        }
-
     def __add__(self, other: EvaluationSums) -> EvaluationSums:
         if self.confusion.shape != other.confusion.shape:
             raise ValueError(

@@ -57,10 +57,3 @@ def check_digest(file: File, path: Path) -> None:
             f"{file.name} from {file.url} has the {kind} {found}, and the published file has {expected}: it is damaged "
             "or has changed, and is not used"
         )
-
-
-def published_files(data: DataSet, folder: Path) -> list[tuple[File, Path]]:
-    """The published files that lie in the data folder as they were downloaded, with their places."""
-    if data.layout == "files":
-        return [(file, folder / data.place / file.name) for file in data.files]
-    return []

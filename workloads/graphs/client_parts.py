@@ -1,4 +1,4 @@
-"""One set of graphs cut over clients."""
+"""Graphs of a set, or nodes of a graph, cut over clients."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from workloads.federated_data import Stream
 from workloads.graphs.graph_set import Integers
 
 LEAST = 3
-"""Least number of graphs of a client's part of a set: one each to train, validate and test with."""
+"""Least number of graphs or nodes of a client: one each to train, validate and test with."""
 
 
 def client_parts(
@@ -20,21 +20,23 @@ def client_parts(
     how: Literal["iid", "dirichlet"],
     alpha: float,
     stream: Stream,
-    option: str,
+    option: str = "clients",
+    what: str = "graphs",
 ) -> list[Integers]:
-    """Which graphs of a set each client has, drawn from the stream "partition".
+    """Which graphs (or nodes) each client has, drawn from the stream "partition".
 
     Args:
-        name: of the set.
-        labels: of its graphs [G].
+        name: of the set or graph.
+        labels: of its graphs or nodes [N].
         clients: their number.
         how: iid, or dirichlet (label skew).
         alpha: concentration of the Dirichlet distribution.
         stream: of the workload.
-        option: that asked for so many clients.
+        option: the one that asked for this number of clients.
+        what: graphs or nodes.
 
     Raises:
-        WorkloadError: there are too few graphs.
+        WorkloadError: there are too few of them.
     """
     try:
         if how == "iid":
@@ -43,7 +45,7 @@ def client_parts(
             cut = partition.dirichlet(labels, clients, alpha, LEAST, stream("partition"))
     except WorkloadError as error:
         raise WorkloadError(
-            f"{name}: its {len(labels)} graphs cannot be cut over {option} = {clients} clients with at least {LEAST} "
+            f"{name}: its {len(labels)} {what} cannot be cut over {option} = {clients} clients with at least {LEAST} "
             f"each; set {option} to at most {max(1, len(labels) // LEAST)}"
         ) from error
     return [cut.of(client) for client in range(clients)]

@@ -160,7 +160,6 @@ def union(sets: list[Graphs]) -> Graphs:
 
     With spectra if every set has them.
     """
-    every = all(graphs.has_spectra for graphs in sets)
     found = Graphs(
         np.concatenate([graphs.features for graphs in sets]),
         offsets(np.concatenate([graphs.sizes for graphs in sets])),
@@ -169,7 +168,7 @@ def union(sets: list[Graphs]) -> Graphs:
         np.concatenate([graphs.labels for graphs in sets]),
         attributes=np.concatenate([graphs.attributes for graphs in sets]),
     )
-    if not every:
+    if not all(graphs.has_spectra for graphs in sets):
         return found
     return replace(
         found,

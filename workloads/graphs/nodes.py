@@ -11,9 +11,9 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads import partition
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
+from workloads.graphs.client_parts import client_parts
 from workloads.graphs.graph_set import Floats, Integers
 from workloads.graphs.node_federation import NodeFederation
 from workloads.graphs.node_files import read_nodes
@@ -36,8 +36,6 @@ PLACES: Mapping[str, str] = {
     "minesweeper": "heterophilous/minesweeper",
 }
 """Graph to its folder below $RAYSIM_DATA, laid out as PyTorch Geometric has it."""
-LEAST = 3
-"""Least number of nodes of a client: one each to train, validate and test with."""
 
 
 @dataclass(frozen=True)
@@ -100,18 +98,11 @@ class Nodes:
     def load(self, stream: Stream) -> NodeFederation:
         """Reads the graph and cuts it. WorkloadError if it cannot be had or cannot be cut as asked."""
         graph = self._graph()
-        try:
-            if self.partition == "iid":
-                cut = partition.iid(len(graph.labels), self.clients, LEAST, stream("partition"))
-            else:
-                cut = partition.dirichlet(graph.labels, self.clients, self.alpha, LEAST, stream("partition"))
-        except WorkloadError as error:
-            raise WorkloadError(
-                f"{graph.name}: its {len(graph.labels)} nodes cannot be cut over {self.clients} clients with at least "
-                f"{LEAST} each; set clients to at most {len(graph.labels) // LEAST}"
-            ) from error
+        how = self.partition
+        parts = client_parts(graph.name, graph.labels, self.clients, how, self.alpha, stream, what="nodes")
         owners = np.empty(len(graph.labels), np.int64)
-        owners[cut.indices] = cut.owners
+        for client, own in enumerate(parts):
+            owners[own] = client
         federation = NodeFederation(graph, owners, self._roles(graph, owners, stream), self.clients)
         idle = [client for client in range(self.clients) if not federation.samples(client)]
         if idle:

@@ -101,7 +101,7 @@ class Ogb:
         if with_nodes:
             graphs = read_graphs(files, every, self.features == "one-hot").subset(labeled)
             graphs = transformed(graphs, self.transform, self.set)
-        parts = client_parts(self.set, labels, self.clients, self.partition, self.alpha, stream, "clients")
+        parts = client_parts(self.set, labels, self.clients, self.partition, self.alpha, stream)
         clients = []
         for number, chosen in enumerate(parts):
             own = None if roles is None else roles[chosen]

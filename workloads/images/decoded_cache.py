@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.images.decode import decode
 
@@ -120,14 +121,14 @@ class ImageCache:
         return self.place / "records"
 
 
-def open_cache(folder: Path, names: NDArray[np.str_], size: int, *, truncated: bool, root: Path) -> ImageCache:
-    """The cache below ``root`` for these images decoded so; nothing is read or written yet."""
+def open_cache(folder: Path, names: NDArray[np.str_], size: int, *, truncated: bool, cache_dir: str) -> ImageCache:
+    """The cache of these images, below ``cache_dir`` (empty: ``CACHE``); nothing is read or written yet."""
     import PIL
 
     # Decoders and filters of another Pillow may round differently, and a run must repeat to the last bit.
     content = [FORMAT, PIL.__version__, str(folder.resolve()), size, truncated, names.tolist()]
     key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
-    return ImageCache(folder, names, size, truncated, root / "images" / key)
+    return ImageCache(folder, names, size, truncated, Path(cache_dir or CACHE).expanduser().resolve() / "images" / key)
 
 
 _PART = 64  # images that a thread takes at a time

@@ -30,16 +30,8 @@ class ImageFederation(ArrayFederation):
     deviation: NDArray[np.float32]
     augment: Augmentation
 
-    @property
-    def images(self) -> NDArray[np.uint8]:
-        return self.inputs
-
-    @property
-    def test_images(self) -> NDArray[np.uint8]:
-        return self.test_inputs
-
     def task(self, client: int) -> InputSpec:
-        height, width, channels = self.images.shape[1:]
+        height, width, channels = self.inputs.shape[1:]
         return InputSpec((channels, height, width), len(self.class_names) or self.outputs)
 
     def samples(self, client: int) -> int:
@@ -54,7 +46,7 @@ class ImageFederation(ArrayFederation):
     def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
         images, labels = super()._training(client)
         if self.fill:
-            images = np.concatenate([images, self.fill.copies(self.images, client)])
+            images = np.concatenate([images, self.fill.copies(self.inputs, client)])
             labels = np.concatenate([labels, self.labels[self.fill.sources_of(client)]])
         return images, labels
 

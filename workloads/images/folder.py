@@ -65,13 +65,7 @@ class Folder(SplitOptions):
             split = self.split(labeled, stream)
         except WorkloadError as error:
             raise WorkloadError(f"{name}: {error}") from error
-        cache = open_cache(
-            listing.folder,
-            listing.names,
-            self.size,
-            truncated=self.truncated,
-            root=Path(self.cache_dir or CACHE).expanduser().resolve(),
-        )
+        cache = open_cache(listing.folder, listing.names, self.size, truncated=self.truncated, cache_dir=self.cache_dir)
         files = ImageFiles(cache, labels)
         test = split.local_test
         return FileFederation(

@@ -157,13 +157,7 @@ class PublishedOptions(ABC):
         return Partition(rows[drawn.indices], drawn.offsets), np.zeros(0, dtype=np.str_)
 
     def _files(self, part: layout.Part) -> ImageFiles:
-        cache = open_cache(
-            part.folder,
-            part.names,
-            self.size,
-            truncated=self.truncated,
-            root=Path(self.cache_dir or CACHE).expanduser().resolve(),
-        )
+        cache = open_cache(part.folder, part.names, self.size, truncated=self.truncated, cache_dir=self.cache_dir)
         return ImageFiles(cache, part.labels)
 
 

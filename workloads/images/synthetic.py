@@ -36,10 +36,16 @@ class Synthetic(ImageOptions):
     noise: Annotated[NonNegative, Help("standard deviation of the noise, in those of a template")] = 1.0
 
     def images(self, stream: Stream) -> ImageSet:
+        return self._image_set(stream, pixels=True)
+
+    def blank_images(self, stream: Stream) -> ImageSet:
+        return self._image_set(stream, pixels=False)
+
+    def _image_set(self, stream: Stream, pixels: bool) -> ImageSet:
         generator = stream("synthetic")
         templates = self._templates(generator)
-        images, labels = self._samples(templates, self.train_size, generator)
-        test_images, test_labels = self._samples(templates, self.test_size, generator)
+        images, labels = self._samples(templates, self.train_size, generator, pixels)
+        test_images, test_labels = self._samples(templates, self.test_size, generator, pixels)
         return ImageSet(
             name=self.name,
             images=images,
@@ -49,24 +55,6 @@ class Synthetic(ImageOptions):
             class_names=tuple(f"class {label}" for label in range(self.classes)),
             synthetic=True,
         )
-
-    def blank_images(self, stream: Stream) -> ImageSet:
-        generator = stream("synthetic")
-        self._templates(generator)  # labels come after them in the stream
-        size = (self.height, self.width, self.channels)
-        return ImageSet(
-            name=self.name,
-            images=blank((self.train_size, *size)),
-            labels=self._labels(self.train_size, generator),
-            test_images=blank((self.test_size, *size)),
-            test_labels=self._labels(self.test_size, generator),
-            class_names=tuple(f"class {label}" for label in range(self.classes)),
-            synthetic=True,
-        )
-
-    def _labels(self, count: int, generator: np.random.Generator) -> NDArray[np.int64]:
-        labels: NDArray[np.int64] = generator.permutation(np.arange(count) % self.classes)
-        return labels
 
     def _templates(self, generator: np.random.Generator) -> NDArray[np.float32]:
         """[classes, H, W, C], each with mean 0 and deviation 1: a coarse random grid, linearly enlarged."""
@@ -78,10 +66,13 @@ class Synthetic(ImageOptions):
         return scaled
 
     def _samples(
-        self, templates: NDArray[np.float32], count: int, generator: np.random.Generator
+        self, templates: NDArray[np.float32], count: int, generator: np.random.Generator, pixels: bool
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        labels = self._labels(count, generator)
-        images = np.empty((count, self.height, self.width, self.channels), dtype=np.uint8)
+        labels: NDArray[np.int64] = generator.permutation(np.arange(count) % self.classes)
+        shape = (count, self.height, self.width, self.channels)
+        if not pixels:
+            return blank(shape), labels
+        images = np.empty(shape, dtype=np.uint8)
         for start in range(0, count, CHUNK):
             part = labels[start : start + CHUNK]
             size = len(part)

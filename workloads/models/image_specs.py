@@ -27,14 +27,6 @@ STEM = Help(
 SMALL_STEM_LIMIT = 64
 
 
-def no_weights(path: Path) -> str:
-    """What to tell where a file of weights is not there."""
-    return (
-        f"There is no weights file {path}. Give the path of a local file, or leave weights_file empty for random"
-        " initialisation; weights are never fetched."
-    )
-
-
 def uses_small_stem(stem: Stem, task: InputSpec) -> bool:
     """Whether ``stem`` means the small form here; ``auto`` looks at the longer side of the image."""
     if stem == "auto":
@@ -217,7 +209,10 @@ class ResidualNetwork(ModelOptions):
             )
         image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 28)
         if self.weights_file and not Path(self.weights_file).expanduser().is_file():
-            raise WorkloadError(no_weights(Path(self.weights_file).expanduser()))
+            raise WorkloadError(
+                f"There is no weights file {Path(self.weights_file).expanduser()}. Give the path of a local file, or "
+                "leave weights_file empty for random initialization; weights are never fetched."
+            )
 
     def build(self, task: InputSpec) -> Classifier:
         self.check(task)

@@ -10,7 +10,6 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from workloads.errors import WorkloadError
-from workloads.models.image_specs import no_weights
 
 
 def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:
@@ -48,8 +47,6 @@ def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:
 def read_state(file: str) -> dict[str, Tensor]:
     """The named tensors of a .safetensors file, or of a state dict by torch.save; WorkloadError if it has none."""
     path = Path(file).expanduser()
-    if not path.is_file():
-        raise WorkloadError(no_weights(path))
     try:
         state = (
             load_file(path)

@@ -38,7 +38,7 @@ def test_domains_are_clients_of_one_size_in_grey(colored: None, stream: Stream) 
     assert table["name"].tolist() == ["optdigits", "svhn"]
     assert table["samples"].tolist() == [20, 20] and table["test_samples"].tolist() == [359, 10]
     assert federation.task(0).input_shape == (1, 8, 8)
-    assert set(np.unique(federation.images[:20])) == {120}
+    assert set(np.unique(federation.inputs[:20])) == {120}
 
 
 def test_several_clients_share_a_domain(colored: None, stream: Stream) -> None:

@@ -21,16 +21,16 @@ def test_digits_split_off_a_stratified_fifth(stream: Stream) -> None:
     assert len(federation.labels) + federation.global_test_size == 1797
     train, test = np.bincount(federation.labels), np.bincount(federation.test_labels)
     assert np.array_equal(test, np.rint(0.2 * (train + test)))
-    assert federation.images.max() == 255
-    assert federation.images.min() == 0
-    assert len(np.unique(federation.images)) == 17  # the set has 17 grey levels
+    assert federation.inputs.max() == 255
+    assert federation.inputs.min() == 0
+    assert len(np.unique(federation.inputs)) == 17  # the set has 17 grey levels
 
 
 def test_the_test_set_comes_from_its_stream(stream: Stream) -> None:
     one, two = Digits().load(stream), Digits(partition="iid", clients=3).load(stream)
-    assert np.array_equal(one.test_images, two.test_images)
+    assert np.array_equal(one.test_inputs, two.test_inputs)
     other = Digits().load(lambda purpose: np.random.default_rng(5))
-    assert not np.array_equal(one.test_images, other.test_images)
+    assert not np.array_equal(one.test_inputs, other.test_inputs)
 
 
 def test_the_bundled_file_is_read_as_scikit_learn_does(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -157,7 +157,7 @@ def test_manifest_counts_what_views_hold(stream: Stream) -> None:
 def test_pickle_holds_each_image_once(stream: Stream) -> None:
     federation = Numbered(clients=5).load(stream)
     size = len(pickle.dumps(federation))
-    assert size < 1.2 * (federation.images.nbytes + federation.test_images.nbytes) + 8000
+    assert size < 1.2 * (federation.inputs.nbytes + federation.test_inputs.nbytes) + 8000
 
 
 def test_channel_statistics_are_exact() -> None:
@@ -176,7 +176,7 @@ def test_same_streams_same_federation(stream: Stream) -> None:
     one, two = (Numbered(clients=5, samples_per_client=70, min_samples=3).load(stream) for _ in range(2))
     assert isinstance(one.train, Partition) and isinstance(two.train, Partition) and one.fill and two.fill
     assert np.array_equal(one.train.indices, two.train.indices)
-    assert np.array_equal(one.fill.copies(one.images, 3), two.fill.copies(two.images, 3))
+    assert np.array_equal(one.fill.copies(one.inputs, 3), two.fill.copies(two.inputs, 3))
     other = Numbered(clients=5, min_samples=3).load(lambda purpose: np.random.default_rng(99))
     assert isinstance(other.train, Partition) and not np.array_equal(one.train.indices, other.train.indices)
 

@@ -35,14 +35,14 @@ def test_writers_are_clients(writers: Path, stream: Stream) -> None:
     assert table[["samples", "test_samples"]].to_numpy().tolist() == [[12, 2], [20, 4]]
     assert (federation.task(0).input_shape, federation.task(0).classes) == ((1, 28, 28), 62)
     assert federation.class_names[61] == "z" and federation.class_names[10] == "A"
-    assert federation.images[:2, 0, 0, 0].tolist() == [51, 255]
+    assert federation.inputs[:2, 0, 0, 0].tolist() == [51, 255]
 
 
 def test_the_converted_file_is_the_same(writers: Path, tmp_path: Path, stream: Stream) -> None:
     arrays: dict[str, Any] = leaf_images(writers)
     np.savez(tmp_path / "femnist.npz", **arrays)
     one, other = (Femnist(path=str(path)).load(stream) for path in (writers, tmp_path / "femnist.npz"))
-    assert np.array_equal(one.images, other.images) and np.array_equal(one.train.of(1), other.train.of(1))
+    assert np.array_equal(one.inputs, other.inputs) and np.array_equal(one.train.of(1), other.train.of(1))
 
 
 def test_one_command_trains_leafs_network(writers: Path, tmp_path: Path) -> None:

@@ -24,10 +24,10 @@ def test_sites_are_clients_and_images_are_resized_once(arrays: dict[str, Any], s
     small = replace(stored, size=4).load(stream)
     assert small.manifest()["name"].tolist() == ["east", "north", "south"]
     assert small.class_names == ("covid", "normal", "pneumonia")
-    assert small.images.dtype == np.uint8
-    assert (small.images.shape, small.test_images.shape) == ((40, 4, 4, 3), (12, 4, 4, 3))
+    assert small.inputs.dtype == np.uint8
+    assert (small.inputs.shape, small.test_inputs.shape) == ((40, 4, 4, 3), (12, 4, 4, 3))
     assert small.task(0).input_shape == (3, 4, 4)
-    assert np.array_equal(stored.load(stream).images, arrays["train_images"])
+    assert np.array_equal(stored.load(stream).inputs, arrays["train_images"])
 
 
 def test_a_missing_file_is_explained(monkeypatch: pytest.MonkeyPatch, stream: Stream) -> None:

@@ -15,14 +15,14 @@ def test_cifar_shape_balanced_and_called_synthetic(stream: Stream) -> None:
     assert np.bincount(federation.labels).tolist() == [50] * 10
     assert federation.global_test_size == 100
     again = Synthetic(train_size=500, test_size=100, clients=5).load(stream)
-    assert np.array_equal(federation.images, again.images)
+    assert np.array_equal(federation.inputs, again.inputs)
 
 
 def test_any_size(stream: Stream) -> None:
     options = Synthetic(train_size=60, test_size=7, classes=3, channels=1, height=9, width=2, noise=0.0, clients=2)
     federation = options.load(stream)
-    assert federation.images.shape == (60, 9, 2, 1)
-    assert federation.test_images.shape == (7, 9, 2, 1)
+    assert federation.inputs.shape == (60, 9, 2, 1)
+    assert federation.test_inputs.shape == (7, 9, 2, 1)
     assert federation.task(0).classes == 3
 
 

@@ -67,7 +67,7 @@ def test_download_with_checksum_then_offline(
 ) -> None:
     serve_mnist(dataset, server, monkeypatch)
     federation = options(clients=2, data_dir=str(tmp_path / "data"), download=True).load(stream)
-    assert np.array_equal(federation.images[..., 0], IMAGES)
+    assert np.array_equal(federation.inputs[..., 0], IMAGES)
     assert np.array_equal(federation.labels, LABELS)
     assert federation.global_test_size == 20
     assert len(federation.class_names) == 10
@@ -75,7 +75,7 @@ def test_download_with_checksum_then_offline(
     asked = len(server[2])
     assert len({request for request in server[2] if request.startswith("GET")}) == 4
     again = options(clients=2, data_dir=str(tmp_path / "data")).load(stream)
-    assert np.array_equal(again.images, federation.images)
+    assert np.array_equal(again.inputs, federation.inputs)
     assert len(server[2]) == asked  # nothing is fetched a second time
 
 
@@ -142,7 +142,7 @@ def test_cifar10_archive(
     meta = {"filename": "batches.meta", "key": "label_names", "md5": sums["batches.meta"]}
     monkeypatch.setattr(datasets.CIFAR10, "meta", meta)
     federation = Cifar10(clients=2, data_dir=str(tmp_path / "data"), download=True).load(stream)
-    assert np.array_equal(federation.images, pixels.reshape(40, 3, 32, 32).transpose(0, 2, 3, 1))
+    assert np.array_equal(federation.inputs, pixels.reshape(40, 3, 32, 32).transpose(0, 2, 3, 1))
     assert federation.augment.padding == 4
     # A changed batch is refused before it is unpickled: torchvision verifies its checksum first.
     (tmp_path / "data" / "cifar-10-batches-py" / "data_batch_1").write_bytes(pickle.dumps(print))
