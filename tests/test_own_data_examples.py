@@ -46,6 +46,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     return read
 
 
+@pytest.mark.slow
 def test_program_and_notebook_give_the_same_run(found: dict[str, Any], tmp_path: Path) -> None:
     settings: dict[str, Any] = {"engine": {"backend": "inline"}, "pictures": False}
     program = own_data.main(**settings | {"rounds": 10}, output=str(tmp_path / "program"))

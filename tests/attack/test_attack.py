@@ -20,6 +20,7 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Place:
     return Place(tmp_path_factory.mktemp("attack"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(ATTEMPTS))
 @pytest.mark.parametrize("name", sorted(ATTACKS))
 def test_the_result_is_the_same_or_the_damage_is_said(place: Place, name: str, seed: int) -> None:
@@ -30,6 +31,7 @@ def test_the_result_is_the_same_or_the_damage_is_said(place: Place, name: str, s
 VOUCHED_FOR = ("rounds.csv", "clients.csv", "config.yaml", "checkpoints/round-000006/manifest.json")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("how", ["missing", *CHANGES])
 @pytest.mark.parametrize("name", VOUCHED_FOR)
 def test_every_change_of_what_is_vouched_for_is_said(place: Place, name: str, how: str) -> None:

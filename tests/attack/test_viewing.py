@@ -104,6 +104,7 @@ def attacks() -> dict[str, tuple[str, Callable[[Path], object]]]:
 ATTACKS = attacks()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ATTACKS)
 def test_a_damaged_folder_gives_a_page_or_one_sentence(
     original: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str

@@ -58,6 +58,7 @@ CASES: dict[str, tuple[str, set[str]]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", CASES)
 def test_it_loads_nothing_that_it_does_not_need(tmp_path: Path, case: str) -> None:
     program, unwanted = CASES[case]

@@ -146,6 +146,7 @@ RUNS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("case", RUNS)
 def test_a_resumed_run_has_the_same_bits(make_config: MakeConfig, case: str) -> None:
     expected = fingerprint(run(make_config("whole", **RUNS[case])).folder)

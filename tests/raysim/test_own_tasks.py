@@ -54,6 +54,7 @@ def run(kind: str, output: Path, method: str = "fedavg", **given: Any) -> Any:
     return raysim.run(method, **{**QUICK, **chosen, "output": str(output), **given})
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_the_task_is_found_learned_and_judged(kind: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = run(kind, tmp_path / "run", rounds=6, pictures=True, validation_share=0.2)

@@ -176,6 +176,7 @@ def test_a_config_of_another_run_is_refused(folder: Path) -> None:
 # -- more rounds ----------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

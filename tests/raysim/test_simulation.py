@@ -392,6 +392,7 @@ def test_data_with_one_class_is_said(tmp_path: Path) -> None:
     assert any("the training data has one class alone" in note for note in watch.notes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options",
     [

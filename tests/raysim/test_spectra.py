@@ -40,6 +40,7 @@ def test_a_density_has_area_one_and_a_peak_where_the_values_are() -> None:
         assert abs(x[np.argmax(y)] - np.median(values)) < 0.01
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("clients", [1, 2, 15, 30])
 def test_pictures_of_few_and_of_many_clients(clients: int) -> None:
     names = [f"client {client} $x_1$" for client in range(clients)]

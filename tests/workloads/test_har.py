@@ -71,6 +71,7 @@ def test_the_packed_file_is_the_unpacked_one(arrays: dict[str, Any], tmp_path: P
     assert one.client_names.tolist() == other.client_names.tolist()
 
 
+@pytest.mark.slow
 @needs_data
 def test_one_command_on_thirty_people(tmp_path: Path) -> None:
     base = {"workload.name": "har", "schedule.rounds": 2, "schedule.local_epochs": 1}

@@ -77,6 +77,7 @@ COMMANDS = {
 MADE: dict[str, Callable[[Path], str]] = {"folder": as_folder, "parquet": as_parquet, "table": as_table}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workload", COMMANDS)
 def test_one_command(workload: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     made = {name: make(tmp_path) for name, make in MADE.items() if f"{{{name}}}" in COMMANDS[workload]}

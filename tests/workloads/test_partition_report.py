@@ -36,6 +36,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
     return figures
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("clients", "classes"), [(1, 1), (4, 3), (100, 12), (BARS + 1, 40)])
 def test_any_number_of_clients_and_classes_gives_a_picture(clients: int, classes: int, tmp_path: Path) -> None:
     draw_partition(manifest(clients, classes), tmp_path / "partition.png", "title")

@@ -110,6 +110,7 @@ def test_a_task_has_the_data_of_the_time_at_which_it_begins(
         assert plain["round"][plain[column] != drifting[column]].tolist() == changed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mode", MODES)
 def test_a_run_with_events_that_was_stopped_and_resumed_has_the_same_bits(tmp_path: Path, mode: str) -> None:
     options = LEAVING | LABELS | MODES[mode] | {"timing__mode": mode, "engine__checkpoint_every": 2}

@@ -127,6 +127,7 @@ def by_hand(config: RunConfig) -> list[dict[str, float]]:
     return found
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_every_method_is_judged_by_its_clients_whole_trained_models(tmp_path: Path, method: str) -> None:
     options: dict[str, Any] = {

@@ -91,6 +91,7 @@ def test_an_automatic_run_trains_as_the_chosen_one(tmp_path: Path) -> None:
     assert losses[0] == losses[1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(registry.known("method")))
 def test_every_method_trains_in_bfloat16(name: str) -> None:
     chosen = build([{"method.name": name, "training.precision": "bf16", "workload.clients": 2}])

@@ -31,6 +31,7 @@ def config(tmp_path: Path, method: str, **options: Any) -> RunConfig:
     return small_run(tmp_path / "run", BASE, method__name=method, **options)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", [name for name in registry.known("method") if name != "centralized"])
 def test_sampling_and_late_joiners_work_with_every_method(tmp_path: Path, method: str) -> None:
     options: dict[str, object] = {

@@ -121,6 +121,7 @@ def shared_of(worker: Worker) -> set[str]:
     return found[0]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("widths", [(3, 5), (4, 4)], ids=["different widths", "equal widths"])
 @pytest.mark.parametrize(
     ("method", "model", "options", "expected"), SHARED, ids=[f"{row[0]}-{row[1]}-{row[2]}" for row in SHARED]

@@ -79,6 +79,7 @@ IN_TURN = [mode for mode in MODES if mode != "async"]
 
 
 # Each in the mode that differs most from rounds, which mixes models of one client, and in one of the others.
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "mode"),
     [(name, mode) for place, name in enumerate(METHODS) for mode in ("async", IN_TURN[place % len(IN_TURN)])],
@@ -105,6 +106,7 @@ STALE = ("carry", "async", "buffered")
 REFUSED = {("median", "async"), *(("central", mode) for mode in STALE)}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("wrapper", "mode"), [*itertools.product(WRAPPERS, (*STALE, "deadline"))])
 def test_every_wrapper_works_in_virtual_time_or_says_why_not(tmp_path: Path, wrapper: str, mode: str) -> None:
     options = {"schedule__rounds": 2, **WRAPPERS[wrapper]}
@@ -134,6 +136,7 @@ def test_a_trace_that_has_changed_since_a_run_was_stopped_is_refused(tmp_path: P
         run(settings, resume=folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("method", "mode"),
     [

@@ -107,6 +107,7 @@ def test_clients_that_are_alike_keep_nothing(make_config: MakeConfig) -> None:
     assert worker.first_state(0) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", sorted({*known("method")} - {"centralized", "fedpac", "fedproto", "fedssp"}))
 def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeConfig, method: str) -> None:
     model = {"fedsage": "graphsage", "fedstar": "gin-star"}.get(method, "gin")

@@ -37,6 +37,7 @@ METHODS: dict[str, dict[str, Any]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_three_rounds_stopped_and_resumed_give_the_same_bits(
     make_config: Callable[..., RunConfig], method: str
@@ -59,6 +60,7 @@ def test_three_rounds_stopped_and_resumed_give_the_same_bits(
     assert fingerprint(run(config, resume=folder).folder) == fingerprint(whole.folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "options", [{"method__name": "apple", "method__relation_learning_rate": 0.01}, {"method__name": "fedcp"}]
 )

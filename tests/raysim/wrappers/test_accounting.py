@@ -73,6 +73,7 @@ def test_the_worst_history_counts() -> None:
     assert epsilon([], 3.0, RDP) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("privacy", "histories"),
     [

@@ -14,6 +14,7 @@ from tests.watch import stopped
 from tests.wrapped_runs import BASE, WRAPPED
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", WRAPPED)
 def test_a_run_that_was_stopped_and_resumed_has_the_same_bits(tmp_path: Path, name: str) -> None:
     options = WRAPPED[name]

@@ -54,6 +54,7 @@ def test_domains_that_cannot_be(colored: None, stream: Stream) -> None:
         DigitDomains(domains=("mnist-m",)).sketch(stream)
 
 
+@pytest.mark.slow
 @needs_data
 def test_one_command_on_three_domains(tmp_path: Path) -> None:
     base = {"workload.name": "digit-domains", "workload.domain_limit": 300, "workload.size": 16, "schedule.rounds": 4}

@@ -45,6 +45,7 @@ def test_the_converted_file_is_the_same(writers: Path, tmp_path: Path, stream: S
     assert np.array_equal(one.inputs, other.inputs) and np.array_equal(one.train.of(1), other.train.of(1))
 
 
+@pytest.mark.slow
 def test_one_command_trains_leafs_network(writers: Path, tmp_path: Path) -> None:
     base = {"workload.name": "femnist", "workload.path": str(writers), "schedule.rounds": 2}
     result = run(small_run(tmp_path / "run", base, training__learning_rate=0.05))

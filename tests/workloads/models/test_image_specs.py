@@ -56,6 +56,7 @@ def test_parameter_counts(options: Any, shape: tuple[int, ...], classes: int, ex
     assert count(on_meta(options, *shape, classes=classes)) == expected
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", IMAGE_MODELS)
 @pytest.mark.parametrize("shape", [(1, 8, 8), (3, 32, 32), (1, 32, 48), (3, 64, 64), (3, 96, 80), (4, 224, 224)])
 def test_names_and_shapes(name: str, shape: tuple[int, int, int]) -> None:

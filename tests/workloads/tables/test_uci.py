@@ -41,6 +41,7 @@ def test_adult_as_published() -> None:
     assert len(federation.task(0).categories) == 8
 
 
+@pytest.mark.slow
 @needs_data
 @pytest.mark.parametrize(("name", "least"), [("heart-disease", 0.7), ("adult", 0.78)])
 def test_one_command_each(name: str, least: float, tmp_path: Path) -> None:

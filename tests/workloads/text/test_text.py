@@ -82,6 +82,7 @@ def test_users_of_leaf_are_clients_with_tests_of_their_own(tmp_path: Path) -> No
     assert "".join(LEAF_CHARACTERS[code] for code in batch.x[0]) == "cd"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["lstm", "transformer"])
 def test_one_command_learns_what_comes_next(model: str, tmp_path: Path) -> None:
     small = {"model.hidden": 16, "model.layers": 1} if model == "lstm" else {"model.width": 16, "model.layers": 1}
@@ -95,6 +96,7 @@ def test_one_command_learns_what_comes_next(model: str, tmp_path: Path) -> None:
     assert result.model(torch.zeros(1, 5, dtype=torch.int64)).shape == (1, 80)
 
 
+@pytest.mark.slow
 @needs_data
 def test_one_command_on_tinyshakespeare(tmp_path: Path) -> None:
     base = {"workload.name": "tinyshakespeare", "schedule.sampling_rate": 0.03, "model.hidden": 32, "model.layers": 1}
