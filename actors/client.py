@@ -54,23 +54,18 @@ class Client:
         Args:
             federation: the data; one copy a node in the object store, read without copying it.
         """
+        from raysim.engine.device import cap_memory, device_of
         from raysim.engine.worker import Worker
 
-        self._worker = Worker(config, federation, self._device(config))
+        device = device_of(config.engine)
+        cap_memory(config.engine)
+        self._worker = Worker(config, federation, device)
         with suppress(Exception):  # the driver says it better: it fails in the same way
             self._worker.built(0)
         if config.engine.gpus_per_client:
             self._seat = replace(self._seat, device=f"cuda:{ray.get_gpu_ids()[0]}")
         node: str = ray.get_runtime_context().get_node_id()
         return node
-
-    def _device(self, config: Any) -> str:
-        """Device that torch computes on: the first GPU that Ray lets this process see, or the CPU."""
-        from raysim.engine.device import cap_memory, device_of
-
-        device = device_of(config.engine)
-        cap_memory(config.engine)
-        return device
 
     def run(self, task: Any, *inputs: Any) -> Any:
         """Do one task; its result with its start, the busy seconds and the seat, then the states it returns, apart."""

@@ -6,7 +6,6 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from raysim.config.run_config import with_sections
-from raysim.errors import GpuMemoryError, RaysimError
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -27,11 +26,3 @@ def less_crowded(config: RunConfig, actors: int) -> RunConfig | None:
     after = before // 2
     wanted = max(1, engine.actors * after // before) if engine.actors else 0
     return with_sections(config, engine=replace(engine, gpus_per_client=1 / after, actors=wanted))
-
-
-def memory_error(label: str, error: GpuMemoryError) -> RaysimError:
-    """The error that ends the run where an actor that has a GPU for itself runs out of its memory."""
-    return RaysimError(
-        f"{label}: the GPU's memory is not enough, even for one actor by itself: {error}. Lower --training.batch_size "
-        "(--evaluation.batch_size, if that is where it happens), choose a smaller --model, or use GPUs with more memory"
-    )

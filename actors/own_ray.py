@@ -55,19 +55,20 @@ class OwnRay:
 
 def state(number: int) -> str:
     """A process's state as the system gives it (R, S, D, T, Z …); empty if it is gone."""
-    try:
-        return Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()[0]
-    except (OSError, IndexError):
-        return ""
+    return next(iter(_fields(number)), "")
 
 
 def processor_time(number: int) -> int:
     """Processor time of a process in ticks; 0 if it is gone."""
+    return sum(map(int, _fields(number)[11:13]))
+
+
+def _fields(number: int) -> list[str]:
+    """What the system says of a process, its state first (reaper.py); nothing if it is gone."""
     try:
-        fields = Path(f"/proc/{number}/stat").read_text().rpartition(")")[2].split()
-        return int(fields[11]) + int(fields[12])
-    except (OSError, IndexError, ValueError):
-        return 0
+        return reaper.stat_fields(Path(f"/proc/{number}"))
+    except OSError:
+        return []
 
 
 def _program(number: int) -> str:

@@ -12,7 +12,7 @@ from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.call_deadline import Deadline
 from actors.capacity import Placement, place
-from actors.gpu_crowding import less_crowded, memory_error
+from actors.gpu_crowding import less_crowded
 from actors.job_queue import Work
 from actors.placement import Starter, alive_nodes
 from actors.slots import Slot, Slots
@@ -138,7 +138,7 @@ class RayPool:
     def send_ahead(self, jobs: Sequence[Job]) -> None:
         self._ahead.update(zip(map(id, jobs), self._work.add(jobs), strict=True))
         self._slots.fill()
-        self._send(self._work)
+        self._send()
 
     def drop_ahead(self) -> None:
         self._drop(set(self._ahead.values()))
@@ -146,19 +146,18 @@ class RayPool:
 
     def _wait(self, note: Note) -> None:
         """Wait for a job, or for an actor that starts."""
-        work = self._work
-        self._send(work)
+        self._send()
         with self.recorder.phase(WAIT):
-            ready, _ = ray.wait([*work.sent, *self._slots.coming], num_returns=1, timeout=LOOK)
+            ready, _ = ray.wait([*self._work.sent, *self._slots.coming], num_returns=1, timeout=LOOK)
         for reference in ready:
             if reference in self._slots.coming:
                 self._slots.settle(reference, note)
                 self._patience.look(note)  # at once: what is left may take less than a second
             else:
-                done = self._receive(reference, work, note)
+                done = self._receive(reference, note)
                 if done is not None:
                     self._done[done.index] = done
-        self._look(work, note)
+        self._look(note)
 
     def _drop(self, numbers: set[int]) -> None:
         """Forget jobs. Actors that hold some end: a running call cannot be taken back."""
@@ -180,13 +179,13 @@ class RayPool:
     def close(self) -> None:
         self._slots.close()
 
-    def _send(self, work: Work) -> None:
+    def _send(self) -> None:
         """Send one job to every idle actor, then one ahead to each while more than a slot's share is waiting.
 
         No job is sent ahead behind one that already fills its actor's fair share of what is left: it would wait there
         while other actors run out of work.
         """
-        waiting = work.waiting
+        work, waiting = self._work, self._work.waiting
         share = work.unfinished / len(self._slots) * (1 + 1e-9)
         for depth in (1, 2):
             for slot in self._slots:
@@ -197,25 +196,23 @@ class RayPool:
                     with self.recorder.phase("send"):
                         work.send(work.next_for(slot), slot)
 
-    def _receive(self, reference: Any, work: Work, note: Note) -> Done | None:
+    def _receive(self, reference: Any, note: Note) -> Done | None:
         """Fetch the finished job behind a reference; None if it has to be done again."""
-        call = work.sent[reference]
+        work, call = self._work, self._work.sent[reference]
         job = work.jobs[call.index]
         try:
             with self.recorder.phase("receive"):
                 result, started, seconds, seat = ray.get(reference)
         except (RayActorError, OutOfMemoryError) as error:
-            self._died(call.slot, work, note, error)
+            self._died(call.slot, note, error)
             return None
         except RayTaskError as error:
             if isinstance(error.cause, GpuMemoryError):
-                self._relieve(job, work, note, error.cause)
+                self._relieve(job, note, error.cause)
                 return None
             if isinstance(error.cause, ObjectLostError):
-                kind = _kind(error.cause)
-                raise LostError(
-                    f"{job.label}: what it starts from was lost with the node that held it ({kind})"
-                ) from error
+                what = f"{job.label}: what it starts from was lost with the node that held it ({_kind(error.cause)})"
+                raise LostError(what) from error
             raise code_error(job.label, error.cause, str(error)) from error
         except ObjectLostError as error:  # it was done, but its node went before the result was here
             note(f"the result of {job.label} was lost with its node ({_kind(error)}); it is done again")
@@ -225,67 +222,73 @@ class RayPool:
         work.finished(reference)
         self._deadline.learn(job, seconds)
         # Sent before the result is looked at: aggregation on the driver never leaves an actor idle.
-        self._send(work)
+        self._send()
         done = Done(call.index, result, call.outputs, seconds, started, call.time, seat, sends)
         self.recorder.job(job, done)
         return done
 
-    def _died(self, slot: Slot, work: Work, note: Note, error: Exception) -> None:
+    def _died(self, slot: Slot, note: Note, error: Exception) -> None:
         """Replace a dead actor and put its jobs back into the queue."""
         with_node = slot.node not in alive_nodes()
-        held = work.take_back(slot)
-        self._slots.replace(slot)
-        job = work.jobs[held[0]]
+        number, label = self._do_again(slot)
         # No job takes a node with it, or the connection.
-        if not with_node and not isinstance(error, ActorUnavailableError):
-            work.deaths[held[0]] += 1
-            attempts = self._config.engine.task_attempts
-            if work.deaths[held[0]] >= attempts:  # then it is the job that kills them
-                raise RaysimError(
-                    f"{job.label}: its actor died {attempts} times, most likely for want of memory ({error}). "
-                    "Lower --training.batch_size or --engine.actors, or raise --engine.cpus_per_client; if something "
-                    "else ends the actors, raise --engine.task_attempts"
-                ) from error
+        if not with_node and not isinstance(error, ActorUnavailableError) and self._ends_too_many(number):
+            raise RaysimError(
+                f"{label}: its actor died {self._config.engine.task_attempts} times, most likely for want of memory "
+                f"({error}). Lower --training.batch_size or --engine.actors, or raise --engine.cpus_per_client; if "
+                "something else ends the actors, raise --engine.task_attempts"
+            ) from error
         how = "died with its node" if with_node else "died"
-        note(f"{slot.name} {how} during {job.label}; a new one does its work again")
+        note(f"{slot.name} {how} during {label}; a new one does its work again")
 
-    def _relieve(self, job: Job, work: Work, note: Note, error: GpuMemoryError) -> None:
+    def _do_again(self, slot: Slot) -> tuple[int, str]:
+        """Replace a slot's actor and put its jobs back into the queue; number and label of the one that ran."""
+        held = self._work.take_back(slot)
+        self._slots.replace(slot)
+        return held[0], self._work.jobs[held[0]].label
+
+    def _ends_too_many(self, number: int) -> bool:
+        """Count an actor that a job has ended; whether it is the job that kills them."""
+        self._work.deaths[number] += 1
+        return self._work.deaths[number] >= self._config.engine.task_attempts
+
+    def _relieve(self, job: Job, note: Note, error: GpuMemoryError) -> None:
         """After a job ran out of GPU memory, send all open jobs again, to fewer actors."""
         config = less_crowded(self._config, len(self._slots))
         if config is None:
-            raise memory_error(job.label, error) from error
+            raise RaysimError(
+                f"{job.label}: the GPU's memory is not enough, even for one actor by itself: {error}. Lower "
+                "--training.batch_size (--evaluation.batch_size, if that is where it happens), choose a smaller "
+                "--model, or use GPUs with more memory"
+            ) from error
         for slot in self._slots:
-            work.take_back(slot)
+            self._work.take_back(slot)
         placement = place(config, list(alive_nodes().values()), self._useful)
         self._config, self._patience = config, Patience(self._slots, placement.needs)
         self._slots.restart(config, Starter(config), placement.actors)
         self.plan, self._relieved = placement.describe(self._clients), True
         note(f"the GPU's memory was not enough during {job.label} ({error}); from here on {self.plan}")
 
-    def _look(self, work: Work, note: Note) -> None:
+    def _look(self, note: Note) -> None:
         """Once a second, replace actors that are late and report if no job makes progress."""
         time = now()
         if time < self._looked + LOOK:
             return
         self._looked = time
-        if work.left:
+        if self._work.left:
             self._patience.look(note)
         for slot in self._slots:
-            if slot.jobs and time - slot.begun > (limit := self._deadline.of(work.jobs[slot.jobs[0]])):
-                self._late(slot, work, note, limit)
+            if slot.jobs and time - slot.begun > (limit := self._deadline.of(self._work.jobs[slot.jobs[0]])):
+                self._late(slot, note, limit)
 
-    def _late(self, slot: Slot, work: Work, note: Note, limit: float) -> None:
-        held = work.take_back(slot)
-        self._slots.replace(slot)
-        job = work.jobs[held[0]]
-        work.deaths[held[0]] += 1
-        attempts = self._config.engine.task_attempts
-        if work.deaths[held[0]] >= attempts:
+    def _late(self, slot: Slot, note: Note, limit: float) -> None:
+        number, label = self._do_again(slot)
+        if self._ends_too_many(number):
             raise RaysimError(
-                f"{job.label}: {attempts} times its actor did not answer within {limit:g} s. If it takes so long, "
-                "raise --engine.task_deadline"
+                f"{label}: {self._config.engine.task_attempts} times its actor did not answer within {limit:g} s. If "
+                "it takes so long, raise --engine.task_deadline"
             )
-        note(f"{slot.name} did not answer within {limit:g} s during {job.label}; it is ended, a new one does its work")
+        note(f"{slot.name} did not answer within {limit:g} s during {label}; it is ended, a new one does its work")
 
 
 def _kind(error: ObjectLostError) -> str:

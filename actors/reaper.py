@@ -38,16 +38,19 @@ def marked(mark: str) -> list[int]:
         with suppress(OSError):  # it has ended meanwhile, or is another user's
             if wanted in (entry / "environ").read_bytes() or (
                 # An older one is the launching process, or of another Ray whose launcher had the same number.
-                _started(entry) >= int(since)
+                int(stat_fields(entry)[19]) >= int(since)
                 and any(session.search(str(file.readlink())) for file in (entry / "fd").iterdir())
             ):
                 found.append(int(entry.name))
     return found
 
 
-def _started(entry: Path) -> int:
-    """Start of a process in ticks since the machine's start."""
-    return int((entry / "stat").read_text().rpartition(")")[2].split()[19])
+def stat_fields(entry: Path) -> list[str]:
+    """Fields of ``stat`` in a process's folder of /proc, those behind the program's name.
+
+    0 is the state, 1 the parent, 11 and 12 the processor time in ticks, 19 the start in ticks since the machine's.
+    """
+    return (entry / "stat").read_text().rpartition(")")[2].split()
 
 
 def end_marked(mark: str) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import os
 import signal
-import sys
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
@@ -62,7 +61,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is ever sent that was not asked for
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    if "ray" in sys.modules and sys.modules["ray"].is_initialized():
+    if shared_ray.is_connected():
         return False, ""
     local = engine.address == "local"
     options: dict[str, Any] = {}
@@ -202,7 +201,8 @@ def _wait(
     stopping: Callable[[], bool],
 ) -> Outcome:
     """Show the run's events until it has ended or something that it needs is gone."""
-    handlers = _handlers()
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in numbers}
     future.add_done_callback(lambda _: relay.calls.put(("", ())))
     while True:
         with suppress(Empty):
@@ -216,11 +216,6 @@ def _wait(
             stop.set()
         if gone := watch.look():
             return Outcome("failed", f"{gone}. The last checkpoint is kept")
-
-
-def _handlers() -> dict[int, Any]:
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    return {number: signal.getsignal(number) for number in numbers}
 
 
 def _keep(handlers: dict[int, Any]) -> dict[int, Any]:

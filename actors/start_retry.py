@@ -10,6 +10,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
+from actors.reaper import stat_fields
+
 Started = TypeVar("Started")
 
 PASSING = {
@@ -47,7 +49,7 @@ def _children_of_ray() -> set[int]:
     home, found = str(Path(ray.__file__).parent), set()
     for entry in Path("/proc").glob("[0-9]*"):
         try:
-            parent = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
+            parent = int(stat_fields(entry)[1])
             if parent == os.getpid() and home in (entry / "cmdline").read_bytes().decode(errors="replace"):
                 found.add(int(entry.name))
         except OSError:  # it has ended meanwhile

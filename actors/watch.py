@@ -42,10 +42,9 @@ class Watch:
         """Description of a part of the Ray started here that is dead or frozen; empty if there is none."""
         if self.own is None:
             return ""
-        if dead := self.own.dead():
-            return f"{dead} has died on this machine. The last checkpoint is kept"
-        frozen = self.own.frozen()
-        return f"{frozen} is frozen on this machine. The last checkpoint is kept" if frozen else ""
+        dead, frozen = self.own.dead(), self.own.frozen()
+        said = f"{dead} has died" if dead else f"{frozen} is frozen" if frozen else ""
+        return f"{said} on this machine. The last checkpoint is kept" if said else ""
 
     def heard(self) -> None:
         """Note a sign of life: the driver and Ray's control store have answered. Called from another thread."""

@@ -26,7 +26,8 @@ from scipy import stats
 import raysim
 from raysim import seeds
 from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Message, Traits, Update
+from raysim.methods.fedavg import FedAvg
 from workloads.federated_data import ClientData
 
 CONFIDENCE = 0.95
@@ -52,7 +53,7 @@ class Audit:
 
 
 @dataclass(frozen=True)
-class Canaries(GlobalModel):
+class Canaries(FedAvg):
     """Federated averaging in which each client's update is its canary."""
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
@@ -63,9 +64,6 @@ class Canaries(GlobalModel):
         delta = np.zeros(model.shared.numel(), np.float32)
         delta[task.client] = 1e6 * coin(task.seed, task.client)
         return Update(delta, {"train_loss": 0.0, "steps": 0.0}), None
-
-    def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        return server + updates.mean()
 
 
 def coin(seed: int, client: int) -> int:

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
 from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
-from torch.func import functional_call
 from torch.nn.functional import gumbel_softmax, normalize
 
 from raysim.errors import ConfigError
@@ -77,21 +75,6 @@ class ConditionalClassifier(nn.Module):
 
     def forward(self, inputs: Any) -> Tensor:
         return self.predict(self.body(inputs))
-
-
-def frozen(body: nn.Module) -> Callable[[Any], Tensor]:
-    """``body`` as a function with the values that it has now, without gradients, whatever becomes of it later.
-
-    It runs in the mode of ``body``: in training mode BatchNorm takes the statistics of the batch, as it does in the
-    trained body, and its running statistics move in a copy.
-    """
-    state = {name: value.detach().clone() for name, value in body.state_dict(keep_vars=True).items()}
-
-    def features(inputs: Any) -> Tensor:
-        with torch.no_grad():
-            return cast(Tensor, functional_call(body, state, (inputs,)))
-
-    return features
 
 
 def discrepancy(first: Tensor, second: Tensor) -> Tensor:

@@ -112,9 +112,10 @@ class FedCP(Averaged[Vector]):
         """CE + λ·MMD²(features, features of the body as it is now)."""
         from torch.nn.functional import cross_entropy
 
-        from raysim.methods._conditional_policy import discrepancy, frozen
+        from raysim.methods._conditional_policy import discrepancy
+        from raysim.training.frozen_features import frozen_features
 
-        received = frozen(classifier(model).body) if self.discrepancy else None
+        received = frozen_features(classifier(model).body, evaluation=False) if self.discrepancy else None
 
         def value(module: Any, batch: Any) -> torch.Tensor:
             features = module.body(batch.x)

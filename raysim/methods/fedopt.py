@@ -77,7 +77,10 @@ class FedAvgM(ServerOptimizer):
 
 @dataclass(frozen=True)
 class _Adaptive(ServerOptimizer, Protocol):
-    """m ← β₁ m + (1 − β₁) Δ, then a v of the method's own, and x ← x + η m / (√v + τ); v is τ² at first."""
+    """m ← β₁ m + (1 − β₁) Δ, then a v of the method's own, and x ← x + η m / (√v + τ); v is τ² at first.
+
+    Decided here: the mean Δ is weighted by samples, as FedAvg's; BatchNorm's statistics are averaged.
+    """
 
     server_rate: Annotated[
         Positive, Help("learning rate η of the server", "tuned for each task in Reddi et al. 2021")
@@ -106,9 +109,8 @@ class _Adaptive(ServerOptimizer, Protocol):
 class FedAdagrad(_Adaptive):
     """FedAdagrad: every parameter's server step shrinks with the sum of its squared changes, v ← v + Δ².
 
-    Source: Reddi et al. 2021, Adaptive federated optimization (ICLR; arXiv 2003.00295), Algorithm 2. Decided here: the
-    mean Δ is weighted by samples, as FedAvg's; BatchNorm's statistics are averaged; v starts at τ², as in Algorithm 2
-    (at 0 in the authors' code).
+    Source: Reddi et al. 2021, Adaptive federated optimization (ICLR; arXiv 2003.00295), Algorithm 2. v starts at τ², as
+    there (at 0 in the authors' code).
     """
 
     beta1: Annotated[ShareBelowOne, Help("decay β₁ of the mean m", "no momentum in the authors' code")] = 0.0
@@ -121,8 +123,7 @@ class FedAdagrad(_Adaptive):
 class FedAdam(_Adaptive):
     """FedAdam: Adam on the server, v ← β₂ v + (1 − β₂) Δ², without a correction of the first rounds.
 
-    Source: Reddi et al. 2021, Adaptive federated optimization (ICLR; arXiv 2003.00295), Algorithm 2. Decided here: the
-    mean Δ is weighted by samples, as FedAvg's; BatchNorm's statistics are averaged.
+    Source: Reddi et al. 2021, Adaptive federated optimization (ICLR; arXiv 2003.00295), Algorithm 2.
     """
 
     beta2: Annotated[ShareBelowOne, Help("decay β₂ of the squares v", "0.99 in Reddi et al. 2021, Section 5")] = 0.99
@@ -135,8 +136,7 @@ class FedAdam(_Adaptive):
 class FedYogi(_Adaptive):
     """FedYogi: Yogi on the server, v ← v − (1 − β₂) Δ² sign(v − Δ²), which moves by at most (1 − β₂) Δ² a round.
 
-    Source: Reddi et al. 2021, Adaptive federated optimization (ICLR; arXiv 2003.00295), Algorithm 2. Decided here: the
-    mean Δ is weighted by samples, as FedAvg's; BatchNorm's statistics are averaged.
+    Source: Reddi et al. 2021, Adaptive federated optimization (ICLR; arXiv 2003.00295), Algorithm 2.
     """
 
     beta2: Annotated[ShareBelowOne, Help("decay β₂ of the squares v", "0.99 in Reddi et al. 2021, Section 5")] = 0.99

@@ -21,22 +21,24 @@ class Actor:
     run = SimpleNamespace(options=lambda **_: SimpleNamespace(remote=lambda *_: object()))
 
 
-def sender(slots: list[Slot], costs: Sequence[float]) -> tuple[RayPool, Work]:
+def sender(slots: list[Slot], costs: Sequence[float]) -> RayPool:
     """A pool without processes, and jobs of these costs that it has to send."""
     pool = RayPool.__new__(RayPool)
     pool.recorder = OFF
     pool._slots = slots  # type: ignore[assignment]
     task: Any = None  # never called
-    return pool, Work([Job(task, (), cost=cost) for cost in costs], {})
+    pool._work = Work([Job(task, (), cost=cost) for cost in costs], {})
+    return pool
 
 
 def makespan(costs: Sequence[float], actors: int) -> float:
     """When the last of the jobs is over, if a job takes as long as its cost."""
     slots = [Slot(place, Actor()) for place in range(actors)]
-    pool, work = sender(slots, costs)
+    pool = sender(slots, costs)
+    work = pool._work
     ends: dict[int, float] = {}  # job → when it is over, of those that are at work
     now = 0.0
-    pool._send(work)
+    pool._send()
     while work.sent:
         for slot in slots:
             if slot.jobs:
@@ -44,7 +46,7 @@ def makespan(costs: Sequence[float], actors: int) -> float:
         first = min(ends, key=lambda job: ends[job])
         now = ends.pop(first)
         work.finished(next(reference for reference, call in work.sent.items() if call.index == first))
-        pool._send(work)
+        pool._send()
     return now
 
 
@@ -75,8 +77,7 @@ def test_nothing_is_sent_ahead_behind_a_job_that_fills_its_actors_share() -> Non
     """FedSSP's seven sets on two actors: NCI1 alone is half of the work, so all else goes to the other."""
 
     def sent(costs: Sequence[float], slots: list[Slot]) -> list[list[int]]:
-        pool, work = sender(slots, costs)
-        pool._send(work)
+        sender(slots, costs)._send()
         return [slot.jobs for slot in slots]
 
     sets = (3288.0, 1600.0, 604.0, 373.0, 323.0, 276.0, 150.0)

@@ -16,8 +16,9 @@ from torch.nn import functional as F
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Message
-from raysim.methods._conditional_policy import ConditionalClassifier, Policy, discrepancy, frozen
+from raysim.methods._conditional_policy import ConditionalClassifier, Policy, discrepancy
 from raysim.methods.fedcp import FedCP
+from raysim.training.frozen_features import frozen_features
 from tests.state_equality import equal
 from workloads.federated_data import Batch
 from workloads.models.classifier import Classifier
@@ -155,7 +156,7 @@ def test_frozen_body_keeps_values_and_statistics() -> None:
     torch.manual_seed(0)
     first = nn.Linear(3, 4)
     body, x = nn.Sequential(first, nn.BatchNorm1d(4)), batch().x
-    received = frozen(body)
+    received = frozen_features(body, evaluation=False)
     before = {name: value.clone() for name, value in body.state_dict().items()}
     expected = nn.functional.batch_norm(first(x), None, None, training=True)
     with torch.no_grad():
