@@ -22,11 +22,6 @@ if TYPE_CHECKING:
     from workloads.federated_data import Federation
 
 
-def no_names() -> NDArray[np.str_]:
-    """For clients that are called by their numbers."""
-    return np.zeros(0, dtype=np.str_)
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SplitFederation(ABC):
     """What federations of arrays and of files have in common: a client is the indices of its samples."""
@@ -41,7 +36,8 @@ class SplitFederation(ABC):
     """Indices into the training samples."""
     class_names: tuple[str, ...] = ()
     """What people call the classes 0, 1, …"""
-    client_names: NDArray[np.str_] = field(default_factory=no_names)
+    client_names: NDArray[np.str_] = field(default_factory=lambda: np.zeros(0, dtype=np.str_))
+    """Empty: clients are called by their numbers."""
     synthetic: bool = False
     notes: tuple[str, ...] = ()
     """What was found in the data, shown when a run begins."""

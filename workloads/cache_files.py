@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,16 @@ from pathlib import Path
 
 CACHE = "~/.cache/raysim"
 """The folder of all that is kept, unless an option names another."""
+
+
+def search_folders(given: str, name: str) -> list[Path]:
+    """Where the files of a collection are looked for: in ``given``, else below $RAYSIM_DATA and in ``CACHE``.
+
+    The last is for downloads, as $RAYSIM_DATA may be shared and read-only.
+    """
+    if given:
+        return [Path(given).expanduser()]
+    return [Path(base).expanduser() / name for base in (os.environ.get("RAYSIM_DATA"), CACHE) if base]
 
 
 @contextmanager

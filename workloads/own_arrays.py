@@ -63,11 +63,16 @@ class OwnArrays:
         parts += [self.train.indices, self.train.offsets]
         if self.test is not None:
             parts += [self.test.indices, self.test.offsets]
-        found = hashlib.sha256()
-        for part in parts:
-            found.update(f"{part.dtype.str} {part.shape} ".encode())
-            found.update(np.ascontiguousarray(part).data)
-        return found.hexdigest()
+        return digest_of(parts)
+
+
+def digest_of(parts: Sequence[Array], head: str = "") -> str:
+    """SHA-256 of a text and the types, shapes and values of arrays."""
+    found = hashlib.sha256(head.encode())
+    for part in parts:
+        found.update(f"{part.dtype.str} {part.shape} ".encode())
+        found.update(np.ascontiguousarray(part).data)
+    return found.hexdigest()
 
 
 def gather(clients: object, test: object = None) -> OwnArrays:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Literal
@@ -20,7 +19,7 @@ from workloads.graphs.pyg_data import read_graphs
 from workloads.graphs.stratified_split import stratified
 from workloads.objective import Objective
 from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
-from workloads.own_arrays import each_client, tests_of_clients
+from workloads.own_arrays import digest_of, each_client, tests_of_clients
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,15 +36,11 @@ class OwnGraphs:
 
     def digest(self) -> str:
         """SHA-256 of all of it."""
-        found = hashlib.sha256("\n".join(self.names).encode())
-        found.update(f" {self.train_counts} {self.tested} ".encode())
+        parts: list[NDArray[Any]] = []
         for graphs in self.graphs:
-            parts: list[NDArray[Any]] = [graphs.features, graphs.node_offsets, graphs.edges, graphs.edge_offsets]
-            parts += [graphs.labels, *([graphs.attributes] if graphs.edge_width else [])]
-            for part in parts:
-                found.update(f"{part.dtype.str} {part.shape} ".encode())
-                found.update(np.ascontiguousarray(part).data)
-        return found.hexdigest()
+            parts += [graphs.features, graphs.node_offsets, graphs.edges, graphs.edge_offsets, graphs.labels]
+            parts += [graphs.attributes] if graphs.edge_width else []
+        return digest_of(parts, "\n".join(self.names) + f" {self.train_counts} {self.tested} ")
 
 
 @dataclass(frozen=True)

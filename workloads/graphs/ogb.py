@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from workloads.cache_files import CACHE
+from workloads.cache_files import CACHE, search_folders
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.graphs.client_parts import client_parts
@@ -128,9 +126,7 @@ class Ogb:
 
     def _files(self) -> OgbFiles:
         """Where the set is, by the name that the package ogb gives its folder."""
-        shared = os.environ.get("RAYSIM_DATA")
-        folders = [Path(shared).expanduser() / "ogb"] if shared else []
-        folders = [Path(self.data).expanduser()] if self.data else [*folders, Path(CACHE).expanduser() / "ogb"]
+        folders = search_folders(self.data, self.name)
         name = self.set.replace("-", "_")
         for folder in folders:
             if (folder / name / "raw").is_dir():

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
-from workloads.cache_files import CACHE
+from workloads.cache_files import CACHE, search_folders
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.graphs import tu_files
@@ -168,7 +166,7 @@ class TuDataset:
 
     def _all_there(self) -> bool:
         """Whether nothing has to be downloaded; the error names all that are missing and may not be."""
-        folders = self._folders()
+        folders = search_folders(self.data, self.name)
         missing = [name for name in self.names if tu_files.find(name, folders) is None]
         if missing and not self.download:
             raise WorkloadError(
@@ -181,15 +179,8 @@ class TuDataset:
     def _files(self) -> list[TuFiles]:
         """Where the sets are, downloaded if they may be."""
         self._all_there()
-        folders = self._folders()
+        folders = search_folders(self.data, self.name)
         return [tu_files.find(name, folders) or tu_files.download(name, folders[-1]) for name in self.names]
-
-    def _folders(self) -> list[Path]:
-        """Where to look, in this order; the last is for downloads ($RAYSIM_DATA may be shared and read-only)."""
-        if self.data:
-            return [Path(self.data).expanduser()]
-        shared = os.environ.get("RAYSIM_DATA")
-        return [*([Path(shared).expanduser() / "tudataset"] if shared else []), Path(CACHE).expanduser() / "tudataset"]
 
     def _cut(self, name: str, graphs: Graphs, stream: Stream) -> list[tuple[str, Graphs]]:
         """(client name, its graphs) of every client that has graphs of this set."""

@@ -38,21 +38,20 @@ class Spectral(ModelOptions):
     ] = 0.1
 
     def check(self, task: InputSpec) -> None:
-        """WorkloadError where the inputs are no graphs or the widths do not fit."""
         if task.kind != "graph":
             raise WorkloadError(
                 f"Model 'spectral' needs graphs, but the workload's inputs are "
                 f"{'nodes of one' if task.kind == 'nodes' else f'arrays of shape {task.input_shape}'}. "
                 "Choose the workload 'tudataset' or 'toy-graphs', or a model for images."
             )
-        if self.hidden % 2 or self.hidden % self.heads:
+        step = self.heads if self.heads % 2 == 0 else 2 * self.heads
+        if self.hidden % step:
             raise WorkloadError(
                 f"Model 'spectral': hidden must be even and divisible by heads, not {self.hidden} with {self.heads} "
-                f"heads. Nearest: hidden {_nearest(self.hidden, self.heads)}."
+                f"heads. Nearest: hidden {max(step, round(self.hidden / step) * step)}."
             )
 
     def build(self, task: InputSpec) -> Classifier:
-        """A freshly initialised network."""
         self.check(task)
         from torch import nn
 
@@ -63,8 +62,3 @@ class Spectral(ModelOptions):
             task.input_shape[0], self.hidden, self.heads, self.layers, self.decoder_activation, self.dropout
         )
         return Classifier(body, nn.Linear(self.hidden, task.classes))
-
-
-def _nearest(hidden: int, heads: int) -> int:
-    step = heads if heads % 2 == 0 else 2 * heads
-    return max(step, round(hidden / step) * step)
