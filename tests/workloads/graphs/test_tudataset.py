@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from tests.workloads.conftest import Stream
+from workloads import cache_files
 from workloads.errors import WorkloadError
 from workloads.federated_data import InputSpec
-from workloads.graphs import tudataset
 from workloads.graphs.federation import GraphFederation
 from workloads.graphs.tudataset import SETTINGS, TuDataset
 
@@ -150,7 +150,7 @@ def test_more_parts_than_graphs(folder: Path, stream: Stream) -> None:
 def test_all_missing_sets_are_named_with_where_to_put_them(
     folder: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(tudataset, "CACHE", str(folder / "cache"))
+    monkeypatch.setattr(cache_files, "CACHE", str(folder / "cache"))
     with pytest.raises(WorkloadError, match=r"no files of A, B in .*\. Put A\.zip, B\.zip from https://"):
         TuDataset(sets=("A", "ONE", "B"), data=str(folder)).load(stream)
     with pytest.raises(WorkloadError, match=r"no files of ONE in /.*/cache/tudataset\. "):
@@ -163,7 +163,7 @@ def test_all_missing_sets_are_named_with_where_to_put_them(
 def test_the_shared_folder_comes_before_the_cache(
     folder: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch, zipped: Zipped, texts: Texts
 ) -> None:
-    monkeypatch.setattr(tudataset, "CACHE", str(folder))
+    monkeypatch.setattr(cache_files, "CACHE", str(folder))
     shutil.copytree(folder, folder / "tudataset")
     assert TuDataset(sets=("ONE",)).load(stream).samples(0) == 72
     zipped(folder / "shared" / "tudataset", "ONE", texts([0, 1] * 5))
