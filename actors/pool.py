@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import ray
@@ -77,8 +78,8 @@ class RayPool:
     def slots(self) -> int:
         return len(self._slots)
 
-    @property
-    def federation(self) -> Federation:
+    @cached_property
+    def federation(self) -> Federation:  # fetched once: the table of clients asks it for every client's name
         found: Federation = ray.get(self._slots.federation)
         return found
 

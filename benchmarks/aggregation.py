@@ -104,9 +104,9 @@ def interleaved(works: dict[str, Callable[[], Vector]], repeats: int) -> dict[st
     taken: dict[str, list[tuple[float, float]]] = {name: [] for name in works}
     for _ in range(repeats):
         for name, work in works.items():
-            processor, wall = time.thread_time(), time.perf_counter()
+            processor, wall = time.process_time(), time.perf_counter()
             work()
-            taken[name].append((time.thread_time() - processor, time.perf_counter() - wall))
+            taken[name].append((time.process_time() - processor, time.perf_counter() - wall))
     return {name: (statistics.median(p for p, _ in t), statistics.median(w for _, w in t)) for name, t in taken.items()}
 
 

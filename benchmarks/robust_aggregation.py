@@ -1,11 +1,12 @@
-"""CPU time and memory of the robust rules beside ByzFL's (pip install byzfl), at 20 % Byzantine vectors.
+"""Time and memory of the robust rules beside ByzFL's (pip install byzfl), at 20 % Byzantine vectors.
 
     python -m benchmarks.robust_aggregation --dimension 23500000        # ResNet-50
     python -m benchmarks.robust_aggregation --dimension 1000000 --rules "trimmed mean" median
 
-raysim and ByzFL take the same array [n, d] in turn, each in a process of its own, on one thread; a time is the median
-CPU time of several runs. Memory is what Python and NumPy allocate at most beside the updates. A process asks for no
-more than is free at its start but a sixth of the machine: a rule that needs more "does not fit".
+raysim and ByzFL take the same array [n, d], each in a process of its own, with as many threads as they choose; a time
+is the median of several runs, and so is the CPU time of all threads. Memory is what Python and NumPy allocate at most
+beside the updates. A process asks for no more than is free at its start but a sixth of the machine: a rule that needs
+more "does not fit".
 Ratios below 1 mean that raysim's rule takes less.
 """
 
@@ -20,7 +21,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-import threadpoolctl
 from numpy.typing import NDArray
 
 from aggregators import robust
@@ -31,8 +31,8 @@ from benchmarks.aggregation import Vector, interleaved, peak_allocated
 
 SIDES = ("raysim", "byzfl")
 RULES = ("median", "trimmed mean", "multi-Krum", "geometric median", "centered clipping", "mixing, then median")
-Cost = tuple[float, float]
-"""CPU seconds and MiB."""
+Cost = tuple[float, float, float]
+"""Seconds, CPU seconds and MiB."""
 
 
 def main() -> None:
@@ -48,7 +48,8 @@ def main() -> None:
         return
     own, other = (in_a_process(side) for side in SIDES)
     print(f"n = {options.clients}, d = {options.dimension:,}; median of {options.repeats} runs")
-    print(f"{'':20}{'CPU s':>8}{'ByzFL':>8}{'ratio':>8}{'MiB':>9}{'ByzFL':>9}{'ratio':>8}")
+    heads = "".join(f"{name:>9}{'ByzFL':>9}{'ratio':>8}" for name in ("s", "CPU s", "MiB"))
+    print(f"{'':20}{heads}")
     for rule in options.rules:
         print(f"{rule:20}{columns(own[rule], other[rule])}")
 
@@ -61,10 +62,10 @@ def in_a_process(side: str) -> dict[str, Cost | None]:
 
 def columns(own: Cost | None, other: Cost | None) -> str:
     if own is None or other is None:
-        seconds, memory = own or other or (np.nan, np.nan)
-        return f"{seconds:>8.2f} CPU s, {memory:.1f} MiB; {'raysim' if own is None else 'ByzFL'} does not fit"
-    times = f"{own[0]:>8.2f}{other[0]:>8.2f}{own[0] / other[0]:>8.2f}"
-    return f"{times}{own[1]:>9.1f}{other[1]:>9.1f}{own[1] / other[1]:>8.3f}"
+        seconds, processor, memory = own or other or (np.nan, np.nan, np.nan)
+        missing = "raysim" if own is None else "ByzFL"
+        return f"{seconds:>9.2f} s, {processor:.2f} CPU s, {memory:.1f} MiB; {missing} does not fit"
+    return "".join(f"{mine:>9.2f}{its:>9.2f}{mine / its:>8.2f}" for mine, its in zip(own, other, strict=True))
 
 
 def measured(options: argparse.Namespace) -> dict[str, Cost | None]:
@@ -76,14 +77,13 @@ def measured(options: argparse.Namespace) -> dict[str, Cost | None]:
     stack = make_stack(options.clients, options.dimension)
     works = (own_rules if options.side == "raysim" else byzfl_rules)(stack, options.clients // 5)
     result: dict[str, Cost | None] = {}
-    with threadpoolctl.threadpool_limits(1):
-        for rule in options.rules:
-            try:
-                seconds, _ = interleaved({rule: works[rule]}, options.repeats)[rule]
-                result[rule] = seconds, peak_allocated(works[rule]) / 2**20
-            except MemoryError:
-                result[rule] = None
-            print(f"{options.side}, {rule}: {result[rule]}", file=sys.stderr, flush=True)
+    for rule in options.rules:
+        try:
+            processor, seconds = interleaved({rule: works[rule]}, options.repeats)[rule]
+            result[rule] = seconds, processor, peak_allocated(works[rule]) / 2**20
+        except MemoryError:
+            result[rule] = None
+        print(f"{options.side}, {rule}: {result[rule]}", file=sys.stderr, flush=True)
     return result
 
 

@@ -131,6 +131,11 @@ def test_of_every_job_it_is_known_which_slot_did_it_and_when(pool: RayPool, tmp_
     assert max(d.started + d.seconds for d in done) <= now()
 
 
+def test_the_data_are_fetched_from_the_object_store_once(pool: RayPool) -> None:
+    """Every row of the table of clients has a name, which the data know."""
+    assert pool.federation is pool.federation
+
+
 def test_what_a_dead_actor_had_is_done_again_and_counts_once(pool: RayPool, tmp_path: Path) -> None:
     notes: list[str] = []
     done = list(pool.run(jobs(tmp_path / "log", 9, deaths=2), notes.append))
