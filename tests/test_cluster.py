@@ -56,6 +56,7 @@ def test_a_run_finds_at_least_one_worker() -> None:
     assert load("cluster.local.yaml")["min_workers"] >= 1
 
 
+@pytest.mark.slow
 def test_a_job_gets_code_and_nothing_else(tmp_path: Path) -> None:
     """What `ray job submit --working-dir .` would pack, by Ray's own packing."""
     from ray._private.runtime_env.packaging import create_package

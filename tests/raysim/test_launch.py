@@ -162,6 +162,7 @@ def test_interrupted_twice_does_not_wait_for_the_client_task(folder: Path) -> No
     assert launched.left() == []
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_seen_enough_is_no_error() -> None:
     code = "import sys, time; from raysim.launch import main; time.sleep(0.5); sys.exit(main(['--list']))"
     reader = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE)

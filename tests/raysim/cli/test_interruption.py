@@ -80,6 +80,7 @@ def goes_on_as_if_nothing_had_been(folder: Path, capsys: pytest.CaptureFixture[s
     assert fingerprint(folder / "run") == fingerprint(folder / "undisturbed")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", CODES)
 def test_the_last_whole_round_is_saved(folder: Path, capsys: pytest.CaptureFixture[str], number: int) -> None:
     before = signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
