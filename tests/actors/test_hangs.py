@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -74,7 +75,8 @@ class Launched:
         found = [process for process, line in self.processes().items() if part in line.split(" --")[0]]
         assert found, self.processes()
         for process in found:
-            os.kill(process, number)
+            with suppress(ProcessLookupError):  # ended by itself meanwhile
+                os.kill(process, number)
 
     def nothing_is_left(self, seconds: float) -> bool:
         deadline = time.monotonic() + seconds
