@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
@@ -88,71 +88,98 @@ def evaluate_round(
     validation is by loss. Clients that never take part (``schedule.unseen_clients``) count in ``unseen_accuracy`` and
     ``unseen_loss`` alone. ``seconds`` is the virtual time of the server step that is judged.
     """
-    method, options, moment = running_method(config), config.evaluation, Moment(state.round, seconds)
-    name = job_name("evaluate", state.round)
-    packer = Packer(pool)
-    jobs: list[Job] = []
+    moment, packer = Moment(state.round, seconds), Packer(pool)
+    by_clients = running_method(config).traits.personal or federation.global_test_size == 0
+    slices = [] if by_clients else _jobs_of_slices(config, federation, state, moment, packer)
+    clients = _judged_clients(config, federation)
+    groups = cut(clients, pool.slots, costs=[max(1.0, federation.test_samples(client)) for client in clients])
+    jobs = [_job_of_clients(group, config, federation, state, moment, packer) for group in groups]
+    results = results_of(pool, slices + jobs, note)
+    of_slices = results[: len(slices)]
+    found = dict(zip(chain(*groups), chain(*results[len(slices) :]), strict=True))
+    return _columns(config, federation, rows, of_slices, found)
+
+
+def _jobs_of_slices(
+    config: RunConfig, federation: Federation, state: State, moment: Moment, packer: Packer
+) -> list[Job]:
+    """The global model on the slices of the global test set."""
     size = federation.global_test_size
-    by_clients = method.traits.personal or size == 0
-    if not by_clients:
-        bounds = np.linspace(0, size, min(SLICES, size) + 1).astype(int).tolist()
-        packed = packer.pack([0], [method.message(state.server, 0)], {})
-        for start, stop in pairwise(bounds):
-            task = EvaluateGlobal(moment, packed.messages[0], start, stop, options.auc)
-            label = f"round {state.round}, evaluate samples {start} to {stop}"
-            jobs.append(Job(task, packed.inputs, cost=stop - start, label=label, name=name))
-    slices = len(jobs)
-    trainable = schedule.trainable(config, federation.clients)
-    unseen = evenly_spread(federation.clients - trainable, options.client_limit)
-    judged_clients = [*evenly_spread(trainable, options.client_limit), *(trainable + number for number in unseen)]
-    tests = [federation.test_samples(client) for client in judged_clients]
-    groups = cut(judged_clients, pool.slots, costs=[max(1.0, samples) for samples in tests])
-    for group in groups:
-        packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
-        cost = sum(federation.test_samples(client) for client in group)
-        label = f"round {state.round}, evaluate clients {group}"
-        task_of_group = EvaluateClients(moment, tuple(group), packed, options.auc)
-        jobs.append(Job(task_of_group, packed.inputs, 0, cost, label, name))
-    results = results_of(pool, jobs, note)
-    pairs = dict(zip(chain(*groups), chain(*results[slices:]), strict=True))
-    tested = {client: test for client, (test, _) in pairs.items() if test.samples}
-    by_client = {client: test for client, test in tested.items() if client < trainable}
-    validations = [found for client, (_, found) in pairs.items() if found.samples and client < trainable]
+    bounds = np.linspace(0, size, min(SLICES, size) + 1).astype(int).tolist()
+    packed = packer.pack([0], [running_method(config).message(state.server, 0)], {})
+    jobs = []
+    for start, stop in pairwise(bounds):
+        task = EvaluateGlobal(moment, packed.messages[0], start, stop, config.evaluation.auc)
+        label = f"round {state.round}, evaluate samples {start} to {stop}"
+        jobs.append(Job(task, packed.inputs, 0, stop - start, label, job_name("evaluate", state.round)))
+    return jobs
+
+
+def _judged_clients(config: RunConfig, federation: Federation) -> list[int]:
+    """At most ``evaluation.client_limit`` of the clients that can take part, and as many of those that never do."""
+    limit, trainable = config.evaluation.client_limit, schedule.trainable(config, federation.clients)
+    unseen = evenly_spread(federation.clients - trainable, limit)
+    return [*evenly_spread(trainable, limit), *(trainable + number for number in unseen)]
+
+
+def _job_of_clients(
+    group: list[int], config: RunConfig, federation: Federation, state: State, moment: Moment, packer: Packer
+) -> Job:
+    """The models of a few clients on their own test sets."""
+    method = running_method(config)
+    packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
+    cost = sum(federation.test_samples(client) for client in group)
+    task = EvaluateClients(moment, tuple(group), packed, config.evaluation.auc)
+    label = f"round {state.round}, evaluate clients {group}"
+    return Job(task, packed.inputs, 0, cost, label, job_name("evaluate", state.round))
+
+
+def _columns(
+    config: RunConfig,
+    federation: Federation,
+    rows: Sequence[dict[str, Any]],
+    of_slices: list[EvaluationSums],
+    found: dict[int, tuple[EvaluationSums, EvaluationSums]],
+) -> dict[str, float]:
+    """The round's columns, from sums of the global test set's slices and of each client's test and validation set."""
+    auc, trainable = config.evaluation.auc, schedule.trainable(config, federation.clients)
+    tested = {client: test for client, (test, _) in found.items() if test.samples}
+    of_trainable = {client: test for client, test in tested.items() if client < trainable}
+    of_unseen = [test for client, test in tested.items() if client >= trainable]
+    validations = [held_out for client, (_, held_out) in found.items() if held_out.samples and client < trainable]
     objective = judged_by(config.attack, objective_of(federation))
-    triggered = [SUCCESS] if config.attack.kind == "backdoor" else []
-    names = (*objective.columns, *triggered, *(["auc"] if options.auc else []))
-    only_asked_for = () if options.auc else ("balanced_accuracy",)
-    of_clients = ("loss", *(name for name in names if name not in ("loss", *only_asked_for)))
-    for row in rows:
-        if row["client"] in by_client:
-            own = by_client[row["client"]]
-            row |= {name: own.figure(name) for name in of_clients}
-    if by_clients:
-        judged = list(by_client.values())
-        whole = {name: _mean([found.figure(name) for found in judged]) for name in names}
+    names = [*objective.columns, *([SUCCESS] if config.attack.kind == "backdoor" else []), *(["auc"] if auc else [])]
+    _put_into_rows(rows, of_trainable, names if auc else [name for name in names if name != "balanced_accuracy"])
+    if of_slices:
+        total: EvaluationSums = functools.reduce(operator.add, of_slices)
+        columns = {name: total.figure(name) for name in names}
     else:
-        total: EvaluationSums = functools.reduce(operator.add, results[:slices])
-        whole = {name: total.figure(name) for name in names}
+        columns = {name: _mean_figure(of_trainable.values(), name) for name in names}
     if validations:
         measure = "accuracy" if objective.accurate else "loss"
-        whole[f"validation_{measure}"] = _mean([found.figure(measure) for found in validations])
-    if unseen:
-        judged = [test for client, test in tested.items() if client >= trainable]
+        columns[f"validation_{measure}"] = _mean_figure(validations, measure)
+    if trainable < federation.clients:
         measures = ("accuracy", "loss") if objective.accurate else ("loss",)
-        whole |= {f"unseen_{name}": _mean([found.figure(name) for found in judged]) for name in measures}
-    if not objective.accurate:
-        return whole
-    spread = fairness(np.array([found.accuracy for found in by_client.values()]))
-    return whole | {
-        "client_accuracy_mean": spread["mean"],
-        "client_accuracy_std": spread["standard_deviation"],
-        "client_accuracy_worst_decile": spread["worst_decile"],
-    }
+        columns |= {f"unseen_{name}": _mean_figure(of_unseen, name) for name in measures}
+    if objective.accurate:
+        spread = fairness(np.array([test.accuracy for test in of_trainable.values()]))
+        columns["client_accuracy_mean"] = spread["mean"]
+        columns["client_accuracy_std"] = spread["standard_deviation"]
+        columns["client_accuracy_worst_decile"] = spread["worst_decile"]
+    return columns
 
 
-def _mean(values: list[float]) -> float:
-    """The mean of the values that there are (a client of one class has no AUC); nan if there is none."""
-    known = [value for value in values if not math.isnan(value)]
+def _put_into_rows(rows: Sequence[dict[str, Any]], tests: dict[int, EvaluationSums], names: Sequence[str]) -> None:
+    """Each judged participant's figures, the loss before the others."""
+    for row in rows:
+        if row["client"] in tests:
+            own = tests[row["client"]]
+            row |= {name: own.figure(name) for name in ("loss", *(name for name in names if name != "loss"))}
+
+
+def _mean_figure(found: Iterable[EvaluationSums], name: str) -> float:
+    """The mean over clients that have this figure (a client of one class has no AUC); nan if none has."""
+    known = [value for sums in found if not math.isnan(value := sums.figure(name))]
     return float(np.mean(known)) if known else math.nan
 
 
