@@ -9,6 +9,7 @@ from typing import Any
 
 import ray
 
+from actors.quick_import import garbage_collection_paused
 from raysim.engine.backend import Seat
 from raysim.engine.timing import now
 
@@ -34,10 +35,11 @@ class Client:
         # Before torch is imported, so that no pool of threads is ever larger than asked for. Not by a runtime_env:
         # that would need a process of its own kind, where Ray may have a fresh one at hand.
         os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(threads)
-        import threadpoolctl
-        import torch
+        with garbage_collection_paused():
+            import threadpoolctl
+            import torch
 
-        import raysim.engine.client_task  # noqa: F401  what a first task needs, while there is time
+            import raysim.engine.client_task  # noqa: F401  what a first task needs, while there is time
         from raysim.engine.allocator import keep_freed_memory
 
         keep_freed_memory()

@@ -11,6 +11,7 @@ from typing import Any
 
 import ray
 
+from actors.quick_import import garbage_collection_paused
 from raysim.engine.observer import ChunkReturned, Forwarding, Several
 from raysim.engine.outcome import Outcome, guarded
 from raysim.errors import ResultsError
@@ -96,8 +97,9 @@ class DriverActor:
             )
         early = EarlyActors(self._config)  # before anything that takes long
         try:
-            from actors.metrics import Metrics
-            from raysim.driver import drive
+            with garbage_collection_paused():
+                from actors.metrics import Metrics
+                from raysim.driver import drive
 
             observer = Several(self._events, Metrics(self._folder.name))
             parallel = RayParallel(self._events.preparing, early.dismiss)

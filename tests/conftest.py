@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from actors.session import QUICK_START
 from actors.start_retry import patiently
 from tests.small_runs import MakeConfig, small_run
 
@@ -18,6 +19,7 @@ from tests.small_runs import MakeConfig, small_run
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.setdefault("RAY_worker_niceness", "0")
+os.environ.update(QUICK_START)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
