@@ -6,6 +6,7 @@ import os
 import signal
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 from tests.watch import Watch
@@ -13,27 +14,28 @@ from tests.watch import Watch
 
 def processes(title: str) -> list[int]:
     """Numbers of our processes whose title starts so; Ray titles an actor after the method that it runs just now."""
-    parents: dict[int, int] = {}
-    found = []
-    for entry in Path("/proc").iterdir():
+    found, start = [], title.encode()
+    for entry in os.scandir("/proc"):
         if entry.name.isdigit():
-            try:
-                line = (entry / "cmdline").read_bytes().decode(errors="replace")
-                parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
-            except OSError:
-                continue
-            if line.startswith(title):
-                found.append(int(entry.name))
-    return sorted(process for process in found if _descends(process, parents))
+            with suppress(OSError), Path(entry.path, "cmdline").open("rb") as file:
+                if file.read(len(start)) == start:
+                    found.append(int(entry.name))
+    return sorted(filter(_is_ours, found))
 
 
-def _descends(process: int, parents: dict[int, int]) -> bool:
+def parent(process: int) -> int:
+    """Number of a process's parent; 0 if it is gone."""
+    try:
+        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
+    except OSError:
+        return 0
+
+
+def _is_ours(process: int) -> bool:
     """Whether it comes from this process: there may be other Rays on the machine."""
-    while process in parents:
-        process = parents[process]
-        if process == os.getpid():
-            return True
-    return False
+    while process and process != os.getpid():
+        process = parent(process)
+    return process != 0
 
 
 class Killer(Watch):

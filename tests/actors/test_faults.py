@@ -23,7 +23,7 @@ from ray.cluster_utils import Cluster
 from actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
 from raysim.simulation import run
-from tests.actors.processes import processes
+from tests.actors.processes import parent, processes
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 from tests.watch import Watch
@@ -167,13 +167,6 @@ def raylet_of(worker: Any) -> int:
     return int(worker.all_processes["raylet"][0].process.pid)
 
 
-def parent(process: int) -> int:
-    try:
-        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
-
-
 def is_there(process: int) -> bool:
     return Path(f"/proc/{process}").exists()
 
@@ -219,6 +212,7 @@ def test_a_worker_killed_in_a_round_and_one_that_joins(
         (open_gates / number).touch()
     expected = undisturbed(**options, method__gates=str(open_gates))
     with going(make_config("killed", **options, method__gates=str(gates))) as found:
+        found.wait_for_round(1)
         an_actor_at_work(worker=machines.workers[-1])
         machines.kill()
         machines.number(3)
@@ -240,6 +234,7 @@ def test_the_node_that_held_client_states_killed(machines: Machines, make_config
     options = {"method__name": "local", "schedule__rounds": 12, "engine__checkpoint_every": 4}
     expected = undisturbed(**options)
     with going(make_config("killed", **options)) as found:
+        found.wait_for_round(1)
         an_actor_at_work(worker=machines.workers[-1])
         found.wait_for_round(max(6, found.round + 1))
         machines.kill()
@@ -291,6 +286,7 @@ def test_a_frozen_actor_past_the_deadline(machines: Machines, make_config: MakeC
 def test_a_frozen_node(machines: Machines, make_config: MakeConfig, undisturbed: Any) -> None:
     expected = undisturbed(schedule__rounds=12)
     with going(make_config("frozen", schedule__rounds=12)) as found:
+        found.wait_for_round(1)
         an_actor_at_work(worker=machines.workers[-1])
         raylet = raylet_of(machines.workers[-1])
         held = [raylet, *(process for process in processes("ray::") if parent(process) == raylet)]
