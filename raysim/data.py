@@ -18,7 +18,7 @@ from raysim import seeds
 from raysim.config import registry
 from raysim.config.nearest import did_you_mean
 from raysim.errors import ConfigError, RaysimError
-from raysim.exit_codes import FAILED, FINISHED, REFUSED
+from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
 from workloads.data_sets.catalog import BY_NAME, DATA_SETS, DataSet
 from workloads.data_sets.converters import convert
 from workloads.data_sets.fetching import check_digest, fetch
@@ -60,7 +60,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return FAILED
     except KeyboardInterrupt:
         print("raysim: interrupted; nothing was written", file=sys.stderr)
-        return 130
+        return STOPPED
     return FINISHED
 
 

@@ -18,6 +18,7 @@ from raysim.config import registry
 from raysim.config.options import Option, options_of_class, show
 from raysim.config.run_config import unknown_option
 from raysim.errors import ConfigError, RaysimError
+from raysim.exit_codes import FINISHED, REFUSED, STOPPED
 from workloads.errors import WorkloadError
 from workloads.naming import synthetic_mark
 from workloads.option_types import NonNegativeInt
@@ -39,11 +40,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         _write(federation, workload, output)
     except (RaysimError, WorkloadError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
-        return 1
+        return REFUSED
     except KeyboardInterrupt:
         print("raysim: interrupted; spectra of sets are kept once all are computed", file=sys.stderr)
-        return 130
-    return 0
+        return STOPPED
+    return FINISHED
 
 
 def _plain(argv: Sequence[str]) -> list[str]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from raysim.config.command_line import PAGE_ADDRESS
 from raysim.errors import RaysimError
+from raysim.exit_codes import FINISHED, REFUSED
 from raysim.ui.serving import Address, Page, until_interrupted
 
 
@@ -33,8 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         page.close()
     except RaysimError as error:
         print(f"raysim.ui: {error}", file=sys.stderr)
-        return 2
-    return 0
+        return REFUSED
+    return FINISHED
 
 
 if __name__ == "__main__":

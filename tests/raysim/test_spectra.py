@@ -9,6 +9,7 @@ import pandas as pd
 import pytest
 
 from raysim import spectra
+from raysim.exit_codes import REFUSED
 from raysim.report import spectra_plot
 
 TOY = ["--workload", "toy-graphs", "--clients", "2", "--graphs-per-client", "4"]
@@ -94,7 +95,7 @@ def test_the_long_form_of_an_option_is_the_same(home: Path) -> None:
     ],
 )
 def test_bad_input_is_one_clear_line(words: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert spectra.main(words) == 1
+    assert spectra.main(words) == REFUSED
     said = capsys.readouterr().err
     assert said.startswith(f"raysim: {message}")
     assert said.count("\n") == 1
