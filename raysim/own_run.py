@@ -17,7 +17,7 @@ from raysim.config.registry import Kind
 from raysim.config.run_config import RunConfig, flatten, with_sections
 from raysim.errors import ConfigError, ResultsError
 from raysim.given_code import identity_of, module_digest, own_classes, source_of
-from workloads.given import GivenData, GivenModel, made
+from workloads.given import GivenClients, GivenData, GivenModel, made
 from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def config_of(
         objects.take_model(model, given)
     config = given_config(given, resume, objects.classes)
     if arrays is not None:
-        config = with_sections(config, workload=config.workload.holding(arrays, (loss, metrics or {})))
+        config = with_sections(config, workload=config.workload.holding(arrays).with_functions((loss, metrics or {})))
     if objects.classes.get("model") is GivenModel:
         config = with_sections(config, model=objects.held_model(config))
     if arrays is not None:
@@ -195,7 +195,7 @@ def task_of(config: RunConfig) -> InputSpec:
     return task
 
 
-def _fitted(config: RunConfig) -> GivenData | GivenGraphs:
+def _fitted(config: RunConfig) -> GivenClients:
     """The config's data section with as many classes as the model has outputs, checked."""
     import torch
 
@@ -215,12 +215,17 @@ def _fitted(config: RunConfig) -> GivenData | GivenGraphs:
             return config.workload  # the model is made for its task
         with torch.random.fork_rng():
             classes = fitted_graphs(federation, config.model.build(federation.task(0)))
-        return replace(config.workload, classes=classes).holding(config.workload.graphs, config.workload.functions)
+        return _replaced(config.workload, classes=classes)
     section: GivenData = config.workload
     task = None if section.task == "auto" else section.task
     with torch.random.fork_rng():
         kind, classes = fitted(federation, config.model.build(federation.task(0)), task)
-    return replace(section, task=kind, classes=classes).holding(section.arrays, section.functions)
+    return _replaced(section, task=kind, classes=classes)
+
+
+def _replaced(section: GivenClients, **options: object) -> GivenClients:
+    """The section with other options, and the same data, loss and metrics in it."""
+    return replace(section, **options).holding(section.held).with_functions(section.functions)  # type: ignore[arg-type]
 
 
 def _stream(config: RunConfig) -> Stream:

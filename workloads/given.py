@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,21 +43,24 @@ def missing(kind: str) -> WorkloadError:
 
 
 @dataclass(frozen=True)
-class GivenData:
-    """Data given in Python: ``raysim.run(…, clients=…, test=…)``.
+class Holding:
+    """A section of a config that stands for Python objects: what is given is in ``held``, which is no option."""
 
-    ``load`` draws from the streams local_test and validation.
-    """
+    held: Any = field(default=None, init=False, repr=False, compare=False)
 
-    name: ClassVar[str] = GIVEN
-    inputs: ClassVar[Literal["array", "graph"]] = "array"
+    def holding(self, held: Any) -> Self:
+        """The same section with this in it."""
+        changed = copy.copy(self)
+        object.__setattr__(changed, "held", held)
+        return changed
+
+
+@dataclass(frozen=True)
+class GivenClients(Holding):
+    """What arrays and graphs given in Python (``raysim.run(…, clients=…, test=…)``) have in common."""
 
     title: Annotated[str, Help("what the data is called in tables and pictures")] = "own data"
     digest: Annotated[str, Help("SHA-256 of the data")] = ""
-    task: Annotated[
-        Literal["auto", "classification", "sequences", "multilabel", "regression"],
-        Help("what is to be learned; auto: what the labels and the model's outputs look like"),
-    ] = "auto"
     classes: Annotated[NonNegativeInt, Help("number of classes or outputs; 0: as many as the model has")] = 0
     loss: Annotated[str, Help("name of the loss that was given; empty: that of the task")] = ""
     metrics: Annotated[tuple[str, ...], Help("names of the metrics that were given")] = ()
@@ -67,17 +70,27 @@ class GivenData:
         Help("share of a client's samples that is its local test set, which it does not train on; 0: none"),
     ] = 0.0
     validation_share: ValidationShare = 0.0
-    arrays: OwnArrays | None = field(default=None, init=False, repr=False, compare=False)
-    """The data itself, which is no option."""
     functions: Functions = field(default=(None, {}), init=False, repr=False, compare=False)
-    """The loss and the metrics, which are none either."""
+    """The loss and the metrics themselves, which are no options."""
 
-    def holding(self, arrays: OwnArrays | None, functions: Functions | None = None) -> GivenData:
-        """The same with this data in it, and with this loss and these metrics."""
+    def with_functions(self, functions: Functions) -> Self:
+        """The same with this loss and these metrics."""
         changed = copy.copy(self)
-        object.__setattr__(changed, "arrays", arrays)
-        object.__setattr__(changed, "functions", functions or self.functions)
+        object.__setattr__(changed, "functions", functions)
         return changed
+
+
+@dataclass(frozen=True)
+class GivenData(GivenClients):
+    """Arrays given in Python. ``load`` draws from the streams local_test and validation."""
+
+    name: ClassVar[str] = GIVEN
+    inputs: ClassVar[Literal["array", "graph"]] = "array"
+
+    task: Annotated[
+        Literal["auto", "classification", "sequences", "multilabel", "regression"],
+        Help("what is to be learned; auto: what the labels and the model's outputs look like"),
+    ] = "auto"
 
     def objective(self) -> Objective:
         """What the model is trained for. As long as the task is not known, the labels say what they can."""
@@ -85,17 +98,17 @@ class GivenData:
         kind: Kind = "classification"
         if self.task != "auto":
             kind = self.task
-        elif self.arrays is not None and self.arrays.labels.dtype.kind == "f":
+        elif self.held is not None and self.held.labels.dtype.kind == "f":
             kind = "regression"
-        elif self.arrays is not None and self.arrays.labels.ndim > 1:
-            kind = "multilabel" if self.arrays.labels.dtype.kind == "b" else "sequences"
+        elif self.held is not None and self.held.labels.ndim > 1:
+            kind = "multilabel" if self.held.labels.dtype.kind == "b" else "sequences"
         return Objective(kind, loss, metrics)
 
     def load(self, stream: Stream) -> ArrayFederation:
         """The clients' data. WorkloadError where it was not given."""
-        own = self.arrays
-        if own is None:
+        if self.held is None:
             raise missing("workload")
+        own: OwnArrays = self.held
         train, local_test, validation = own.train, own.test, None
         if local_test is None and self.test_share:
             train, local_test = partition.cut(train, self.test_share, stream("local_test"))
@@ -139,21 +152,16 @@ def _outputs(labels: NDArray[Any], kind: Kind) -> int:
 
 
 @dataclass(frozen=True)
-class GivenModel:
-    """A model given in Python: ``raysim.run(…, model=Net())`` or ``model=Net``, a module or what makes one."""
+class GivenModel(Holding):
+    """A model given in Python: ``raysim.run(…, model=Net())`` or ``model=Net``.
+
+    It holds a module, which keeps its initial values, or what makes one.
+    """
 
     name: ClassVar[str] = GIVEN
 
     class_name: Annotated[str, Help("name of its class or function")] = ""
     digest: Annotated[str, Help("SHA-256 of its source, its structure and, of a module, its initial values")] = ""
-    held: Any = field(default=None, init=False, repr=False, compare=False)
-    """The module itself, which keeps its initial values, or the function that makes one; no option."""
-
-    def holding(self, held: Any) -> GivenModel:
-        """The same with this module or function in it."""
-        changed = copy.copy(self)
-        object.__setattr__(changed, "held", held)
-        return changed
 
     def build(self, task: InputSpec) -> torch.nn.Module:
         """A new module: a copy of the one that was given, or what the function makes."""

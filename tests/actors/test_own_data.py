@@ -91,5 +91,5 @@ def test_the_data_goes_to_actors_once_and_not_with_the_config() -> None:
     from raysim.own_run import config_of
 
     config, _ = config_of("fedavg", None, {}, seeded(), three_clients())
-    assert config.workload.arrays is not None and _without_data(config).workload.arrays is None
+    assert config.workload.held is not None and _without_data(config).workload.held is None
     assert _without_data(config).workload == config.workload

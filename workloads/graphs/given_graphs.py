@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -12,13 +11,13 @@ from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.given import Functions, missing
+from workloads.given import GivenClients, missing
 from workloads.graphs.federation import GraphClient, GraphFederation, union
 from workloads.graphs.graph_set import Graphs, Integers
 from workloads.graphs.pyg_data import read_graphs
 from workloads.graphs.stratified_split import stratified
 from workloads.objective import Objective
-from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
+from workloads.option_types import Help, ShareBelowOne
 from workloads.own_arrays import digest_of, each_client, tests_of_clients
 
 
@@ -44,17 +43,13 @@ class OwnGraphs:
 
 
 @dataclass(frozen=True)
-class GivenGraphs:
-    """Graphs given in Python: ``raysim.run(…, clients=…)`` with lists of PyTorch Geometric's ``Data``.
-
-    ``load`` draws from the stream local_test.
-    """
+class GivenGraphs(GivenClients):
+    """Lists of PyTorch Geometric's ``Data`` given in Python. ``load`` draws from the stream local_test."""
 
     name: ClassVar[str] = "given-graphs"
     inputs: ClassVar[Literal["array", "graph"]] = "graph"
 
     title: Annotated[str, Help("what the data is called in tables and pictures")] = "own graphs"
-    digest: Annotated[str, Help("SHA-256 of the graphs")] = ""
     tasks: Annotated[
         Literal["auto", "one", "own"],
         Help(
@@ -62,29 +57,13 @@ class GivenGraphs:
             "one, if all node features have one width, and all edge attributes"
         ),
     ] = "auto"
-    classes: Annotated[NonNegativeInt, Help("number of classes; 0: as many as the model has, or the labels")] = 0
-    loss: Annotated[str, Help("name of the loss that was given; empty: that of the task")] = ""
-    metrics: Annotated[tuple[str, ...], Help("names of the metrics that were given")] = ()
-    code_digest: Annotated[str, Help("SHA-256 of the source of loss and metrics")] = ""
     test_share: Annotated[ShareBelowOne, Help("share of a client's graphs that is its local test set")] = 0.2
-    validation_share: Annotated[ShareBelowOne, Help("share of a client's graphs that it is validated with")] = 0.0
-    graphs: OwnGraphs | None = field(default=None, init=False, repr=False, compare=False)
-    """The data itself, which is no option."""
-    functions: Functions = field(default=(None, {}), init=False, repr=False, compare=False)
-    """The loss and the metrics, which are none either."""
-
-    def holding(self, graphs: OwnGraphs | None, functions: Functions | None = None) -> GivenGraphs:
-        """The same with these graphs in it, and with this loss and these metrics."""
-        changed = copy.copy(self)
-        object.__setattr__(changed, "graphs", graphs)
-        object.__setattr__(changed, "functions", functions or self.functions)
-        return changed
 
     def load(self, stream: Stream) -> GraphFederation:
         """The clients' graphs. WorkloadError where they were not given, or do not make one task as asked."""
-        if self.graphs is None:
+        if self.held is None:
             raise missing("workload")
-        own = self.graphs
+        own: OwnGraphs = self.held
         widths: dict[tuple[int, int], str] = {}
         for name, graphs in zip(own.names, own.graphs, strict=True):
             widths.setdefault((graphs.features.shape[1], graphs.edge_width), name)
