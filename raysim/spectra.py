@@ -1,43 +1,46 @@
 """The spectral-bias picture of a graph workload, and its numbers.
 
 ``python -m raysim.spectra --setting SM-CV --output sm-cv.png`` draws how the eigenvalues of every client's graphs lie
-and how far apart the clients' spectra are (FedSSP, Fig. 1), and writes the distances beside it as ``sm-cv.csv``. Every
-option of the workload can be given, as ``--sets MUTAG,NCI1`` or ``--laplacian combinatorial``, and another workload, as
+and how far apart the clients' spectra are (FedSSP, Fig. 1), and writes the distances beside it as ``sm-cv.csv``
+(``spectra.png`` and ``.csv`` without ``--output``). It takes the options of ``python -m raysim.launch``, such as
+``--sets MUTAG,NCI1`` or ``--laplacian combinatorial``; the workload is tudataset unless it is named, as in
 ``--workload toy-graphs``. All graphs of a client count, whatever part of its split they are in. Needs no Ray.
 """
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from raysim.config import registry
-from raysim.config.options import Option, options_of_class, show
-from raysim.config.run_config import unknown_option
+from raysim.config.command_line import parse
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED, STOPPED
 from workloads.errors import WorkloadError
 from workloads.naming import synthetic_mark
-from workloads.option_types import NonNegativeInt
 
 if TYPE_CHECKING:
     from workloads.graphs.federation import GraphFederation
 
-OWN = ("workload", "output", "seed", "help")
 SUFFIXES = (".png", ".svg")
-DEFAULT = "tudataset"
+NAMES_A_WORKLOAD = ("--workload", "--workload.name", "--config")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 0 if the picture is there."""
+    words = sys.argv[1:] if argv is None else list(argv)
+    if not any(word.partition("=")[0] in NAMES_A_WORKLOAD for word in words):
+        words = ["--workload=tudataset", *words]
     try:
-        words = _plain(sys.argv[1:] if argv is None else argv)
-        workload, output, seed = _read(words)
-        federation = _load(workload, seed)
-        _write(federation, workload, output)
+        invocation = parse(words)
+        if invocation.action != "run":
+            print(f"{__doc__}\n{invocation.text}" if invocation.action == "help" else invocation.text)
+            return FINISHED
+        config = invocation.config
+        output = _picture(config.output or "spectra.png")
+        _write(_load(config.workload, config.seed), config.workload, output)
     except (RaysimError, WorkloadError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
@@ -47,56 +50,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     return FINISHED
 
 
-def _plain(argv: Sequence[str]) -> list[str]:
-    """The words with every option in its short form: --workload.test-share is --test_share."""
-    words = []
-    for word in argv:
-        if word.startswith("--"):
-            typed, equals, value = word[2:].partition("=")
-            name = "workload" if typed == "workload.name" else typed.removeprefix("workload.").replace("-", "_")
-            word = f"--{name}{equals}{value}"
-        words.append(word)
-    return words
-
-
-def _read(words: Sequence[str]) -> tuple[Any, Path, int]:
-    """(workload, picture to write, seed) of a command line."""
-    first = argparse.ArgumentParser(add_help=False, allow_abbrev=False)
-    first.add_argument("--workload", default=DEFAULT)
-    cls = registry.resolve("workload", first.parse_known_args(list(words))[0].workload)
-    options = {path.partition(".")[2]: option for path, option in options_of_class("workload", cls).items()}
-    given, rest = _parser(options).parse_known_args(list(words))
-    if rest:
-        if not rest[0].startswith("--"):
-            raise ConfigError(f"Unexpected argument {rest[0]!r}. Options are written --option VALUE; see --help.")
-        known = [*options, *OWN]
-        error = unknown_option(rest[0][2:].partition("=")[0], known, prefix="--")
-        raise ConfigError(f"{str(error).partition(' Sections:')[0]} Options: {', '.join(known)}.")
-    output = Path(given.output)
-    if output.suffix.lower() not in SUFFIXES:
-        raise ConfigError(f"output: {given.output!r} must end in {' or '.join(SUFFIXES)}; default spectra.png.")
-    if not output.parent.is_dir():
-        raise ConfigError(f"output: there is no folder {output.parent}; make it or choose another.")
-    seed = Option("seed", NonNegativeInt, 0).convert(given.seed)
-    texts = {name: getattr(given, name) for name in options}
-    values = {name: options[name].convert(text) for name, text in texts.items() if text is not None}
-    try:
-        return cls(**values), output, int(str(seed))
-    except (WorkloadError, ValueError) as error:
-        raise ConfigError(f"workload: {error}") from error
-
-
-def _parser(options: dict[str, Option]) -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m raysim.spectra", description=(__doc__ or "").split("\n\n")[0], allow_abbrev=False
-    )
-    parser.add_argument("--workload", default=DEFAULT, metavar="NAME", help=f"graph workload; default {DEFAULT}")
-    parser.add_argument("--output", default="spectra.png", metavar="FILE", help="picture to write, .png or .svg")
-    parser.add_argument("--seed", default="0", metavar="NUMBER", help="root of every random stream; default 0")
-    for name, option in options.items():
-        text = f"{option.help.text}; {option.allowed()}; default {show(option.default)}"
-        parser.add_argument(f"--{name}", metavar="VALUE", help=text.replace("%", "%%"))
-    return parser
+def _picture(name: str) -> Path:
+    """The file to write, checked before anything is computed."""
+    path = Path(name)
+    if path.suffix.lower() not in SUFFIXES:
+        raise ConfigError(f"output: {name!r} must end in {' or '.join(SUFFIXES)}; default spectra.png.")
+    if not path.parent.is_dir():
+        raise ConfigError(f"output: there is no folder {path.parent}; make it or choose another.")
+    return path
 
 
 def _load(workload: Any, seed: int) -> GraphFederation:
@@ -107,9 +68,10 @@ def _load(workload: Any, seed: int) -> GraphFederation:
 
     federation = workload.load(lambda purpose: seeds.numpy_generator(seed, purpose))
     if not isinstance(federation, GraphFederation):
+        fitting = [name for name in registry.known("workload") if registry.resolve("workload", name).inputs == "graph"]
         raise ConfigError(
             f"workload: {registry.public_name('workload', workload)} has no graphs, so no spectra. Graph workloads: "
-            "tudataset, toy-graphs."
+            f"{', '.join(fitting)}."
         )
     return federation.prepare(True, Sequential(_progress))
 

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Annotated, Literal
 
 from workloads import partition
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.graphs.graph_set import Integers
+from workloads.option_types import Help, Positive
+
+Skew = Annotated[
+    Positive,
+    Help("concentration of the Dirichlet distribution; smaller is more skewed", "Hsu et al. 2019, arXiv 1909.06335"),
+]
+"""The option alpha of a workload that is cut with label skew."""
 
 LEAST = 3
 """Least number of graphs or nodes of a client: one each to train, validate and test with."""

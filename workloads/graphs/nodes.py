@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.graphs.client_parts import client_parts
+from workloads.graphs.client_parts import Skew, client_parts
 from workloads.graphs.graph_set import Floats, Integers
 from workloads.graphs.node_federation import NodeFederation
 from workloads.graphs.node_files import read_nodes
 from workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
 from workloads.graphs.stratified_split import stratified
 from workloads.graphs.tudataset import check_shares
-from workloads.option_types import Help, OpenShare, Positive, PositiveInt, ShareBelowOne
+from workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
 
 PLACES: Mapping[str, str] = {
     "cora": "planetoid/Cora",
@@ -71,12 +71,7 @@ class Nodes:
     partition: Annotated[
         Literal["iid", "dirichlet"], Help("which nodes a client gets: iid (at random) or dirichlet (label skew)")
     ] = "iid"
-    alpha: Annotated[
-        Positive,
-        Help(
-            "concentration of the Dirichlet distribution; smaller is more skewed", "Hsu et al. 2019, arXiv 1909.06335"
-        ),
-    ] = 0.5
+    alpha: Skew = 0.5
     split: Annotated[
         Literal["auto", "published", "random"],
         Help(

@@ -12,7 +12,7 @@ import numpy as np
 from workloads.cache_files import CACHE, search_folders
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.graphs.client_parts import client_parts
+from workloads.graphs.client_parts import Skew, client_parts
 from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.graphs.graph_set import Integers, without_nodes
 from workloads.graphs.ogb_reader import TEST, TRAIN, VALIDATION, OgbFiles, read_graphs, read_labels, read_split
@@ -20,7 +20,7 @@ from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import stratified
 from workloads.graphs.transforms import TransformOption, built, parsed, transformed
 from workloads.graphs.tudataset import LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
-from workloads.option_types import Help, NonNegativeInt, OpenShare, Positive, PositiveInt, ShareBelowOne
+from workloads.option_types import Help, NonNegativeInt, OpenShare, PositiveInt, ShareBelowOne
 
 SOURCE = "Hu et al. 2020, arXiv 2005.00687"
 PAGE = "https://ogb.stanford.edu/docs/graphprop"
@@ -51,12 +51,7 @@ class Ogb:
     partition: Annotated[Literal["iid", "dirichlet"], Help("how it is cut: iid or dirichlet (label skew)")] = (
         "dirichlet"
     )
-    alpha: Annotated[
-        Positive,
-        Help(
-            "concentration of the Dirichlet distribution; smaller is more skewed", "Hsu et al. 2019, arXiv 1909.06335"
-        ),
-    ] = 0.5
+    alpha: Skew = 0.5
     split: Annotated[
         Literal["published", "drawn"],
         Help("training, validation and test graphs: the set's own split, or drawn with the run's seed", SOURCE),

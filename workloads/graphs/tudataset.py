@@ -13,13 +13,13 @@ from workloads.cache_files import CACHE, search_folders
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.graphs import tu_files
-from workloads.graphs.client_parts import client_parts
+from workloads.graphs.client_parts import Skew, client_parts
 from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.graphs.graph_set import Graphs, Integers, without_nodes
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import published, stratified
 from workloads.graphs.transforms import TransformOption, built, parsed, transformed
-from workloads.option_types import Help, OpenShare, Positive, PositiveInt, ShareBelowOne
+from workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     from workloads.graphs.tu_files import TuFiles
@@ -84,13 +84,7 @@ class TuDataset:
     partition: Annotated[
         Literal["iid", "dirichlet"], Help("how a set is cut, for parts > 1: iid or dirichlet (label skew)")
     ] = "dirichlet"
-    alpha: Annotated[
-        Positive,
-        Help(
-            "concentration of the Dirichlet distribution, for parts > 1; smaller is more skewed",
-            "Hsu et al. 2019, arXiv 1909.06335",
-        ),
-    ] = 0.5
+    alpha: Skew = 0.5
     test_share: Annotated[OpenShare, Help(TEST_SHARE, PAPER)] = 0.1
     validation_share: Annotated[ShareBelowOne, Help(VALIDATION_SHARE, PAPER)] = 0.1
     split: Annotated[
