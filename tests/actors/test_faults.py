@@ -20,8 +20,12 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
+from actors.early_actors import EarlyActors
+from actors.parallel_map import RayParallel
 from actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
+from raysim.driver import drive
+from raysim.preparation import prepare
 from raysim.simulation import run
 from tests.actors.processes import parent, processes
 from tests.fingerprint import fingerprint
@@ -130,15 +134,22 @@ class Going(Watch):
             assert self._changed.wait_for(condition, 90), (self.round, self.faults)
 
 
+def driven_here(config: RunConfig, observer: Going) -> Path:
+    """The folder of a run whose driver is this process: an actor for it would take longer than the run."""
+    folder, early = prepare(config), EarlyActors(config)
+    assert drive(config, folder, early.pool, observer, lambda: False, RayParallel()) == "finished"
+    return folder
+
+
 @contextmanager
-def going(config: RunConfig) -> Iterator[Going]:
+def going(config: RunConfig, launch: Callable[[RunConfig, Going], Path] = driven_here) -> Iterator[Going]:
     """A run; at the end of the block it is waited for."""
     watch = Going()
     failed: list[BaseException] = []
 
     def work() -> None:
         try:
-            watch.folder = run(config, observer=watch).folder
+            watch.folder = launch(config, watch)
         except BaseException as error:
             failed.append(error)
 
@@ -151,16 +162,24 @@ def going(config: RunConfig) -> Iterator[Going]:
     assert not thread.is_alive() and not failed, (failed, watch.faults)
 
 
+def wait_until(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline
+        time.sleep(0.002)
+
+
 def an_actor_at_work(choose: Callable[[list[int]], int] = min, worker: Any = None) -> int:
     """An actor in a client task, on any node or on this worker."""
     raylet = None if worker is None else raylet_of(worker)
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        found = [process for process in processes(AT_WORK) if raylet in (None, parent(process))]
-        if found:
-            return choose(found)
-        time.sleep(0.002)
-    raise AssertionError("no actor is at work")
+    found: list[int] = []
+
+    def look() -> list[int]:
+        found[:] = [process for process in processes(AT_WORK) if raylet in (None, parent(process))]
+        return found
+
+    wait_until(look)
+    return choose(found)
 
 
 def raylet_of(worker: Any) -> int:
@@ -219,7 +238,7 @@ def test_a_worker_killed_in_a_round_and_one_that_joins(
         (gates / "1").touch()
         found.wait_for_plan("3 client actors")
         (gates / "2").touch()
-        an_actor_at_work(worker=machines.workers[-1])
+        wait_until(lambda: len(processes(AT_WORK)) == 3)
         (gates / "3").touch()
     assert fingerprint(found.folder) == expected
     # Its actor may be missed before its node is; or only the result, if it had just sent one.
@@ -246,7 +265,7 @@ def test_the_driver_killed(machines: Machines, make_config: MakeConfig, undistur
     """Of a method with a state on the server and one in every client."""
     options = {"method__name": "scaffold", "schedule__sampling_rate": 0.5}
     expected = undisturbed(**options)
-    with going(make_config("killed", **options)) as found:
+    with going(make_config("killed", **options), lambda config, watch: run(config, observer=watch).folder) as found:
         found.wait_for_round(3)
         (driver,) = processes("ray::DriverActor")
         os.kill(driver, signal.SIGKILL)
