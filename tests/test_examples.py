@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import subprocess
 import sys
@@ -92,29 +91,12 @@ def test_what_the_server_gathers_is_the_mean_of_what_the_clients_keep() -> None:
 
 @pytest.mark.slow
 def test_the_own_method_runs_by_its_name_and_by_its_file(tmp_path: Path) -> None:
-    """Both have the same bits; on Ray a method of a script is tested in tests/actors/test_main_method.py."""
+    """Both have the same bits; on Ray a method of a script is tested in tests/actors/test_shared_ray.py."""
     assert main([*SMALL, "--method=examples.own_method:FedDyn", f"--output={tmp_path / 'by-name'}"]) == 0
     script = [sys.executable, str(ROOT / "examples" / "own_method.py"), *SMALL, f"--output={tmp_path / 'by-file'}"]
     done = subprocess.run(script, env=os.environ | {"PYTHONPATH": str(ROOT)}, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert fingerprint(tmp_path / "by-name") == fingerprint(tmp_path / "by-file")
-
-
-@pytest.mark.parametrize("file", ["examples/own_method.py", "raysim/methods/scaffold.py"])
-def test_a_method_with_two_states_is_short(file: str) -> None:
-    """At most 60 lines without its options and docstrings: what docs/methods-of-your-own.md promises of a method."""
-    source = ["", *(ROOT / file).read_text(encoding="utf-8").splitlines()]
-    tree = ast.parse("\n".join(source[1:]))
-    classes = [node for node in tree.body if isinstance(node, ast.ClassDef)]
-    lines: set[int] = set()
-    for part in classes:
-        lines |= set(range(part.lineno, (part.end_lineno or 0) + 1))
-        for node in ast.walk(part):
-            text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
-            option = isinstance(node, ast.AnnAssign) and node.value is not None and "Help(" in ast.unparse(node)
-            if isinstance(node, ast.stmt) and (text or option):
-                lines -= set(range(node.lineno, (node.end_lineno or 0) + 1))
-    assert len([line for line in lines if source[line].strip()]) <= 60
 
 
 def test_the_loop_makes_a_table_of_several_runs(tmp_path: Path) -> None:

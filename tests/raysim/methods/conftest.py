@@ -8,12 +8,9 @@ from typing import Any
 import pytest
 
 from raysim.config.run_config import RunConfig
-from raysim.driver import load_federation
 from raysim.engine.client_task import kept_globals, seed_globals
-from raysim.engine.worker import Worker
 from raysim.method import ClientTask, Message, Update
-from tests.small_runs import MakeConfig
-from workloads.parallel_map import sequential
+from tests.small_runs import MakeConfig, worker_of
 
 
 @pytest.fixture
@@ -28,7 +25,7 @@ class LocalTraining:
     def __init__(self, config: RunConfig) -> None:
         self.config = config
         self.method = config.method
-        self.worker = Worker(config, load_federation(config, sequential))
+        self.worker = worker_of(config)
 
     def task(self, client: int, local_epochs: int = 1) -> ClientTask:
         classes = self.worker.federation.task(client).classes

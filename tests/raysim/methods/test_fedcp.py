@@ -1,4 +1,4 @@
-"""FedCP: the split of features, MMD by hand, gradients against a formula written out, and what travels."""
+"""FedCP: the split of features, values and gradients against formulas written out, and what travels."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from torch.nn import functional as F
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Message
-from raysim.methods._conditional_policy import ConditionalClassifier, Policy, discrepancy
+from raysim.methods._conditional_policy import ConditionalClassifier, Policy
 from raysim.methods.fedcp import FedCP
 from raysim.training.frozen_features import frozen_features
 from tests.state_equality import equal
@@ -61,31 +61,6 @@ def test_noise_is_drawn_in_training_only() -> None:
         x = torch.randn(4, 3)
         assert not torch.equal(noisy(x)[0], noisy(x)[0]) and torch.equal(plain(x)[0], plain(x)[0])
         assert torch.equal(noisy.eval()(x)[0], plain(x)[0])
-
-
-def test_policy_by_hand() -> None:
-    policy = Policy(1, noise=False)
-    linear = policy.layers[0]
-    assert isinstance(linear, nn.Linear)
-    with torch.no_grad():
-        linear.weight.copy_(torch.tensor([[1.0], [-1.0]]))
-        linear.bias.zero_()
-    # c = 2: (2, -2) normalised (1, -1), ReLU (1, 0): r = e / (e + 1).
-    r, s = policy(torch.tensor([[2.0]]))
-    assert r.item() == pytest.approx(np.e / (np.e + 1), rel=1e-5) and s.item() == pytest.approx(
-        1 / (np.e + 1), rel=1e-5
-    )
-
-
-def test_discrepancy_by_hand() -> None:
-    # Two points each, in one dimension: x = (0, 2), y = (1, 5).
-    def k(distance: float) -> float:
-        return float(sum(np.exp(-(distance**2) / (2 * a)) for a in (10, 15, 20, 50)))
-
-    x, y = torch.tensor([[0.0], [2.0]]), torch.tensor([[1.0], [5.0]])
-    expected = (2 * k(0) + 2 * k(2) + 2 * k(0) + 2 * k(4) - 2 * (k(1) + k(5) + k(1) + k(3))) / 4
-    assert discrepancy(x, y).item() == pytest.approx(expected, rel=1e-5)
-    assert discrepancy(x, x).item() == pytest.approx(0.0, abs=1e-6)
 
 
 def test_prediction_and_gradients_written_out() -> None:

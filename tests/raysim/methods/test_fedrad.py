@@ -47,11 +47,14 @@ def test_weighted_aggregation_by_hand() -> None:
     assert told.report.client_columns["weight"] == pytest.approx([4 / 41, 32 / 41, 5 / 41])
 
 
-def test_untrained_neunet_is_weighted_aggregation() -> None:
-    dynamic, weighted = FedRAD(), FedRAD(aggregation="weighted")
-    round_of = updates([0.5, 1.0, 0.25], [2.0, 1.0, 3.0])
-    one = dynamic.aggregate(server(dynamic), round_of, context())
-    other = weighted.aggregate(server(weighted), round_of, context())
+@pytest.mark.parametrize(("rate", "rounds"), [(FedRAD().neunet_rate, 1), (0.0, 2)])
+def test_a_neunet_that_has_learned_nothing_is_weighted_aggregation(rate: float, rounds: int) -> None:
+    """Which it has not in the first round, nor ever at a rate of zero."""
+    dynamic, weighted = FedRAD(neunet_rate=rate), FedRAD(aggregation="weighted")
+    one, other = server(dynamic), server(weighted)
+    for losses in ([2.0, 1.0, 3.0], [1.0, 0.5, 2.0])[:rounds]:
+        one = dynamic.aggregate(one, updates([0.5, 1.0, 0.25], losses), context())
+        other = weighted.aggregate(other, updates([0.5, 1.0, 0.25], losses), context())
     assert np.array_equal(one.parameters, other.parameters)
 
 
@@ -59,15 +62,6 @@ def test_no_client_right_at_all_is_the_plain_mean() -> None:
     method = FedRAD()
     found = method.aggregate(server(method), updates([0, 0, 0], [1, 1, 1]), context())
     assert found.parameters == pytest.approx([-0.25, -1.5, 1.0], abs=1e-6)
-
-
-def test_a_rate_of_zero_is_weighted_aggregation_in_every_round() -> None:
-    dynamic, weighted = FedRAD(neunet_rate=0.0), FedRAD(aggregation="weighted")
-    one, other = server(dynamic), server(weighted)
-    for losses in ([2.0, 1.0, 3.0], [1.0, 0.5, 2.0]):
-        one = dynamic.aggregate(one, updates([0.5, 1.0, 0.25], losses), context())
-        other = weighted.aggregate(other, updates([0.5, 1.0, 0.25], losses), context())
-    assert np.array_equal(one.parameters, other.parameters)
 
 
 @pytest.mark.parametrize("system_gradient", ["estimate", "exact"])

@@ -33,5 +33,10 @@ def test_a_standard_method_has_at_most_60_lines(name: str) -> None:
     assert code_lines(METHODS / f"{name}.py") <= 60
 
 
+def test_the_example_of_an_own_method_is_as_short() -> None:
+    """What docs/methods-of-your-own.md promises of a method."""
+    assert code_lines(METHODS.parents[1] / "examples" / "own_method.py") <= 60
+
+
 def test_the_four_of_one_file_have_at_most_60_lines_each() -> None:
     assert code_lines(METHODS / "fedopt.py") <= 4 * 60

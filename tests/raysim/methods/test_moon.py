@@ -36,11 +36,3 @@ def test_without_its_term_it_is_fedavg_and_with_it_it_is_not(tmp_path: Path) -> 
         name: fingerprint(run(small_run(tmp_path / name, SMALL, **options)).folder) for name, options in chosen.items()
     }
     assert found["none"]["server"] == found["fedavg"]["server"] != found["some"]["server"]
-
-
-def test_the_global_features_attract_and_the_last_ones_repel() -> None:
-    features = torch.tensor([[1.0, 1.0]], requires_grad=True)
-    contrast_loss(features, torch.tensor([[1.0, 0.0]]), torch.tensor([[0.0, 1.0]]), 0.5).backward()
-    assert features.grad is not None
-    towards_global, towards_last = (-features.grad[0]).tolist()
-    assert towards_global > 0 > towards_last
