@@ -20,9 +20,9 @@ from typing import Any
 from raysim.config.run_config import RunConfig
 from raysim.preparation import prepare
 from raysim.simulation import execute, run
-from tests.actors.processes import Killer
 from tests.actors.runs import Lender
 from tests.fingerprint import fingerprint
+from tests.processes import Killer
 from tests.small_runs import small_run
 from tests.watch import Watch, stopped
 

@@ -31,6 +31,7 @@ from raysim.launch import main
 from raysim.own_run import config_of
 from tests.fingerprint import fingerprint
 from tests.own_data import three_clients
+from tests.processes import within
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -84,10 +85,8 @@ def start_head(folder: str, port: int, client: int, page: int, agent: int) -> su
     settings = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": TOKEN, "GRPC_ENABLE_FORK_SUPPORT": "0"}
     with Path(folder, "log").open("w") as log:
         process = subprocess.Popen(command, env=os.environ | settings, stdout=log, stderr=log)
-    deadline = time.monotonic() + 150
-    while "runtime started" not in Path(folder, "log").read_text():
-        assert process.poll() is None and time.monotonic() < deadline, Path(folder, "log").read_text()
-        time.sleep(0.1)
+    within(150, lambda: "runtime started" in Path(folder, "log").read_text() or process.poll() is not None, pause=0.1)
+    assert "runtime started" in Path(folder, "log").read_text(), Path(folder, "log").read_text()
     return process
 
 
@@ -151,10 +150,7 @@ def job(cluster: Cluster, *words: str, code: int = 0) -> str:
 
 
 def wait_for(file: Path, text: str) -> None:
-    deadline = time.monotonic() + 240
-    while not file.exists() or text not in file.read_text():
-        assert time.monotonic() < deadline, f"no {text!r} in {file}"
-        time.sleep(0.1)
+    assert within(240, lambda: file.exists() and text in file.read_text(), pause=0.1), f"no {text!r} in {file}"
 
 
 @pytest.mark.timeout(900)
@@ -187,7 +183,10 @@ def test_the_code_that_travels(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.syspath_prepend(tmp_path)
     own = {str(ROOT / name) for name in ("raysim", "actors", "aggregators", "workloads")}
     assert set(code_shipping.modules(default_config("fedavg"))) == own
-    assert set(code_shipping.modules(build([{"method.name": "travels:Slow"}]))) == {*own, str(tmp_path / "travels.py")}
+    assert set(code_shipping.modules(build([{"method.name": "travels:Broken"}]))) == {
+        *own,
+        str(tmp_path / "travels.py"),
+    }
 
 
 def test_the_code_of_what_was_given_in_python_travels_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,8 +27,8 @@ from raysim.config.run_config import RunConfig
 from raysim.driver import drive
 from raysim.preparation import prepare
 from raysim.simulation import run
-from tests.actors.processes import parent, processes
 from tests.fingerprint import fingerprint
+from tests.processes import parent, processes, within
 from tests.small_runs import MakeConfig
 from tests.watch import Watch
 
@@ -186,10 +186,6 @@ def raylet_of(worker: Any) -> int:
     return int(worker.all_processes["raylet"][0].process.pid)
 
 
-def is_there(process: int) -> bool:
-    return Path(f"/proc/{process}").exists()
-
-
 @pytest.fixture
 def undisturbed(make_config: MakeConfig) -> Callable[..., dict[str, Any]]:
     def compute(**options: Any) -> dict[str, Any]:
@@ -296,10 +292,8 @@ def test_a_frozen_actor_past_the_deadline(machines: Machines, make_config: MakeC
         os.kill(frozen, signal.SIGSTOP)
         found.wait_for_fault("did not answer within 4 s during round")
     assert fingerprint(found.folder) == expected
-    deadline = time.monotonic() + 20  # Ray waits five seconds before it kills what does not end by itself
-    while is_there(frozen) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not is_there(frozen)
+    # Ray waits five seconds before it kills what does not end by itself.
+    assert within(20, lambda: not Path(f"/proc/{frozen}").exists(), pause=0.1)
 
 
 def test_a_frozen_node(machines: Machines, make_config: MakeConfig, undisturbed: Any) -> None:

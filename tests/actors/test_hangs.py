@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from actors.reaper import MARK
+from tests.processes import within
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
@@ -52,10 +53,8 @@ class Launched:
                 stderr=log,
                 start_new_session=True,
             )
-        deadline = time.monotonic() + 240
-        while "round 2/4" not in self.log.read_text():
-            assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()
-            time.sleep(0.05)
+        within(240, lambda: "round 2/4" in self.log.read_text() or self.process.poll() is not None)
+        assert "round 2/4" in self.log.read_text(), self.log.read_text()
 
     def processes(self) -> dict[int, str]:
         """All that Ray runs for it: by its mark, or a file of its session."""
@@ -79,10 +78,7 @@ class Launched:
                 os.kill(process, number)
 
     def nothing_is_left(self, seconds: float) -> bool:
-        deadline = time.monotonic() + seconds
-        while self.processes() and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return not self.processes()
+        return within(seconds, lambda: not self.processes(), pause=0.1)
 
 
 @pytest.fixture

@@ -12,10 +12,10 @@ import torch
 
 import raysim
 from raysim.methods.fedprox import FedProx
-from tests.actors.processes import Killer
 from tests.fingerprint import fingerprint
 from tests.own_data import QUICK, samples, seeded, three_clients
 from tests.own_graphs import Net, graphs
+from tests.processes import Killer
 
 
 class Script(torch.nn.Module):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from actors.own_ray import OwnRay
 from actors.reaper import MARK
 from actors.shared_ray import Request
 from tests.fingerprint import fingerprint
+from tests.processes import marked, within
 
 ROOT = Path(__file__).parents[2]
 SCRIPT = """
@@ -68,20 +68,6 @@ print("all is well")
 """
 
 
-def left(folder: Path) -> dict[int, str]:
-    """All processes of Rays that a script in this folder has started."""
-    mine = f"RAYSIM_TEST_SHARED={folder}\0".encode()
-    found = {}
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            environment = (entry / "environ").read_bytes()
-            if mine in environment and f"{MARK}=".encode() in environment:
-                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
-        except OSError:
-            continue
-    return found
-
-
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_runs_of_a_process_share_one_ray_and_leave_nothing(tmp_path: Path) -> None:
@@ -93,10 +79,8 @@ def test_runs_of_a_process_share_one_ray_and_leave_nothing(tmp_path: Path) -> No
     )
     assert done.returncode == 0 and done.stdout.endswith("all is well\n"), done.stdout + done.stderr
     assert fingerprint(tmp_path / "damped-on-ray") == fingerprint(tmp_path / "damped-inline")
-    deadline = time.monotonic() + 2
-    while left(tmp_path) and time.monotonic() < deadline:
-        time.sleep(0.1)
-    assert not left(tmp_path)
+    of_its_rays = (f"RAYSIM_TEST_SHARED={tmp_path}\0", f"{MARK}=")
+    assert within(2, lambda: not marked(*of_its_rays), pause=0.1), marked(*of_its_rays)
 
 
 def test_a_ray_is_shared_only_by_runs_that_need_the_same() -> None:

@@ -162,7 +162,7 @@ def check_who_worked(run: str) -> None:
 def check_a_run_from_outside(laptop: Laptop) -> None:
     """Of a method that only the laptop has; and into a folder that only the laptop has."""
     start = f"python -m raysim.launch {SMALL} --rounds 1 --address ray://{HOSTS['head']}:10001"
-    laptop.run(f"{start} --method mine:Slow --output {SHARED}/outside")
+    laptop.run(f"{start} --method mine:Waiting --output {SHARED}/outside")
     check_who_worked("outside")
     said = laptop.run(f"{start} --output ~/only-here", code=1)
     assert "there is no such folder on head" in said, said

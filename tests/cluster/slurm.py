@@ -10,12 +10,12 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-import time
 
 from actors.start_retry import TRIES
 from tests.cluster import namespaces
 from tests.cluster.namespaces import HOSTS, SHARED, Namespaces
 from tests.cluster.ray_up import ROOT, SKIPPED, SMALL, say
+from tests.processes import within
 
 NODES = (HOSTS["head"], HOSTS["worker-1"])
 SCONTROL = f"#!/bin/bash\nprintf '%s\\n' {' '.join(NODES)}\n"
@@ -70,10 +70,8 @@ def main() -> None:
                 if NOT_ALL_CAME not in (SHARED / "log").read_text():
                     break
             assert code == expected, f"exit code {code}, not {expected}:\n{(SHARED / 'log').read_text()}"
-            deadline = time.monotonic() + 60.0  # a node may still be stopping what it had started
-            while hosts.processes() and time.monotonic() < deadline:
-                time.sleep(1.0)
-            assert not hosts.processes(), hosts.processes()
+            # A node may still be stopping what it had started.
+            assert within(60, lambda: not hosts.processes(), pause=1.0), hosts.processes()
         status = json.loads((checkout / "runs" / "slurm-7" / "status.json").read_text())
         # One core a node, so that two actors are on both; which of them was up in time to get work is chance.
         assert status["plan"].startswith("2 client actors"), status["plan"]

@@ -26,12 +26,18 @@ SMALL = (
 
 
 @pytest.fixture
-def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Start:
-    """Runs the command line in an empty folder where ``mine.py`` lies; gives exit code and standard error."""
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The working directory: nothing is in it but ``mine.py``, a user's own code."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.delitem(sys.modules, "mine", raising=False)
     shutil.copy(Path(__file__).parent / "user_code.py", tmp_path / "mine.py")
+    return tmp_path
+
+
+@pytest.fixture
+def start(place: Path, capsys: pytest.CaptureFixture[str]) -> Start:
+    """Runs the command line there; gives exit code and standard error."""
 
     def run(*arguments: str, small: bool = True) -> tuple[int, str]:
         code = main([*(SMALL if small else ()), *arguments])

@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 import raysim
-from raysim.config.run_config import build
 from raysim.evaluate import evaluate_again, main
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunResult
@@ -18,10 +17,6 @@ from tests.raysim.conftest import Start
 from tests.raysim.test_trained import small
 
 JUDGED = ("accuracy", "loss", "balanced_accuracy", "client_accuracy_mean", "client_accuracy_std", "auc")
-
-
-def ran(folder: Path, **options: object) -> RunResult:
-    return raysim.run(small(folder, **options))
 
 
 def same(found: dict[str, float], result: RunResult) -> bool:
@@ -34,21 +29,17 @@ def same(found: dict[str, float], result: RunResult) -> bool:
 @pytest.mark.parametrize("method", ["fedavg", "fedpac", "centralized", "local"])
 def test_the_numbers_are_those_of_the_last_row(tmp_path: Path, method: str) -> None:
     auc = method == "fedavg"
-    result = ran(
-        tmp_path / "run",
-        method__name=method,
-        model__name="mlp",
-        evaluation__auc=auc,
-        workload__validation_share=0.2 * auc,
-    )
-    number, found = evaluate_again(build([_flat(result)]), tmp_path / "run")
+    judged = {"evaluation__auc": auc, "workload__validation_share": 0.2 * auc}
+    config = small(tmp_path / "run", method__name=method, model__name="mlp", **judged)
+    result = raysim.run(config)
+    number, found = evaluate_again(config, tmp_path / "run")
     assert number == 2 and same(found, result)
     if auc:
         assert found["validation_accuracy"] == result.rounds["validation_accuracy"].iloc[-1]
 
 
 def test_the_command_prints_every_number_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    result = ran(tmp_path / "run", method__name="fedavg")
+    result = raysim.run(small(tmp_path / "run"))
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
     assert main([str(tmp_path / "run")]) == 0
     text = capsys.readouterr().out
@@ -61,7 +52,7 @@ def test_the_command_prints_every_number_in_full(tmp_path: Path, capsys: pytest.
 def test_the_command_says_where_the_table_has_another_number(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = ran(tmp_path / "run", method__name="fedavg")
+    result = raysim.run(small(tmp_path / "run"))
     accuracy = repr(float(result.rounds["accuracy"].iloc[-1]))
     table = tmp_path / "run" / "rounds.csv"
     table.write_text(table.read_text().replace(accuracy, "0.123"))
@@ -70,11 +61,9 @@ def test_the_command_says_where_the_table_has_another_number(
     assert f"{accuracy}  (rounds.csv: 0.123)" in text and "environment.json" in text
 
 
-def test_what_cannot_be_judged_is_one_sentence(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_cannot_be_judged_is_one_sentence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = tmp_path / "run"
-    result = ran(run, method__name="fedavg")
+    result = raysim.run(small(run))
 
     def refused(folder: Path = run) -> str:
         assert main([str(folder)]) == 2
@@ -94,7 +83,7 @@ def test_what_cannot_be_judged_is_one_sentence(
 
 
 def test_own_code_is_imported_only_if_it_is_named_or_trusted(
-    start: Start, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    start: Start, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     code, _ = start("--method=mine:Waiting", "--pictures=false", "--output=run")
     assert code == 0
@@ -110,16 +99,10 @@ def test_a_run_of_a_gpu_can_be_judged_without_one(tmp_path: Path, capsys: pytest
 
     from raysim.config.stored_config import stored_text
 
-    result = ran(tmp_path / "run", method__name="fedavg")
-    config = build([_flat(result)])
+    config = small(tmp_path / "run")
+    raysim.run(config)
     on_gpu = replace(config, engine=replace(config.engine, gpus_per_client=0.5))
     (tmp_path / "run" / "config.yaml").write_text(stored_text(on_gpu))
     if not torch.cuda.is_available():
         assert main([str(tmp_path / "run")]) == 2 and "finds no GPU" in capsys.readouterr().err
     assert main([str(tmp_path / "run"), "--cpu"]) == 0
-
-
-def _flat(result: RunResult) -> dict[str, object]:
-    from raysim.config.run_config import flatten
-
-    return flatten(result.config)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from tests.raysim.conftest import SMALL
 
 
 @pytest.fixture
-def told(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+def told(place: Path, capsys: pytest.CaptureFixture[str]) -> Any:
     """Runs the command line; gives exit code, the object on standard output (None: nothing) and standard error."""
-    monkeypatch.chdir(tmp_path)
 
     def run(*words: str) -> tuple[int, Any, str]:
         code = main([*words, "--json"])
@@ -87,7 +85,7 @@ def test_a_finished_run_gives_its_summary_and_nothing_else(told: Any, tmp_path: 
     assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
 
 
-def test_what_a_users_own_code_prints_is_not_part_of_it(told: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_what_a_users_own_code_prints_is_not_part_of_it(told: Any, tmp_path: Path) -> None:
     (tmp_path / "talking.py").write_text(
         "from dataclasses import dataclass\n"
         "from raysim.methods.fedavg import FedAvg\n"
@@ -98,20 +96,17 @@ def test_what_a_users_own_code_prints_is_not_part_of_it(told: Any, tmp_path: Pat
         "        print('to', client)\n"
         "        return super().message(server, client)\n"
     )
-    monkeypatch.syspath_prepend(tmp_path)
     code, summary, error = told(*SMALL, "--method=talking:Talking")
     assert code == 0 and summary["status"] == "finished"
     assert "imported" in error and "to 3" in error
 
 
-def test_a_failed_run_says_why(told: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shutil.copy(Path(__file__).parent / "user_code.py", tmp_path / "own_code.py")
-    monkeypatch.syspath_prepend(tmp_path)
-    code, ending, error = told(*SMALL, "--method=own_code:Broken", "--output=run")
+def test_a_failed_run_says_why(told: Any, tmp_path: Path) -> None:
+    code, ending, error = told(*SMALL, "--method=mine:Broken", "--output=run")
     assert code == 1 and ending["status"] == "failed" and ending["folder"] == str(tmp_path / "run")
     assert "client 2, round 2, stage train" in ending["message"] and f"raysim: {ending['message']}" in error
     assert "--resume run" in error
-    code, ending, _ = told(*SMALL, "--method=own_code:Broken", "--round=1", "--output=other")
+    code, ending, _ = told(*SMALL, "--method=mine:Broken", "--round=1", "--output=other")
     assert code == 1 and ending["folder"] is None  # nothing was computed, and the folder is taken back
 
 

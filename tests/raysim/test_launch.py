@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
 import signal
 import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Iterator
 from pathlib import Path
 
 import pandas as pd
@@ -18,6 +16,7 @@ import pytest
 
 from raysim.launch import main
 from raysim.storage.run_folder import comparable, load_result
+from tests.processes import marked, within
 
 QUICK = ("--method=fedavg", "--workload.clients=4", "--workload.limit=300", "--engine.checkpoint_every=1")
 PLAIN = "--pictures=false"
@@ -41,7 +40,6 @@ class Launched:
         self.mark = uuid.uuid4().hex
         self.errors = folder / "stderr.txt"
         (folder / "check.py").write_text(CHECK)
-        shutil.copy(Path(__file__).parent / "user_code.py", folder / "mine.py")
         with self.errors.open("w") as file:
             self.process = subprocess.Popen(
                 [sys.executable, "check.py", *QUICK, PLAIN, "--engine.dashboard=false", "--output=run", *arguments],
@@ -53,12 +51,9 @@ class Launched:
                 start_new_session=True,
             )
 
-    def wait_for(self, text: str, seconds: float = 120) -> None:
-        deadline = time.monotonic() + seconds
-        while text not in self.errors.read_text():
-            assert self.process.poll() is None, self.errors.read_text()
-            assert time.monotonic() < deadline, self.errors.read_text()
-            time.sleep(0.02)
+    def wait_for(self, text: str) -> None:
+        within(120, lambda: text in self.errors.read_text() or self.process.poll() is not None)
+        assert text in self.errors.read_text(), self.errors.read_text()
 
     def interrupt(self, number: int = signal.SIGINT) -> None:
         """Ctrl-C reaches every process of the terminal's group, Ray's too; `kill` the one that it names."""
@@ -73,31 +68,13 @@ class Launched:
 
     def left(self) -> list[str]:
         """Titles of the processes that this run started and that are still there (Ray's end a moment later)."""
-        deadline = time.monotonic() + 20
-        while (found := self._running()) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return found
-
-    def _running(self) -> list[str]:
-        found = []
-        for entry in Path("/proc").iterdir():
-            try:
-                if entry.name.isdigit() and f"{MARK}={self.mark}".encode() in (entry / "environ").read_bytes():
-                    found.append((entry / "cmdline").read_bytes().decode(errors="replace"))
-            except OSError:
-                continue
-        return found
+        mark = f"{MARK}={self.mark}"
+        within(20, lambda: not marked(mark), pause=0.1)
+        return marked(mark)
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    monkeypatch.chdir(tmp_path)
-    yield tmp_path
-
-
-def test_one_plain_line_a_round_and_a_summary(
-    folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.usefixtures("place")
+def test_one_plain_line_a_round_and_a_summary(capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ("--engine.backend=inline", "--model=logistic", "--workload=synthetic", "--workload.train_size=100")
     assert main([*QUICK, *arguments, "--rounds=2", "--output=run"]) == 0
     out, err = capsys.readouterr()
@@ -110,9 +87,9 @@ def test_one_plain_line_a_round_and_a_summary(
 
 
 @pytest.mark.slow
-def test_interrupted_on_ray_and_resumed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_interrupted_on_ray_and_resumed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code, no process left, nothing heavy in the launching process, and the same tables in the end."""
-    launched = Launched(folder, "--rounds=40")
+    launched = Launched(place, "--rounds=40")
     launched.wait_for("round  3/40")
     launched.interrupt(signal.SIGTERM)
     code, out, errors = launched.end()
@@ -125,40 +102,40 @@ def test_interrupted_on_ray_and_resumed(folder: Path, capsys: pytest.CaptureFixt
     assert [line for line in errors.splitlines() if not line.startswith(starts) and "client actors" not in line] == []
     assert out == "HEAVY []\n"
     assert launched.left() == []
-    done = len(load_result(folder / "run").rounds)
+    done = len(load_result(place / "run").rounds)
     assert 3 <= done < 40
     assert main(["--resume", "run", "--engine.backend=inline"]) == 0
     assert f"goes on after round {done}" in capsys.readouterr().err
     assert main([*QUICK, "--rounds=40", "--engine.backend=inline", PLAIN, "--output=undisturbed"]) == 0
-    found, expected = load_result(folder / "run"), load_result(folder / "undisturbed")
+    found, expected = load_result(place / "run"), load_result(place / "undisturbed")
     pd.testing.assert_frame_equal(comparable(found.rounds), comparable(expected.rounds))
     pd.testing.assert_frame_equal(comparable(found.clients), comparable(expected.clients))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_while_ray_starts(folder: Path, number: int) -> None:
+def test_interrupted_while_ray_starts(place: Path, number: int) -> None:
     """It ends without waiting for Ray, and leaves neither a folder nor a process."""
-    launched = Launched(folder, "--rounds=40")
+    launched = Launched(place, "--rounds=40")
     launched.wait_for("fedavg on")
     time.sleep(1.5)  # well within Ray's start
     launched.interrupt(number)
     code, _, errors = launched.end(60)
     assert code == 128 + number, errors
     assert "Traceback" not in errors and "SIGTERM received" not in errors and "--resume" not in errors, errors
-    assert not (folder / "run").exists() and launched.left() == []
+    assert not (place / "run").exists() and launched.left() == []
 
 
 @pytest.mark.slow
-def test_interrupted_twice_does_not_wait_for_the_client_task(folder: Path) -> None:
-    launched = Launched(folder, "--method=mine:Slow", "--model=logistic", "--rounds=3")
-    launched.wait_for("round 1/3")  # the client tasks of round 2 take ten minutes each
+def test_interrupted_twice_does_not_wait_for_the_client_task(place: Path) -> None:
+    launched = Launched(place, "--method=mine:Waiting", "--method.gate=never-there", "--model=logistic", "--rounds=3")
+    launched.wait_for("round 2/3")  # the client tasks of round 3 never end
     launched.interrupt()
     launched.wait_for("stopping: ")
     launched.interrupt()
     code, _, errors = launched.end(40)
     assert code == 130 and "Traceback" not in errors, errors
-    assert "--resume run --method mine:Slow" in errors.splitlines()[-1]
+    assert "--resume run --method mine:Waiting" in errors.splitlines()[-1]
     assert launched.left() == []
 
 

@@ -10,10 +10,8 @@ import pytest
 import torch
 
 from raysim.config.sections import Training
-from raysim.driver import load_federation
 from raysim.engine import fedsgd
 from raysim.engine.client_state import ClientState
-from raysim.engine.worker import Worker
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask, Message
 from raysim.simulation import run
@@ -21,9 +19,8 @@ from raysim.training.local_sgd import Phase, train_epochs
 from tests.fingerprint import fingerprint
 from tests.raysim.training.test_local_sgd import Points, squared_error
 from tests.raysim.training.test_optimizers import torchs_own
-from tests.small_runs import MakeConfig
+from tests.small_runs import MakeConfig, worker_of
 from tests.watch import stopped
-from workloads.parallel_map import sequential
 
 WITH_STATE = [
     Training(learning_rate=0.1, momentum=0.9, weight_decay=0.1),
@@ -111,7 +108,7 @@ def test_each_phase_and_each_set_of_parameters_has_moments_of_its_own() -> None:
 
 def test_the_worker_hands_moments_on_and_takes_none_over_from_another_client(make_config: MakeConfig) -> None:
     config = make_config("worker")
-    worker = Worker(config, load_federation(config, sequential))
+    worker = worker_of(config)
     message = Message(worker.model(0).take_shared())
 
     def task(client: int, state: ClientState | None) -> ClientState:
@@ -167,5 +164,5 @@ def test_clients_with_moments_are_not_merged(make_config: MakeConfig) -> None:
     }
     for state, merged in (("fresh", True), ("kept", False)):
         config = make_config(state, **options, training__optimizer_state=state)
-        worker = Worker(config, load_federation(config, sequential))
+        worker = worker_of(config)
         assert fedsgd.possible(worker) is merged

@@ -15,12 +15,11 @@ import raysim
 from raysim.config.run_config import RunConfig
 from raysim.driver import load_federation
 from raysim.engine.checkpointing import newest_state
-from raysim.engine.worker import Worker
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.methods.fedavg import FedAvg
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunFolder, RunResult, load_result
-from tests.small_runs import small_run
+from tests.small_runs import small_run, worker_of
 from workloads.metrics import evaluate
 from workloads.models.image_specs import Cnn
 from workloads.parallel_map import Sequential
@@ -200,8 +199,7 @@ def test_damage_is_told(tmp_path: Path) -> None:
 def test_only_the_states_that_are_asked_for_are_kept(tmp_path: Path) -> None:
     config = small(tmp_path / "run", method__name="local")
     raysim.run(config)
-    federation = load_federation(config, Sequential())
-    worker = Worker(config, federation)
+    worker = worker_of(config)
     for clients, expected in ((None, [0, 1, 2, 3]), ((2,), [2]), ((), [])):
         state = newest_state(RunFolder(tmp_path / "run"), worker, clients)
         assert (state.round, list(state.clients)) == (2, expected)

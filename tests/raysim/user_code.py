@@ -78,20 +78,6 @@ class WithBatchNorm:
 
 
 @dataclass(frozen=True)
-class Slow(FedAvg):
-    """From round 2 on every client task takes ten minutes."""
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        import time
-
-        if task.round > 1:
-            time.sleep(600)
-        return super().train(model, data, message, kept, task)
-
-
-@dataclass(frozen=True)
 class Waiting(FedAvg):
     """In round 3 every client task waits until a file exists."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import pty
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 
 from raysim.launch import main
 from tests.fingerprint import fingerprint
+from tests.processes import within
 
 ROOT = Path(__file__).parents[3]
 # A checkpoint is due after the last round only, so that what is found was saved because of the signal.
@@ -34,36 +34,20 @@ RUN = (
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.syspath_prepend(tmp_path)
-    monkeypatch.delitem(sys.modules, "mine", raising=False)
-    shutil.copy(Path(__file__).parents[1] / "user_code.py", tmp_path / "mine.py")
-    return tmp_path
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-
-
-def two_rounds_are_done(folder: Path) -> None:
+def two_rounds_are_done(place: Path) -> None:
     """And the client tasks of the third wait."""
-    table = folder / "run" / "rounds.csv"
-    wait_for(lambda: table.exists() and "\n2," in table.read_text())
+    table = place / "run" / "rounds.csv"
+    assert within(120, lambda: table.exists() and "\n2," in table.read_text())
     time.sleep(0.3)
 
 
-def interrupted(folder: Path, number: int) -> int:
+def interrupted(place: Path, number: int) -> int:
     """The exit code of a run in this process, to which a signal comes in its third round."""
 
     def send() -> None:
-        two_rounds_are_done(folder)
+        two_rounds_are_done(place)
         os.kill(os.getpid(), number)
-        (folder / "go").touch()
+        (place / "go").touch()
 
     hand = threading.Thread(target=send)
     hand.start()
@@ -72,20 +56,20 @@ def interrupted(folder: Path, number: int) -> int:
     return code
 
 
-def goes_on_as_if_nothing_had_been(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def goes_on_as_if_nothing_had_been(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Two whole rounds were saved, and the resumed run equals an undisturbed one."""
     assert main(["--resume", "run", "--method=mine:Waiting"]) == 0
     assert "goes on after round 2" in capsys.readouterr().err
     assert main([*RUN, "--output=undisturbed"]) == 0
-    assert fingerprint(folder / "run") == fingerprint(folder / "undisturbed")
+    assert fingerprint(place / "run") == fingerprint(place / "undisturbed")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", CODES)
-def test_the_last_whole_round_is_saved(folder: Path, capsys: pytest.CaptureFixture[str], number: int) -> None:
+def test_the_last_whole_round_is_saved(place: Path, capsys: pytest.CaptureFixture[str], number: int) -> None:
     before = signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     try:  # the tests may have been started by nohup, and what is ignored is ignored by a run too
-        assert interrupted(folder, number) == CODES[signal.Signals(number)]
+        assert interrupted(place, number) == CODES[signal.Signals(number)]
     finally:
         signal.signal(number, before)
     said = capsys.readouterr().err
@@ -93,13 +77,13 @@ def test_the_last_whole_round_is_saved(folder: Path, capsys: pytest.CaptureFixtu
     assert stopped == "raysim: stopped"
     assert advice == "Go on with: python -m raysim.launch --resume run --method mine:Waiting"
     assert "Traceback" not in said
-    goes_on_as_if_nothing_had_been(folder, capsys)
+    goes_on_as_if_nothing_had_been(place, capsys)
 
 
-def test_nohup_is_heeded(folder: Path) -> None:
+def test_nohup_is_heeded(place: Path) -> None:
     before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
     try:
-        assert interrupted(folder, signal.SIGHUP) == 0
+        assert interrupted(place, signal.SIGHUP) == 0
     finally:
         signal.signal(signal.SIGHUP, before)
 
@@ -108,16 +92,16 @@ def test_nohup_is_heeded(folder: Path) -> None:
 
 
 @pytest.fixture
-def started(folder: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
+def started(place: Path) -> Iterator[Callable[..., subprocess.Popen[bytes]]]:
     """Starts a run in a session of its own that writes to the other side of a terminal or to ``said.txt``."""
     processes: list[subprocess.Popen[bytes]] = []
 
     def start(*more: str, terminal: int = -1) -> subprocess.Popen[bytes]:
-        side = os.open(folder / "said.txt", os.O_WRONLY | os.O_CREAT) if terminal < 0 else terminal
+        side = os.open(place / "said.txt", os.O_WRONLY | os.O_CREAT) if terminal < 0 else terminal
         processes.append(
             subprocess.Popen(
                 [sys.executable, "-m", "raysim.launch", *RUN, "--output=run", *more],
-                env={**os.environ, "PYTHONPATH": f"{ROOT}:{folder}"},
+                env={**os.environ, "PYTHONPATH": f"{ROOT}:{place}"},
                 stdin=subprocess.DEVNULL if terminal < 0 else side,
                 stdout=side,
                 stderr=side,
@@ -147,28 +131,28 @@ def _own_signals(terminal: int) -> None:
 
 
 @pytest.mark.slow
-def test_before_the_first_round_nothing_is_left(folder: Path, started: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_before_the_first_round_nothing_is_left(place: Path, started: Callable[..., subprocess.Popen[bytes]]) -> None:
     run = started()
-    wait_for((folder / "run" / "config.yaml").exists)
+    assert within(120, (place / "run" / "config.yaml").exists)
     run.send_signal(signal.SIGINT)
     assert run.wait(60) == 130
-    said = (folder / "said.txt").read_text()
+    said = (place / "said.txt").read_text()
     assert "Traceback" not in said and "--resume" not in said
-    assert not (folder / "run").exists()
+    assert not (place / "run").exists()
 
 
 @pytest.mark.slow
-def test_a_second_signal_does_not_wait(folder: Path, started: Callable[..., subprocess.Popen[bytes]]) -> None:
+def test_a_second_signal_does_not_wait(place: Path, started: Callable[..., subprocess.Popen[bytes]]) -> None:
     # Not for the partition's picture either, however long the plotting library takes to load.
-    (folder / "matplotlib").mkdir()
-    (folder / "matplotlib" / "__init__.py").write_text("import time\ntime.sleep(600)\n")
+    (place / "matplotlib").mkdir()
+    (place / "matplotlib" / "__init__.py").write_text("import time\ntime.sleep(600)\n")
     run = started("--pictures=true")
-    two_rounds_are_done(folder)
+    two_rounds_are_done(place)
     run.send_signal(signal.SIGTERM)
     time.sleep(2.0)  # of two that come at once a busy process would see one
     assert run.poll() is None
     run.send_signal(signal.SIGTERM)
-    said = folder / "said.txt"
+    said = place / "said.txt"
     assert run.wait(120) == 143, said.read_text()
     assert "Traceback" not in said.read_text()
     assert said.read_text().splitlines()[-1].startswith("Go on with: ")
@@ -176,19 +160,19 @@ def test_a_second_signal_does_not_wait(folder: Path, started: Callable[..., subp
 
 @pytest.mark.slow
 def test_a_closed_terminal_is_no_error(
-    folder: Path, capsys: pytest.CaptureFixture[str], started: Callable[..., subprocess.Popen[bytes]]
+    place: Path, capsys: pytest.CaptureFixture[str], started: Callable[..., subprocess.Popen[bytes]]
 ) -> None:
     terminal, side = pty.openpty()
     run = started(terminal=side)
-    two_rounds_are_done(folder)
+    two_rounds_are_done(place)
     os.close(terminal)
-    (folder / "go").touch()
+    (place / "go").touch()
     assert run.wait(60) == 129
-    goes_on_as_if_nothing_had_been(folder, capsys)
+    goes_on_as_if_nothing_had_been(place, capsys)
 
 
-def test_a_signal_within_an_import_keeps_the_exit_code(folder: Path) -> None:
-    (folder / "asked.py").write_text(
+def test_a_signal_within_an_import_keeps_the_exit_code(place: Path) -> None:
+    (place / "asked.py").write_text(
         "import signal, sys\n"
         "from raysim.cli.interruption import Interruption\n"
         "try:\n"
@@ -197,5 +181,5 @@ def test_a_signal_within_an_import_keeps_the_exit_code(folder: Path) -> None:
         "except KeyboardInterrupt:\n"
         "    sys.exit(interruption.exit_code)\n"
     )
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(folder)])}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(place)])}
     assert subprocess.run([sys.executable, "-m", "asked"], env=environment, timeout=60).returncode == 143

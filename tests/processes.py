@@ -1,4 +1,4 @@
-"""Processes of the tests' own Ray, and an observer that kills one of them."""
+"""Processes that tests look for, wait for or kill."""
 
 from __future__ import annotations
 
@@ -6,10 +6,30 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
 from tests.watch import Watch
+
+
+def within(seconds: float, condition: Callable[[], object], pause: float = 0.02) -> bool:
+    """Whether a condition comes true in so many seconds; it is looked at again after a pause, in seconds too."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()) and time.monotonic() < deadline:
+        time.sleep(pause)
+    return bool(found)
+
+
+def marked(*marks: str) -> list[str]:
+    """Command lines of the processes that have all of these in their environment."""
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            environment = (entry / "environ").read_bytes()
+            if all(mark.encode() in environment for mark in marks):
+                found.append((entry / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace"))
+    return found
 
 
 def processes(title: str) -> list[int]:
