@@ -14,6 +14,15 @@ MakeConfig = Callable[..., RunConfig]
 IN_PROCESS = {"method.name": "fedavg", "engine.backend": "inline", "pictures": False}
 """In this process, and without pictures: to draw them takes longer than such a run."""
 
+LOGISTIC = {
+    "model.name": "logistic",
+    "workload.clients": 4,
+    "workload.limit": 200,
+    "schedule.rounds": 3,
+    "schedule.local_epochs": 1,
+}
+"""A run of less than a second."""
+
 
 def small_run(output: Path, base: Mapping[str, object], /, **options: object) -> RunConfig:
     """The settings of a run.

@@ -59,6 +59,7 @@ KINDS: list[Kind] = [
     ("npz", make.cut_off(make.archive()), (), "may be truncated"),
     ("npz", make.text("data.npz", "a,b\n1,2\n"), (), "no .npz file"),
     ("npz", make.archive(test_labels=None), (), "no array test_labels"),
+    ("npz", make.archive(train_images=np.zeros((60, 64), np.uint8)), (), "train_images is uint8 (60, 64); expected"),
     ("npz", make.archive(train_labels=np.arange(59) % 2), (), "one whole number for each of the 60 images"),
     ("npz", make.archive(train_labels=np.full(60, -1)), (), "train_labels holds -1"),
     ("npz", make.archive(test_images=np.zeros((20, 5, 4), np.uint8)), (), "they must agree"),

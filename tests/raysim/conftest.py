@@ -10,19 +10,11 @@ from pathlib import Path
 import pytest
 
 from raysim.launch import main
+from tests.small_runs import IN_PROCESS, LOGISTIC
 
 Start = Callable[..., tuple[int, str]]
-SMALL = (
-    "--method=fedavg",
-    "--model=logistic",
-    "--engine.backend=inline",
-    "--workload.clients=4",
-    "--workload.limit=200",
-    "--rounds=2",
-    "--local_epochs=1",
-    "--engine.checkpoint_every=1",
-    "--pictures=false",
-)
+SETTINGS = IN_PROCESS | LOGISTIC | {"schedule.rounds": 2, "engine.checkpoint_every": 1}
+SMALL = tuple(f"--{path}={value}" for path, value in SETTINGS.items())
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsErr
 from raysim.methods.fedavg import FedAvg
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunFolder, RunResult, load_result
-from tests.small_runs import small_run, worker_of
+from tests.small_runs import LOGISTIC, small_run, worker_of
 from workloads.metrics import evaluate
 from workloads.models.image_specs import Cnn
 from workloads.parallel_map import Sequential
@@ -27,17 +27,8 @@ from workloads.parallel_map import Sequential
 TASKS = {"workload.name": "toy-graphs", "workload.limit": None, "workload.graphs_per_client": 60, "model.name": "gin"}
 
 
-BASE = {
-    "model.name": "logistic",
-    "workload.clients": 4,
-    "workload.limit": 200,
-    "schedule.rounds": 2,
-    "schedule.local_epochs": 1,
-}
-
-
 def small(folder: Path, **options: Any) -> RunConfig:
-    return small_run(folder, BASE, **options)
+    return small_run(folder, LOGISTIC, **{"schedule__rounds": 2, **options})
 
 
 def judged(config: RunConfig, module: torch.nn.Module, client: int | None = None) -> tuple[float, float]:

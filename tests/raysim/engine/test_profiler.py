@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from raysim.config.run_config import build
 from raysim.engine.backend import Done, Job, Seat
 from raysim.engine.profiler import Profile
 from raysim.engine.timing import Mark, Marks
@@ -19,6 +18,8 @@ from raysim.monitor import profile_table
 from raysim.monitor.chrome_trace import Trace
 from raysim.simulation import run
 from raysim.storage.run_folder import RunFolder
+from tests.fingerprint import fingerprint
+from tests.small_runs import LOGISTIC, small_run
 
 
 class Clock:
@@ -188,14 +189,9 @@ def test_marks_that_are_off_note_nothing() -> None:
 
 
 def test_a_run_with_a_profile_computes_the_same(tmp_path: Path) -> None:
-    from raysim.storage.run_folder import comparable
-
-    small = {"method.name": "fedavg", "model.name": "logistic", "workload.clients": 4, "workload.limit": 200}
-    small |= {"schedule.rounds": 2, "schedule.local_epochs": 1, "engine.backend": "inline", "pictures": False}
-    off = run(build([small | {"output": str(tmp_path / "off")}]))
-    on = run(build([small | {"engine.profile": True, "pictures": True, "output": str(tmp_path / "on")}]))
-    assert comparable(off.rounds).to_csv() == comparable(on.rounds).to_csv()
-    assert comparable(off.clients).to_csv() == comparable(on.clients).to_csv()
+    off = run(small_run(tmp_path / "off", LOGISTIC))
+    on = run(small_run(tmp_path / "on", LOGISTIC, engine__profile=True, pictures=True))
+    assert fingerprint(off.folder) == fingerprint(on.folder)
     assert not {"profile.csv", "trace.json"} & {path.name for path in off.folder.iterdir()}
     assert "where the time of a round went" in (on.folder / "report.html").read_text()
     events = json.loads((on.folder / "trace.json").read_text())["traceEvents"]
