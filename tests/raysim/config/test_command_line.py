@@ -96,7 +96,7 @@ def test_an_option_that_is_true_or_false_needs_no_value(line: str) -> None:
     assert parse(line.split()).config.engine.profile is True
 
 
-def test_print_config_is_a_config_file(tmp_path: Path) -> None:
+def test_print_config_is_a_config_file() -> None:
     invocation = parse(["--method", "fedprox", "--print-config", "--mu", "0.3"])
     assert invocation.action == "print-config"
     assert from_dict(yaml.safe_load(invocation.text)) == invocation.config
@@ -117,8 +117,6 @@ def test_print_config_is_a_config_file(tmp_path: Path) -> None:
         ("--workload digits --setting SM", "--setting belongs to tudataset: choose --workload tudataset or leave it"),
         ("--workload tudataset --augment none", "belongs to workloads digits, cifar10, "),
         ("--method fedprxo", "Unknown method 'fedprxo'. Did you mean fedprox?"),
-        ("--workload cifar", "Unknown workload 'cifar'. Did you mean cifar10?"),
-        ("--model.name resnet", "Did you mean resnet18 or resnet50?"),
         ("--method fedprxo --help", "Unknown method 'fedprxo'"),
         ("--batch_size 8", "--batch_size is ambiguous: write --training.batch_size or --evaluation.batch_size."),
         ("--rounds", "--rounds needs a value"),
@@ -126,13 +124,6 @@ def test_print_config_is_a_config_file(tmp_path: Path) -> None:
         ("--seed --dashboard", "--seed needs a value"),
         ("--config --seed 1", "--config needs a value"),
         ("--rounds many", "schedule.rounds: 'many' is not allowed. Allowed: a whole number ≥ 1; default 20."),
-        ("--rounds 0", "schedule.rounds: 0 is not allowed."),
-        ("--rounds 1.5", "schedule.rounds: '1.5' is not allowed."),
-        ("--learning_rate nan", "training.learning_rate: 'nan' is not allowed."),
-        ("--dashboard 1", "engine.dashboard: '1' is not allowed. Allowed: true or false"),
-        ("--joins 3,x", "schedule.joins: '3,x' is not allowed."),
-        ("--optimizer adamm", "Did you mean adam"),
-        ("--gpus-per-client 0.3", "Nearest: 1/4 = 0.25 and 1/3"),
         ("fedavg", "Unexpected argument 'fedavg'"),
         ("-v", "Unexpected argument '-v'"),
         ("--", "Unexpected argument '--'"),
@@ -145,6 +136,7 @@ def test_print_config_is_a_config_file(tmp_path: Path) -> None:
     ],
 )
 def test_each_wrong_line_gets_one_message(line: str, wanted: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """test_options.py, test_sections.py and test_registry.py have the values and names that are refused."""
     message = refused(*line.split())
     assert wanted in message
     assert "\n" not in message and "usage" not in message

@@ -31,6 +31,7 @@ from workloads.option_types import Help, OpenShare, Positive, PositiveInt
         (int | None, "null", None),
         (tuple[int, ...], "3, 2", (3, 2)),
         (tuple[int, ...], "[]", ()),
+        (tuple[int, ...], "", ()),
         (tuple[int, ...], [3, "2"], (3, 2)),
         (tuple[float, ...], "1e-3,2", (0.001, 2.0)),
         (tuple[str, ...], "MUTAG, 'a,b', 7", ("MUTAG", "a,b", "7")),
