@@ -9,7 +9,7 @@ import pytest
 from raysim.costs import cost_of, costs_to_accuracies, running_costs
 from raysim.report import plots
 from raysim.report.plots import cost_picture, drawn_costs
-from tests.raysim.report.test_run_page import coloured
+from tests.raysim.report.pages import coloured
 
 
 def rounds(**more: list[float]) -> pd.DataFrame:

@@ -3,86 +3,33 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Collection
-from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch import nn
 
 import raysim
 from raysim.config.run_config import build
 from raysim.engine import fedsgd
-from raysim.engine.client_task import Returned, TrainChunk, TrainedChunk
 from raysim.engine.failure import Failure
-from raysim.engine.fedsgd import contradiction, group_size, possible, take_one_step, worth_it
-from raysim.engine.payload import Packed, PackedMessage
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Message, Traits, Update
-from raysim.methods.fedavg import FedAvg
-from raysim.preparation import prepare
-from raysim.simulation import execute
+from raysim.method import ClientTask, Update
 from raysim.storage.run_folder import comparable
-from raysim.training.local_sgd import local_update, train_epochs
 from tests.fingerprint import fingerprint
+from tests.raysim.engine.single_steps import SINGLE_STEPS, SharesHead, added, block, counted
 from tests.small_runs import MakeConfig, worker_of
-from tests.watch import Watch, stopped
+from tests.watch import stopped
 from workloads.federated_data import Batch, ChangedSamples
 from workloads.models.mlp_cnn import multilayer_perceptron
 
 
 @pytest.fixture
 def base() -> dict[str, object]:
-    """Clients of which each takes a single step."""
-    return {
-        "workload.clients": 66,
-        "workload.min_samples": 2,
-        "workload.sigma": 0.5,
-        "workload.partition": "lognormal",
-        "model.name": "mlp",
-        "schedule.rounds": 2,
-        "schedule.local_epochs": 1,
-        "training.batch_size": 50,
-    }
-
-
-def block(worker: Worker, clients: range, merged: int, start: Any = None) -> TrainedChunk:
-    """One block of client tasks from a model that is not the initial one."""
-    config = worker.config
-    task = ClientTask(config.seed, 1, 0, 1, config.training.learning_rate, config.training)
-    packed = Packed(tuple(PackedMessage(0) for _ in clients), tuple(None for _ in clients), ())
-    samples = tuple(worker.federation.samples(client) for client in clients)
-    chunk = TrainChunk(clients[0], task, tuple(clients), packed, samples, Returned(sums=True), merged)
-    start = worker.model(0).take_shared() * np.float32(1.1) if start is None else start
-    result, _ = chunk.run(worker, (start,))
-    return result
-
-
-def added(sums: Any) -> Any:
-    return np.sum([vector for vector, _ in sums if vector is not None], axis=0)
-
-
-def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many clients each merged step was of, from now on."""
-    seen: list[int] = []
-    original = fedsgd._sum_and_losses
-
-    def count(model: Any, batches: Any, *rest: Any) -> Any:
-        seen.append(len(batches))
-        return original(model, batches, *rest)
-
-    monkeypatch.setattr(fedsgd, "_sum_and_losses", count)
-    return seen
-
-
-@dataclass(frozen=True)
-class SharesHead(FedAvg):
-    def shared_names(self, module: nn.Module) -> Collection[str]:
-        return {"head.weight", "head.bias"}
+    return SINGLE_STEPS
 
 
 CASES: dict[str, dict[str, Any]] = {
@@ -92,7 +39,7 @@ CASES: dict[str, dict[str, Any]] = {
     "the first batch of more": {"training__steps_per_epoch": 1, "training__batch_size": 4},
     "several steps": {"training__steps_per_epoch": 3},
     "bfloat16": {"training__precision": "bf16"},
-    "part of the model": {"method__name": f"{__name__}:SharesHead"},
+    "part of the model": {"method__name": f"{SharesHead.__module__}:SharesHead"},
     "a term that is 0 at the start": {"method__name": "fedprox", "method__mu": 5.0},
 }
 
@@ -237,127 +184,6 @@ def test_a_start_that_does_not_fit_is_a_failure_of_every_client_task(make_config
     found = block(worker, range(8, 12), 4, start=np.zeros(3, np.float32))
     failures = [update for update in found.updates if isinstance(update, Failure)]
     assert [(failure.client, failure.stage) for failure in failures] == [(client, "train") for client in range(8, 12)]
-
-
-def test_how_many_are_merged() -> None:
-    training = build([{"method.name": "fedavg", "training.batch_size": 50}]).training
-    sizes = {10: 1, 31: 1, 32: 2, 64: 4, 200: 8, 10_000: 8}
-    assert {participants: group_size(training, 1, participants) for participants in sizes} == sizes
-    assert group_size(training, 2, 10_000) == 1
-    assert group_size(replace(training, steps_per_epoch=2), 1, 10_000) == 1
-    # Batches of up to 65 and of up to 3: what is left over joins the batch before it.
-    assert group_size(replace(training, batch_size=64), 1, 10_000) == 4
-    assert group_size(replace(training, batch_size=1), 1, 10_000) == 128
-    assert group_size(replace(training, batch_size=600), 1, 10_000) == 1
-
-
-def test_who_takes_one_step() -> None:
-    training = build([{"method.name": "fedavg", "training.batch_size": 5}]).training
-    assert [take_one_step(training, [count]) for count in (0, 1, 5, 6, 7)] == [False, True, True, True, False]
-    assert not take_one_step(training, [5, 7])
-    one, several = (replace(training, steps_per_epoch=steps) for steps in (1, 2))
-    assert [take_one_step(one, [count]) for count in (0, 1, 100)] == [False, True, True]
-    assert not take_one_step(several, [1])
-    # Calls hold whole groups only if at least half of these are merged, with three quarters of the samples.
-    assert worth_it(training, [5, 5, 9, 1, 5, 5, 5, 5], 2) and worth_it(training, [6, 6, 6, 6, 7, 1], 2)
-    assert not worth_it(training, [5, 5, 9, 5], 2) and not worth_it(training, [6, 6, 6, 6, 8, 1], 2)
-    assert not worth_it(training, [6, 1, 7, 1, 7, 1], 2)
-
-
-@dataclass(frozen=True)
-class OwnMessages(FedAvg):
-    """Every client gets an array of its own."""
-
-    def message(self, server: Any, client: int) -> Message:
-        return Message(server.copy())
-
-
-@dataclass(frozen=True)
-class Smooth(FedAvg):
-    """FedAvg with a loss of its own, which inherits a trait that it does not have."""
-
-    def train(self, model: Any, data: Any, message: Message, state: Any, task: ClientTask) -> tuple[Update, None]:
-        def smoothed(module: nn.Module, batch: Any) -> torch.Tensor:
-            return nn.functional.cross_entropy(module(batch.x), batch.y, label_smoothing=0.1)
-
-        return local_update(model, data, message, task, smoothed), None
-
-
-@dataclass(frozen=True)
-class NearStart(FedAvg):
-    """A term around the initial values, which is 0 in the first round alone."""
-
-    def train(self, model: Any, data: Any, message: Message, state: Any, task: ClientTask) -> tuple[Update, None]:
-        initial = model.shared_parameters.clone()
-
-        def pull(model: FlatModel) -> None:
-            model.shared_gradient.add_(model.shared_parameters - initial, alpha=0.1)
-
-        model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, task, add_gradient=pull)
-        return Update(model.change_from(message.parameters), trained.metrics()), None
-
-
-@dataclass(frozen=True)
-class Undeclared(FedAvg):
-    traits: ClassVar[Traits] = Traits(weighted_mean=True)
-
-
-@pytest.mark.parametrize("options", [{}, {"training__precision": "bf16"}, {"training__weight_decay": 0.3}])
-@pytest.mark.parametrize("method", ["fedavg", "fedprox"])
-def test_a_method_that_has_the_trait_is_believed(make_config: MakeConfig, method: str, options: dict[str, Any]) -> None:
-    assert contradiction(worker_of(make_config("run", method__name=method, **options))) == ""
-
-
-@pytest.mark.parametrize("method", [Smooth, NearStart])
-def test_a_method_that_inherits_the_trait_and_trains_in_another_way_is_not_merged(
-    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch, method: type
-) -> None:
-    config = make_config("run", method__name=f"{__name__}:{method.__name__}")
-    worker = worker_of(config)
-    assert possible(worker)
-    assert f"{method.__name__} declares Traits(single_step_gradient=True), but" in contradiction(worker)
-    folder, observer = prepare(config), Watch()
-    assert execute(config, folder, observer).status == "finished"
-    assert any("Clients are therefore trained one by one" in text for text in observer.notes)
-    apart = make_config("apart", method__name=f"{__name__}:{method.__name__}", engine__merge_single_steps=False)
-    assert fingerprint(folder) == fingerprint(raysim.run(apart).folder)
-
-
-def test_clients_that_are_sent_different_parameters_are_not_merged(
-    make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    seen = counted(monkeypatch)
-    raysim.run(make_config("run", method__name=f"{__name__}:OwnMessages"))
-    assert seen == [2]  # the two that are tried before the first round
-
-
-@pytest.mark.parametrize(
-    ("options", "allowed"),
-    [
-        ({}, True),
-        ({"training__momentum": 0.9}, True),
-        ({"model__name": "cnn", "training__batch_size": 10}, True),
-        ({"model__name": "cnn"}, False),  # client tasks are too long
-        ({"workload__clients": 31}, False),
-        ({"training__steps_per_epoch": 2}, False),
-        ({"method__name": f"{__name__}:SharesHead"}, True),
-        ({"method__name": f"{__name__}:Undeclared"}, False),
-        ({"method__name": "fedprox"}, True),
-        ({"method__name": "fedrad"}, False),
-        ({"method__name": "fedbn"}, False),
-        ({"training__optimizer": "adamw"}, False),
-        ({"engine__merge_single_steps": False}, False),
-        ({"model__name": "mobilenet", "model__width": 0.1}, False),
-        ({"workload__name": "toy-graphs", "model__name": "gin"}, False),
-    ],
-)
-def test_whether_it_is_possible(make_config: MakeConfig, options: dict[str, Any], allowed: bool) -> None:
-    if options.get("workload__name") == "toy-graphs":  # has none of the others' options
-        config = build([{"method.name": "fedavg"} | {key.replace("__", "."): value for key, value in options.items()}])
-    else:
-        config = make_config("run", **options)
-    assert possible(worker_of(config)) is allowed
 
 
 def test_marks_name_what_is_loaded_and_trained(make_config: MakeConfig) -> None:

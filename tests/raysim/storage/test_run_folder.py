@@ -1,12 +1,9 @@
 from __future__ import annotations
 
-import getpass
 import json
 import math
 import os
-import platform
 import re
-import subprocess
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +14,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.errors import DiskFullError, ResultsError
-from raysim.storage import environment as environment_module
 from raysim.storage import run_folder
 from raysim.storage.run_folder import RunFolder
 
@@ -259,49 +255,6 @@ def test_new_run_paths_are_unique(tmp_path: Path) -> None:
         names.append(path.name)
     assert len(set(names)) == 3
     assert re.fullmatch(r"fedrad-digits-seed0-\d{8}-\d{6}", names[0])
-
-
-def test_environment_is_complete_and_names_nobody() -> None:
-    found = run_folder.environment()
-    assert found["python"] == platform.python_version()
-    assert found["versions"]["numpy"] == np.__version__ and set(found["versions"]) >= {
-        "ray",
-        "torch-geometric",
-        "scipy",
-    }
-    assert {"platform", "cpu", "cpu_count", "commit", "dirty", "date"} <= set(found)
-    text = json.dumps(found)
-    for secret in (platform.node(), str(Path.home()), str(Path(run_folder.__file__).parent)):
-        assert secret not in text
-    assert getpass.getuser() not in json.dumps({key: found[key] for key in ("platform", "date", "versions")})
-
-
-def test_the_commit_is_that_of_the_tree_the_code_is_in() -> None:
-    root = Path(__file__).parents[3]
-    assert (root / "raysim" / "storage").is_dir()
-    found = run_folder.environment()
-    assert {name: found[name] for name in ("commit", "dirty")} == environment_module._commit(root)
-    assert found["commit"] is not None or not (root / ".git").exists()
-
-
-def test_commit_and_dirty_flag(tmp_path: Path) -> None:
-    def git(*arguments: str) -> str:
-        identity = ["-c", "user.name=a", "-c", "user.email=a@b.c", "-c", "commit.gpgsign=false"]
-        command = ["git", "-C", str(tmp_path), *identity, *arguments]
-        return subprocess.run(command, check=True, capture_output=True, text=True).stdout.strip()
-
-    assert environment_module._commit(tmp_path) == {"commit": None, "dirty": None}
-    git("init")
-    (tmp_path / "raysim").mkdir()
-    (tmp_path / "raysim" / "a.py").write_text("1")
-    git("add", ".")
-    git("commit", "-m", "first")
-    assert environment_module._commit(tmp_path) == {"commit": git("rev-parse", "HEAD"), "dirty": False}
-    assert environment_module._commit(tmp_path / "raysim") == {"commit": None, "dirty": None}  # not its own checkout
-    (tmp_path / "notes").write_text("not source")
-    assert environment_module._commit(tmp_path)["dirty"] is False
-    (tmp_path / "raysim" / "new.py").write_text("2")
-    assert environment_module._commit(tmp_path)["dirty"] is True
 
 
 def test_a_file_where_the_folder_should_be_is_said(tmp_path: Path) -> None:

@@ -1,0 +1,57 @@
+"""Pictures of tables: what is drawn, in which color."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas
+import pytest
+
+from raysim.report.plots import comparison_picture, run_picture
+from tests.raysim.report.pages import coloured, frame, pixels, size
+
+
+def test_curve_draws_each_series_that_is_there() -> None:
+    rounds = frame(
+        accuracy=[np.nan, 0.5, 0.9], loss=[np.nan, 2.0, 1.0], train_loss=[3.0, 2.0, 1.0], epochs_total=[1, 5, 9]
+    )
+    png = run_picture(rounds, "digits")
+    assert size(png) == (960, 960)
+    assert coloured(png, "#0072b2") > 500 and coloured(png, "#d55e00") > 500
+    without = run_picture(rounds.drop(columns="train_loss"), "digits")
+    assert coloured(without, "#d55e00") < 50
+    assert (
+        coloured(without, "#ffffff") > 100_000 and coloured(run_picture(rounds, "digits", dark=True), "#ffffff") < 1000
+    )
+
+
+def test_the_accuracy_of_a_personal_method_is_drawn_once() -> None:
+    same = run_picture(frame(accuracy=[0.1, 0.4], client_accuracy_mean=[0.1, 0.4]), "")
+    assert coloured(same, "#0072b2") < 50 and coloured(same, "#d55e00") > 500
+
+
+@pytest.mark.parametrize(
+    "rounds",
+    [
+        pandas.DataFrame(),
+        frame(accuracy=[np.nan, np.nan]),
+        frame(accuracy=[0.5], loss=[1.0], epochs_total=[2]),
+        frame(accuracy=[0.1, 0.2], loss=[np.inf, 1e30]),
+    ],
+)
+def test_odd_tables_still_give_a_picture(rounds: pandas.DataFrame) -> None:
+    assert size(run_picture(rounds, "a $title_ {of} \\any kind")) == (960, 960)
+
+
+def test_overlaid_runs_have_their_own_colours_and_any_label() -> None:
+    runs = [(label, [frame(accuracy=[0.1, level], loss=[1.0, level])]) for label, level in (("_a$", 0.5), ("b", 0.9))]
+    png = comparison_picture(runs, "two")
+    for colour in ("#0072b2", "#d55e00"):
+        assert coloured(png, colour) > 500
+
+
+def test_the_band_of_seeds_is_drawn() -> None:
+    tables = [frame(accuracy=[0.2 + lift, 0.5 + lift], loss=[1.0, 0.5]) for lift in (0.0, 0.2)]
+    assert not np.array_equal(
+        pixels(comparison_picture([("a", tables)], "")),
+        pixels(comparison_picture([("a", [frame(accuracy=[0.3, 0.6], loss=[1.0, 0.5])])], "")),
+    )
