@@ -4,34 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pandas as pd
 import pytest
-from matplotlib.figure import Figure
 
 from raysim import study
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_file, study_heat_map, study_plot, study_table
-from raysim.report.measures import find
-
-TEXT = """
-title: Small
-results: results
-table: page.md
-base:
-  workload.limit: 200
-  workload.clients: 3
-  schedule.rounds: 2
-  engine.backend: inline
-columns:
-  MLP: {model.name: mlp}
-  Logistic: {model.name: logistic, seeds: [5]}
-rows:
-  FedAvg: {method.name: fedavg}
-  Strong prox: {method.name: fedprox, method.mu: 1.0}
-seeds: [0, 1]
-measures: {accuracy: last, best_accuracy: best}
-"""
+from raysim.report import study_file, study_table
+from tests.raysim.small_study import TEXT, keep
 
 
 @pytest.fixture
@@ -39,13 +18,6 @@ def path(tmp_path: Path) -> Path:
     path = tmp_path / "small.yaml"
     path.write_text(TEXT, encoding="utf-8")
     return path
-
-
-def keep(cell: study_file.Cell, **columns: object) -> None:
-    """The rows of a cell as a run of it would leave them."""
-    cell.path.parent.mkdir(parents=True, exist_ok=True)
-    rows = len(next(column for column in columns.values() if isinstance(column, list)))
-    pd.DataFrame({"round": range(1, rows + 1), **columns}).to_csv(cell.path, index=False)
 
 
 def test_finished_cells_are_skipped_and_the_table_is_their_mean(
@@ -91,15 +63,6 @@ def test_text_around_the_table_stays(path: Path) -> None:
     assert "old" not in text
 
 
-def test_mistakes_are_told_before_the_first_run(
-    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(study, "run_cell", lambda cell: pytest.fail("ran a cell"))
-    path.write_text(TEXT.replace("method.mu: 1.0", "method.my: 1.0"), encoding="utf-8")
-    assert study.main([str(path)]) == 2
-    assert "method.mu" in capsys.readouterr().err
-
-
 def test_a_cell_made_with_other_settings_is_not_mixed_in(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study.run_cell(next(study_file.read(path).cells()))
     path.write_text(TEXT.replace("schedule.rounds: 2", "schedule.rounds: 3"), encoding="utf-8")
@@ -107,66 +70,6 @@ def test_a_cell_made_with_other_settings_is_not_mixed_in(path: Path, capsys: pyt
     message = capsys.readouterr().err
     assert "fedavg-seed0.csv was made with other settings" in message
     assert "schedule.rounds: 2 → 3" in message
-
-
-PICTURE = """
-picture:
-  path: losses.png
-  columns: {MLP: small, Logistic: none}
-  rows: [FedAvg, Strong prox]
-  measures: {local_loss: local loss, accuracy: accuracy}
-  label: model
-"""
-
-
-def test_a_picture_shows_the_cells_that_there_are(path: Path) -> None:
-    from PIL import Image
-
-    path.write_text(TEXT + PICTURE, encoding="utf-8")
-    read = study_file.read(path)
-    cell = next(iter(read.cells()))
-    keep(cell, accuracy=[0.1, 0.4], local_loss=[2.0, 1.5])
-    assert study_table.finished(read, [find("local_loss"), find("accuracy"), find("auc")]) == {
-        ("FedAvg", "MLP", "local_loss"): [1.5],
-        ("FedAvg", "MLP", "accuracy"): [0.4],
-    }
-    study_table.write_table(read)
-    with Image.open(path.parent / "losses.png") as image:
-        assert image.size[0] > 500
-
-
-@pytest.mark.parametrize(("largest", "axis"), [(4.0, "linear"), (-5000.0, "symlog")])
-def test_a_value_far_from_the_others_does_not_flatten_them(
-    path: Path, monkeypatch: pytest.MonkeyPatch, largest: float, axis: str
-) -> None:
-    path.write_text(TEXT + PICTURE, encoding="utf-8")
-    read = study_file.read(path)
-    drawn: list[Figure] = []
-
-    def kept(figure: Figure) -> bytes:
-        drawn.append(figure)
-        return b""
-
-    monkeypatch.setattr(study_plot, "picture_bytes", kept)
-    values = {("FedAvg", "MLP"): 1.0, ("FedAvg", "Logistic"): 2.0, ("Strong prox", "MLP"): largest}
-    found = {(row, column, "local_loss"): [value] for (row, column), value in values.items()}
-    assert read.picture is not None
-    study_plot.draw(read.picture, found, "title")
-    assert drawn[0].axes[0].get_yscale() == axis
-
-
-@pytest.mark.parametrize(
-    ("old", "new", "message"),
-    [
-        ("rows: [FedAvg, Strong prox]", "rows: [FedAvgg]", "no row 'FedAvgg'"),
-        ("{MLP: small, Logistic: none}", "{CNN: x}", "no column 'CNN'"),
-        ("label: model", "lable: model", "exactly path, columns"),
-    ],
-)
-def test_a_picture_of_what_the_study_does_not_have_is_refused(path: Path, old: str, new: str, message: str) -> None:
-    path.write_text(TEXT + PICTURE.replace(old, new), encoding="utf-8")
-    with pytest.raises(ConfigError, match=message):
-        study_file.read(path)
 
 
 def test_a_row_may_have_settings_of_one_column(path: Path) -> None:
@@ -243,8 +146,10 @@ def test_every_measure_has_its_unit(path: Path) -> None:
     ],
 )
 def test_a_mistake_in_a_study_is_one_sentence(
-    path: Path, old: str, new: str, message: str, capsys: pytest.CaptureFixture[str]
+    path: Path, old: str, new: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Before the first run."""
+    monkeypatch.setattr(study, "run_cell", lambda cell: pytest.fail("ran a cell"))
     path.write_text(TEXT.replace(old, new), encoding="utf-8")
     assert study.main([str(path)]) == 2
     said = capsys.readouterr().err
@@ -284,55 +189,3 @@ def test_a_page_with_two_tables_names_the_study_of_each(path: Path) -> None:
     study_table.write_table(study_file.read(path))
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\n| % |") and text.endswith("c\n")
-
-
-def test_curves_are_means_over_seeds_against_what_the_rounds_cost(path: Path) -> None:
-    path.write_text(f"{TEXT}curves: {{path: b.png, measure: accuracy, against: virtual_seconds}}\n", encoding="utf-8")
-    read = study_file.read(path)
-    study_table.write_table(read)
-    assert not (path.parent / "b.png").exists()  # nothing is there to draw
-    for cell in read.cells():
-        if cell.row == "FedAvg":
-            seconds = [10.0, 20.0, 40.0 + cell.seed]
-            keep(cell, accuracy=[0.2, float("nan"), 0.5 + cell.seed / 10], virtual_seconds=seconds)
-    runs = study_table.finished_runs(read)
-    assert read.curves is not None
-    means = study_curves.points(runs["MLP", "FedAvg"], read.curves)
-    assert [*means.index] == [1, 3] and means.to_numpy().tolist() == [[10.0, 0.2], [40.5, pytest.approx(0.55)]]
-    study_table.write_table(read)
-    assert (path.parent / "b.png").read_bytes().startswith(b"\x89PNG")
-    path.write_text(f"{TEXT}curves: {{path: b.png, measure: accuracy, against: hours}}\n", encoding="utf-8")
-    with pytest.raises(
-        ConfigError, match=r"against 'hours'\. Allowed: round, bytes, bytes_up, virtual_seconds, joules"
-    ):
-        study_file.read(path)
-
-
-def test_curves_against_what_clients_sent(path: Path) -> None:
-    path.write_text(f"{TEXT}curves: {{path: b.png, measure: accuracy, against: bytes_up}}\n", encoding="utf-8")
-    read = study_file.read(path)
-    cell = next(read.cells())
-    keep(cell, accuracy=[0.2, 0.4], bytes_up=[10, 20], bytes_down=[1000, 1000])
-    assert read.curves is not None
-    found = study_curves.points(study_table.finished_runs(read)["MLP", "FedAvg"], read.curves)
-    assert found.to_numpy().tolist() == [[10.0, 0.2], [30.0, 0.4]]
-
-
-def test_a_heat_map_has_the_mean_of_every_cell(path: Path) -> None:
-    path.write_text(f"{TEXT}heat_map: {{path: c.png, measure: accuracy, label: accuracy}}\n", encoding="utf-8")
-    read = study_file.read(path)
-    assert read.heat_map is not None
-    study_table.write_table(read)
-    assert not (path.parent / "c.png").exists()  # nothing is there to draw
-    for cell in read.cells():
-        if cell.row == "FedAvg":
-            keep(cell, accuracy=[0.1, {0: 0.25, 1: 0.75, 5: 0.4}[cell.seed]])
-    found = study_table.finished(read, [read.heat_map.measure])
-    cells = study_heat_map.values(read.heat_map, found, [*read.rows], [*read.columns])
-    assert cells[0].tolist() == [0.5, 0.4] and np.isnan(cells[1]).all()
-    study_table.write_table(read)
-    assert (path.parent / "c.png").read_bytes().startswith(b"\x89PNG")
-    for wrong, reason in (("{path: c.png}", "exactly path, measure, label"), ("{path: c, measure: x, label: y}", "x")):
-        path.write_text(f"{TEXT}heat_map: {wrong}\n", encoding="utf-8")
-        with pytest.raises(ConfigError, match=reason):
-            study_file.read(path)

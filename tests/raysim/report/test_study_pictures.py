@@ -1,0 +1,116 @@
+"""Pictures beside the table of a study: of its cells, their curves and their means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from raysim.errors import ConfigError
+from raysim.report import study_curves, study_heat_map, study_plot, study_table
+from raysim.report.measures import find
+from tests.raysim.small_study import keep, study_of
+
+PICTURE = """
+picture:
+  path: losses.png
+  columns: {MLP: small, Logistic: none}
+  rows: [FedAvg, Strong prox]
+  measures: {local_loss: local loss, accuracy: accuracy}
+  label: model
+"""
+
+
+def test_a_picture_shows_the_cells_that_there_are(tmp_path: Path) -> None:
+    from PIL import Image
+
+    read = study_of(tmp_path, PICTURE)
+    cell = next(iter(read.cells()))
+    keep(cell, accuracy=[0.1, 0.4], local_loss=[2.0, 1.5])
+    assert study_table.finished(read, [find("local_loss"), find("accuracy"), find("auc")]) == {
+        ("FedAvg", "MLP", "local_loss"): [1.5],
+        ("FedAvg", "MLP", "accuracy"): [0.4],
+    }
+    study_table.write_table(read)
+    with Image.open(tmp_path / "losses.png") as image:
+        assert image.size[0] > 500
+
+
+@pytest.mark.parametrize(("largest", "axis"), [(4.0, "linear"), (-5000.0, "symlog")])
+def test_a_value_far_from_the_others_does_not_flatten_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, largest: float, axis: str
+) -> None:
+    read = study_of(tmp_path, PICTURE)
+    drawn: list[Figure] = []
+
+    def kept(figure: Figure) -> bytes:
+        drawn.append(figure)
+        return b""
+
+    monkeypatch.setattr(study_plot, "picture_bytes", kept)
+    values = {("FedAvg", "MLP"): 1.0, ("FedAvg", "Logistic"): 2.0, ("Strong prox", "MLP"): largest}
+    found = {(row, column, "local_loss"): [value] for (row, column), value in values.items()}
+    assert read.picture is not None
+    study_plot.draw(read.picture, found, "title")
+    assert drawn[0].axes[0].get_yscale() == axis
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("rows: [FedAvg, Strong prox]", "rows: [FedAvgg]", "no row 'FedAvgg'"),
+        ("{MLP: small, Logistic: none}", "{CNN: x}", "no column 'CNN'"),
+        ("label: model", "lable: model", "exactly path, columns"),
+    ],
+)
+def test_a_picture_of_what_the_study_does_not_have_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
+    with pytest.raises(ConfigError, match=message):
+        study_of(tmp_path, PICTURE.replace(old, new))
+
+
+def test_curves_are_means_over_seeds_against_what_the_rounds_cost(tmp_path: Path) -> None:
+    read = study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: virtual_seconds}")
+    study_table.write_table(read)
+    assert not (tmp_path / "b.png").exists()  # nothing is there to draw
+    for cell in read.cells():
+        if cell.row == "FedAvg":
+            seconds = [10.0, 20.0, 40.0 + cell.seed]
+            keep(cell, accuracy=[0.2, float("nan"), 0.5 + cell.seed / 10], virtual_seconds=seconds)
+    runs = study_table.finished_runs(read)
+    assert read.curves is not None
+    means = study_curves.points(runs["MLP", "FedAvg"], read.curves)
+    assert [*means.index] == [1, 3] and means.to_numpy().tolist() == [[10.0, 0.2], [40.5, pytest.approx(0.55)]]
+    study_table.write_table(read)
+    assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
+    allowed = "round, bytes, bytes_up, virtual_seconds, joules"
+    with pytest.raises(ConfigError, match=rf"against 'hours'\. Allowed: {allowed}"):
+        study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: hours}")
+
+
+def test_curves_against_what_clients_sent(tmp_path: Path) -> None:
+    read = study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: bytes_up}")
+    cell = next(read.cells())
+    keep(cell, accuracy=[0.2, 0.4], bytes_up=[10, 20], bytes_down=[1000, 1000])
+    assert read.curves is not None
+    found = study_curves.points(study_table.finished_runs(read)["MLP", "FedAvg"], read.curves)
+    assert found.to_numpy().tolist() == [[10.0, 0.2], [30.0, 0.4]]
+
+
+def test_a_heat_map_has_the_mean_of_every_cell(tmp_path: Path) -> None:
+    read = study_of(tmp_path, "heat_map: {path: c.png, measure: accuracy, label: accuracy}")
+    assert read.heat_map is not None
+    study_table.write_table(read)
+    assert not (tmp_path / "c.png").exists()  # nothing is there to draw
+    for cell in read.cells():
+        if cell.row == "FedAvg":
+            keep(cell, accuracy=[0.1, {0: 0.25, 1: 0.75, 5: 0.4}[cell.seed]])
+    found = study_table.finished(read, [read.heat_map.measure])
+    cells = study_heat_map.values(read.heat_map, found, [*read.rows], [*read.columns])
+    assert cells[0].tolist() == [0.5, 0.4] and np.isnan(cells[1]).all()
+    study_table.write_table(read)
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    for wrong, reason in (("{path: c.png}", "exactly path, measure, label"), ("{path: c, measure: x, label: y}", "x")):
+        with pytest.raises(ConfigError, match=reason):
+            study_of(tmp_path, f"heat_map: {wrong}")

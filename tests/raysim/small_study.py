@@ -1,0 +1,42 @@
+"""The file of a small study, and cells as runs of it would leave them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from raysim.report import study_file
+
+TEXT = """
+title: Small
+results: results
+table: page.md
+base:
+  workload.limit: 200
+  workload.clients: 3
+  schedule.rounds: 2
+  engine.backend: inline
+columns:
+  MLP: {model.name: mlp}
+  Logistic: {model.name: logistic, seeds: [5]}
+rows:
+  FedAvg: {method.name: fedavg}
+  Strong prox: {method.name: fedprox, method.mu: 1.0}
+seeds: [0, 1]
+measures: {accuracy: last, best_accuracy: best}
+"""
+
+
+def keep(cell: study_file.Cell, **columns: object) -> None:
+    """The rows of a cell as a run of it would leave them."""
+    cell.path.parent.mkdir(parents=True, exist_ok=True)
+    rows = len(next(column for column in columns.values() if isinstance(column, list)))
+    pd.DataFrame({"round": range(1, rows + 1), **columns}).to_csv(cell.path, index=False)
+
+
+def study_of(folder: Path, more: str = "") -> study_file.Study:
+    """The study, with further keys in its file."""
+    path = folder / "small.yaml"
+    path.write_text(TEXT + more, encoding="utf-8")
+    return study_file.read(path)
