@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
 from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive, PositiveShare, Share
 
@@ -46,18 +47,19 @@ def check(events: Events, devices: Devices) -> None:
         raise ConfigError(
             f"events.leave: {events.leave} needs a clock. Set devices.preset to uniform, classes, phones, day or trace."
         )
+    leaving = (events.leave > 0, "events.leave 0. Set events.leave to the share of clients that leave")
+    drifting = (events.drift != "none", "events.drift none. Set events.drift to labels or features")
     needs = {
-        "leave_at": (events.leave > 0, "events.leave 0. Set events.leave to the share of clients that leave"),
-        "back_at": (events.leave > 0, "events.leave 0. Set events.leave to the share of clients that leave"),
-        "drift_round": (events.drift != "none", "events.drift none. Set events.drift to labels or features"),
-        "drift_at": (events.drift != "none", "events.drift none. Set events.drift to labels or features"),
-        "drift_share": (events.drift != "none", "events.drift none. Set events.drift to labels or features"),
+        "leave_at": leaving,
+        "back_at": leaving,
+        "drift_round": drifting,
+        "drift_at": drifting,
+        "drift_share": drifting,
         "drift_factor": (events.drift == "features", f"events.drift {events.drift}. Set events.drift to features"),
     }
     for name, (used, why) in needs.items():
-        value = getattr(events, name)
-        if not used and value != getattr(Events, name):
-            raise ConfigError(f"events.{name}: {value} has no effect with {why}, or leave it out.")
+        if not used:
+            refuse_if_set(events, f"events.{name}", f"{why}, or leave it out.")
     if events.leave and not events.leave_at and not events.back_at:
         raise ConfigError(
             "events.leave_at: 0 with events.back_at 0: these clients would never be there. Set events.leave_at to the "

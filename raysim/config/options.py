@@ -116,6 +116,14 @@ def _options_of_class(section: str, cls: Any) -> Mapping[str, Option]:
     return options
 
 
+def refuse_if_set(section: object, path: str, why: str) -> None:
+    """ConfigError if an option that has no effect differs from its default; ``why`` says with what, and what to do."""
+    name = path.rpartition(".")[2]
+    value = getattr(section, name)
+    if value != getattr(type(section), name):
+        raise ConfigError(f"{path}: {value} has no effect with {why}")
+
+
 def show(value: object) -> str:
     """A value in a sentence for people."""
     return "empty" if value in ("", ()) else str(value).lower() if isinstance(value, bool) else str(plain(value))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
 from workloads.option_types import Help, NonNegative, OpenShare, Positive
 
@@ -80,7 +81,10 @@ def check(config: RunConfig) -> None:
     """ConfigError for options of privacy that contradict one another, have no effect, or would be counted wrongly."""
     privacy = config.privacy
     if not privacy.on:
-        _check_off(privacy)
+        for option in fields(Privacy):
+            if option.name != "kind":
+                advice = "Leave it out, or set privacy.kind to central, local or dp-sgd."
+                refuse_if_set(privacy, f"privacy.{option.name}", f"privacy.kind none. {advice}")
         return
     if privacy.noise_multiplier is None and privacy.epsilon is None:
         raise ConfigError(
@@ -92,12 +96,10 @@ def check(config: RunConfig) -> None:
             f"privacy.epsilon: {privacy.epsilon} with privacy.noise_multiplier {privacy.noise_multiplier}: either "
             "follows from the other. Leave one of both out."
         )
-    for name in ("delta", "accountant"):
-        if not privacy.counted and getattr(privacy, name) != getattr(Privacy, name):
-            raise ConfigError(
-                f"privacy.{name}: {getattr(privacy, name)} has no effect with privacy.noise_multiplier 0, which leaves "
-                "nothing to count. Leave it out, or set privacy.noise_multiplier to another."
-            )
+    if not privacy.counted:
+        why = "privacy.noise_multiplier 0, which leaves nothing to count"
+        for path in ("privacy.delta", "privacy.accountant"):
+            refuse_if_set(privacy, path, f"{why}. Leave it out, or set privacy.noise_multiplier to another.")
     _check_adaptive(privacy)
     if privacy.counted and importlib.util.find_spec("dp_accounting") is None:
         raise ConfigError(
@@ -121,16 +123,6 @@ def check_method(config: RunConfig, name: str, traits: Any) -> None:
             "than gradients of their loss. Set it to central or local, or take fedavg, fedprox, fedper, fedadam or a "
             "method with Traits(plain_training=True)."
         )
-
-
-def _check_off(privacy: Privacy) -> None:
-    for name in ("clip", "clip_quantile", "clip_rate", "noise_multiplier", "epsilon", "delta", "accountant"):
-        value = getattr(privacy, name)
-        if value != getattr(Privacy, name):
-            raise ConfigError(
-                f"privacy.{name}: {value} has no effect with privacy.kind none. Leave it out, or set privacy.kind to "
-                "central, local or dp-sgd."
-            )
 
 
 def _check_adaptive(privacy: Privacy) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Literal
 
+from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
 from workloads.option_types import Gt, Help, NonNegative, NonNegativeInt, Positive, PositiveInt, PositiveShare, Share
 
@@ -117,11 +118,9 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
             "phones, day or trace."
         )
     for name, modes in USES.items():
-        if timing.mode not in modes and getattr(timing, name) != getattr(Timing, name):
-            raise ConfigError(
-                f"timing.{name}: {getattr(timing, name)} has no effect with timing.mode {timing.mode}. Leave it out, "
-                f"or set timing.mode to {' or '.join(modes)}."
-            )
+        if timing.mode not in modes:
+            advice = f"Leave it out, or set timing.mode to {' or '.join(modes)}."
+            refuse_if_set(timing, f"timing.{name}", f"timing.mode {timing.mode}. {advice}")
     if timing.mode == "deadline" and not timing.deadline:
         raise ConfigError("timing.deadline: 0 with timing.mode deadline. Set it to the virtual seconds of a round.")
     if timing.mode == "buffered" and 0 < timing.concurrency < timing.buffer:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
 from workloads.option_types import Ge, Help, Lt, NonNegativeInt, Positive, PositiveInt, PositiveShare
 
@@ -160,12 +161,9 @@ def check(defense: Defense, timing: Timing) -> None:
         ),
     }
     for name, (used, advice) in needs.items():
-        value = getattr(defense, name)
-        if not used and value != getattr(Defense, name):
-            raise ConfigError(
-                f"defense.{name}: {value} has no effect with defense.rule {defense.rule} and defense.before "
-                f"{defense.before}. Leave it out, or set {advice}."
-            )
+        if not used:
+            chosen = f"defense.rule {defense.rule} and defense.before {defense.before}"
+            refuse_if_set(defense, f"defense.{name}", f"{chosen}. Leave it out, or set {advice}.")
     if defense.before == "bucketing" and defense.rule in COUNTING and defense.byzantine * defense.bucket_size >= 0.5:
         raise ConfigError(
             f"defense.bucket_size: {defense.bucket_size} with defense.byzantine {defense.byzantine}: half of the "
@@ -181,26 +179,18 @@ def check(defense: Defense, timing: Timing) -> None:
 def check_clients(attack: Attack, compression: Compression) -> None:
     """ConfigError for options of an attack or a compression that have no effect."""
     for name in ("malicious_share", "malicious", "from_round", "strength", "target_label", "patch", "poisoned_share"):
-        value = getattr(attack, name)
         only_backdoor = name in ("target_label", "patch", "poisoned_share")
         useless = not attack.on or (name == "strength" and attack.kind == "label-flip")
-        if (useless or (only_backdoor and attack.kind != "backdoor")) and value != getattr(Attack, name):
-            raise ConfigError(
-                f"attack.{name}: {value} has no effect with attack.kind {attack.kind}. Leave it out, or set "
-                f"attack.kind to {'backdoor' if only_backdoor else 'another, sign-flip say'}."
-            )
-    if attack.malicious and attack.malicious_share != Attack.malicious_share:
-        raise ConfigError(
-            f"attack.malicious_share: {attack.malicious_share} has no effect with attack.malicious, which names them. "
-            "Leave one of both out."
-        )
+        if useless or (only_backdoor and attack.kind != "backdoor"):
+            advice = f"Leave it out, or set attack.kind to {'backdoor' if only_backdoor else 'another, sign-flip say'}."
+            refuse_if_set(attack, f"attack.{name}", f"attack.kind {attack.kind}. {advice}")
+    if attack.malicious:
+        refuse_if_set(attack, "attack.malicious_share", "attack.malicious, which names them. Leave one of both out.")
     for name, kinds in (("kept_share", ("top-k", "random-k")), ("rank", ("low-rank",))):
-        value = getattr(compression, name)
-        if value != getattr(Compression, name) and not {compression.kind, compression.down} & {*kinds}:
-            raise ConfigError(
-                f"compression.{name}: {value} has no effect with compression.kind {compression.kind} and "
-                f"compression.down {compression.down}. Leave it out, or set one of both to {' or '.join(kinds)}."
-            )
+        if not {compression.kind, compression.down} & {*kinds}:
+            chosen = f"compression.kind {compression.kind} and compression.down {compression.down}"
+            advice = f"Leave it out, or set one of both to {' or '.join(kinds)}."
+            refuse_if_set(compression, f"compression.{name}", f"{chosen}. {advice}")
     if compression.error_feedback and compression.kind == "none":
         raise ConfigError("compression.error_feedback: there is no error with compression.kind none. Leave it out.")
 
