@@ -53,7 +53,7 @@ class Privacy:
 
     @property
     def on(self) -> bool:
-        """Whether there is any."""
+        """Whether the run has differential privacy of any kind."""
         return self.kind != "none"
 
     @property

@@ -2,9 +2,8 @@
 
 A method is found by its file: every module of ``raysim/methods/`` whose name does not start with an underscore is one,
 its public name is the module's with hyphens, and it defines ``METHOD``, a frozen dataclass; ``FAMILIES`` names those
-that define several. Workloads and models come
-from the tables ``WORKLOADS`` and ``MODELS``, name → ``module:Class``. For all three, ``package.module:Class`` also
-names a user's own class from anywhere on the import path.
+that define several. Workloads and models come from the tables ``WORKLOADS`` and ``MODELS``, name → ``module:Class``.
+For all three, ``package.module:Class`` also names a user's own class from anywhere on the import path.
 """
 
 from __future__ import annotations

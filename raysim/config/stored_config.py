@@ -27,7 +27,7 @@ def sealed(text: str) -> str:
 
 
 def check_seal(path: Path) -> None:
-    """Whether a run folder's config.yaml is what the run wrote.
+    """Check that a run folder's config.yaml is what the run wrote.
 
     Raises:
         ConfigError: it is not; the message says what to do.

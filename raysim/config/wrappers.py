@@ -48,7 +48,7 @@ class Attack:
 
     @property
     def on(self) -> bool:
-        """Whether there is one."""
+        """Whether the run has malicious clients."""
         return self.kind != "none"
 
     @property
@@ -93,7 +93,7 @@ class Compression:
 
     @property
     def on(self) -> bool:
-        """Whether there is one, in any direction."""
+        """Whether updates or messages to clients are compressed."""
         return self.kind != "none" or self.down != "none"
 
 
@@ -136,7 +136,7 @@ class Defense:
 
     @property
     def on(self) -> bool:
-        """Whether there is one."""
+        """Whether a robust rule takes the place of the mean."""
         return self.rule != "none"
 
 

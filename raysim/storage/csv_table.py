@@ -32,7 +32,7 @@ class Table:
         self.path = path
         self._columns: list[str] = []
         self._digest: RowDigest | None = None
-        """Of the rows in the file; None, and no columns: it has not been read yet."""
+        """Digest of the rows in the file; None, with no columns, until the file has been read."""
         self._held: list[Row] = []
         """Rows for which there was no room yet."""
 

@@ -140,7 +140,7 @@ class RunFolder:
         """Write the rows that wait in memory since the disk was full.
 
         Raises:
-            DiskFullError: there still is none.
+            DiskFullError: the disk is still full; the rows go on waiting.
         """
         for table in (self._rounds, self._clients, self._profile):
             table.flush()
