@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from raysim.config.run_config import RunConfig, build
 from raysim.driver import load_federation
@@ -13,7 +14,6 @@ from workloads.parallel_map import sequential
 MakeConfig = Callable[..., RunConfig]
 IN_PROCESS = {"method.name": "fedavg", "engine.backend": "inline", "pictures": False}
 """In this process, and without pictures: to draw them takes longer than such a run."""
-
 LOGISTIC = {
     "model.name": "logistic",
     "workload.clients": 4,
@@ -22,6 +22,8 @@ LOGISTIC = {
     "schedule.local_epochs": 1,
 }
 """A run of less than a second."""
+ON_RAY = LOGISTIC | {"method.name": "fedavg", "pictures": False, "engine.dashboard": False}
+"""The same on Ray."""
 
 
 def small_run(output: Path, base: Mapping[str, object], /, **options: object) -> RunConfig:
@@ -40,3 +42,14 @@ def small_run(output: Path, base: Mapping[str, object], /, **options: object) ->
 def worker_of(config: RunConfig) -> Worker:
     """A worker of this process, with the run's data."""
     return Worker(config, load_federation(config, sequential))
+
+
+def words(settings: Mapping[str, Any]) -> list[str]:
+    """The command line for settings by their paths."""
+
+    def text(value: Any) -> str:
+        if isinstance(value, tuple):
+            return f"[{','.join(map(str, value))}]"
+        return str(value).lower() if isinstance(value, bool) else str(value)
+
+    return [f"--{path}={text(value)}" for path, value in settings.items()]

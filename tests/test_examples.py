@@ -22,19 +22,13 @@ from raysim.flat_model import FlatModel
 from raysim.launch import main
 from raysim.method import ClientTask, Context, Message, Update, Updates
 from tests.fingerprint import fingerprint
+from tests.small_runs import IN_PROCESS, LOGISTIC, words
 from workloads.errors import WorkloadError
 from workloads.federated_data import Batch, ClientData
 
 ROOT = Path(__file__).resolve().parents[1]
-SMALL = (
-    "--engine.backend=inline",
-    "--model=mlp",
-    "--clients=4",
-    "--limit=200",
-    "--rounds=3",
-    "--local_epochs=1",
-    "--pictures=false",
-)
+SETTINGS = IN_PROCESS | LOGISTIC | {"model.name": "mlp"}
+SMALL = words({path: value for path, value in SETTINGS.items() if path != "method.name"})
 
 
 class TwoBatches:

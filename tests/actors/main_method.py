@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
-from typing import Annotated, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
-import torch
 
 import raysim
 from raysim.config.run_config import Engine, Schedule
 from raysim.flat_model import FlatModel
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates
-from workloads.federated_data import ClientData
+from raysim.method import Context, Message, Traits, Updates
+from raysim.methods.fedavg import FedAvg
 from workloads.option_types import Ge, Help
 
 
@@ -24,7 +22,7 @@ class Server:
 
 
 @dataclasses.dataclass(frozen=True)
-class Damped:
+class Damped(FedAvg):
     """FedAvg that goes a part of the way, with a state and an option of types that are known to this script only."""
 
     share: Annotated[float, Ge(0), Help("part of the mean update")] = 0.5
@@ -32,33 +30,15 @@ class Damped:
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
 
-    def shared_names(self, module: torch.nn.Module) -> Sequence[str]:
-        return [name for name, _ in module.named_parameters()]
-
-    def init_server(self, model: FlatModel) -> Server:
+    def init_server(self, model: FlatModel) -> Any:
         return Server(model.take_shared())
 
-    def init_client(self, model: FlatModel) -> None:
-        return None
-
-    def message(self, server: Server, client: int) -> Message:
+    def message(self, server: Any, client: int) -> Message:
         return Message(server.parameters)
 
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        from raysim.training.local_sgd import train_epochs
-
-        model.load_shared(message.parameters)
-        trained = train_epochs(model, data.train, task)
-        return Update(model.change_from(message.parameters), trained.metrics()), None
-
-    def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
+    def aggregate(self, server: Any, updates: Updates, context: Context) -> Any:
         step = updates.mean() * np.float32(self.share)
         return dataclasses.replace(server, parameters=server.parameters + step, rounds=server.rounds + 1)
-
-    def deploy(self, model: FlatModel, message: Message, kept: None) -> None:
-        model.load_shared(message.parameters)
 
 
 def run_damped(backend: Literal["ray", "inline"], output: str) -> None:

@@ -32,18 +32,12 @@ from raysim.own_run import config_of
 from tests.fingerprint import fingerprint
 from tests.own_data import three_clients
 from tests.processes import within
+from tests.small_runs import ON_RAY, words
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 TOKEN = "0123456789abcdef" * 4
-SMALL = (
-    "--method=fedavg",
-    "--model=logistic",
-    "--workload.clients=4",
-    "--workload.limit=200",
-    "--rounds=1",
-    "--pictures=false",
-)
+SMALL = words(ON_RAY | {"schedule.rounds": 1})
 
 
 @dataclass(frozen=True)

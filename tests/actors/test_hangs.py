@@ -17,25 +17,15 @@ import pytest
 
 from actors.reaper import MARK
 from tests.processes import within
+from tests.small_runs import ON_RAY, words
 
 pytestmark = pytest.mark.slow
 ROOT = Path(__file__).parents[2]
 LIMIT = 8
 long = pytest.mark.skipif("RAYSIM_LONG_TESTS" not in os.environ, reason="set RAYSIM_LONG_TESTS=1: each starts a Ray")
-RUN = (
-    "--method=mine:Waiting",
-    f"--method.gate={ROOT}/never-there",
-    "--model=logistic",
-    "--workload.clients=4",
-    "--workload.limit=200",
-    "--rounds=4",
-    "--engine.checkpoint_every=1",
-    "--engine.dashboard=false",
-    "--engine.actors=1",
-    "--pictures=false",
-    f"--engine.heartbeat_limit={LIMIT}",
-    "--output=run",
-)
+ENGINE = {"engine.checkpoint_every": 1, "engine.actors": 1, "engine.heartbeat_limit": LIMIT}
+METHOD = {"method.name": "mine:Waiting", "method.gate": f"{ROOT}/never-there"}
+RUN = words(ON_RAY | ENGINE | METHOD | {"schedule.rounds": 4, "output": "run"})
 
 
 class Launched:

@@ -16,16 +16,10 @@ from raysim.config.sections import Engine
 from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
+from tests.small_runs import ON_RAY, words
 from tests.watch import Watch
 
-SMALL = (
-    "--method=fedavg",
-    "--model=logistic",
-    "--workload.clients=4",
-    "--rounds=1",
-    "--output=run",
-    "--pictures=false",
-)
+SMALL = words(ON_RAY | {"schedule.rounds": 1, "output": "run"})
 
 
 def start(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str, float]:
@@ -135,7 +129,7 @@ SLOW = "The current node timed out during startup. This could happen because som
     ("errors", "address", "tries"),
     [
         ([SLOW], "local", 2),
-        ([SLOW, SLOW, SLOW], "local", 3),
+        ([SLOW, SLOW, f"At last. {SLOW}"], "local", 3),
         (["no port is free"], "local", 1),
         (["Starting Ray client server failed. See ray_client_server_23000.err"] * 2, "ray://127.0.0.1:1", 3),
         (["Could not connect"], "ray://127.0.0.1:1", 1),

@@ -11,7 +11,7 @@ import pytest
 import ray
 
 from actors import start_retry
-from actors.start_retry import TRIES, patiently
+from actors.start_retry import patiently
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 OF_RAY = [*SLEEP, f"{Path(ray.__file__).parent}/core/src/ray/gcs/gcs_server"]
@@ -39,17 +39,3 @@ def test_what_a_failed_start_leaves_behind_ends(monkeypatch: pytest.MonkeyPatch)
         for process in (other, earlier, *left):
             process.kill()
             process.wait()
-
-
-@pytest.mark.parametrize(("message", "calls"), [("timed out during startup", TRIES), ("no such option", 1)])
-def test_the_last_error_is_raised(monkeypatch: pytest.MonkeyPatch, message: str, calls: int) -> None:
-    monkeypatch.setattr(start_retry, "PAUSE", 0.0)
-    called: list[int] = []
-
-    def start() -> None:
-        called.append(len(called))
-        raise RuntimeError(f"{message}, call {len(called)}")
-
-    with pytest.raises(RuntimeError, match=f"{message}, call {calls}"):
-        patiently(start)
-    assert len(called) == calls

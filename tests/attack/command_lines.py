@@ -13,9 +13,10 @@ from raysim.config import registry
 from raysim.config.run_config import options_of
 from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FINISHED, REFUSED
-from tests.attack.configurations import drawn, words
+from tests.attack.configurations import drawn
 from tests.attack.folders import Ending, launch
 from tests.attack.place import Attempt, Place
+from tests.small_runs import words
 
 NAMES = ("help", "list", "print-config", "version", "verbose", "ui", "config", "resume", "trust", "method", "workload")
 UNKNOWN = (

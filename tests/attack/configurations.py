@@ -18,6 +18,7 @@ from tests.attack.crash import Crash, Disk
 from tests.attack.folders import Ending, launch, resume
 from tests.attack.place import Attempt, Place
 from tests.fingerprint import fingerprint
+from tests.small_runs import words
 
 MODELS: Mapping[str, Sequence[str]] = {
     "digits": ("logistic", "mlp"),
@@ -163,14 +164,3 @@ def _allows(option: Option, value: float) -> bool:
     except ConfigError:
         return False
     return True
-
-
-def words(settings: Mapping[str, Any]) -> list[str]:
-    """The command line for these settings."""
-
-    def text(value: Any) -> str:
-        if isinstance(value, tuple):
-            return f"[{','.join(map(str, value))}]"
-        return str(value).lower() if isinstance(value, bool) else str(value)
-
-    return [f"--{path}={text(value)}" for path, value in settings.items()]

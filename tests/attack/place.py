@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
 
+from raysim.config.run_config import RunConfig
 from raysim.preparation import prepare
 from raysim.simulation import run
 from tests.attack.crash import Crash, Disk
@@ -46,17 +48,17 @@ class Place:
     @cached_property
     def operations(self) -> int:
         """How many operations on files a whole run is."""
-        disk = Disk(self.root / "counted", None, False, self.root, Random(0))
-        with disk.watched():
-            run(small(disk.folder))
-        return disk.operations
+        return self._count("counted", run)
 
     @cached_property
     def creation(self) -> int:
         """How many of them make the folder."""
-        disk = Disk(self.root / "created", None, False, self.root, Random(0))
+        return self._count("created", prepare)
+
+    def _count(self, name: str, done: Callable[[RunConfig], object]) -> int:
+        disk = Disk(self.root / name, None, False, self.root, Random(0))
         with disk.watched():
-            prepare(small(disk.folder))
+            done(small(disk.folder))
         return disk.operations
 
     @cached_property

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from raysim.launch import main
-from tests.small_runs import IN_PROCESS, LOGISTIC
+from tests.small_runs import IN_PROCESS, LOGISTIC, words
 
 Start = Callable[..., tuple[int, str]]
-SETTINGS = IN_PROCESS | LOGISTIC | {"schedule.rounds": 2, "engine.checkpoint_every": 1}
-SMALL = tuple(f"--{path}={value}" for path, value in SETTINGS.items())
+SMALL = words(IN_PROCESS | LOGISTIC | {"schedule.rounds": 2, "engine.checkpoint_every": 1})
 
 
 @pytest.fixture

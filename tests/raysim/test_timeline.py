@@ -11,7 +11,7 @@ from raysim.errors import ConfigError
 from raysim.preparation import prepare
 from raysim.simulation import run
 from raysim.timeline import main
-from tests.small_runs import small_run
+from tests.small_runs import small_run, words
 
 OPTIONS = {
     "model.name": "logistic",
@@ -24,7 +24,7 @@ OPTIONS = {
     "devices.preset": "phones",
     "devices.drop_probability": 0.2,
 }
-WORDS = [word for name, value in OPTIONS.items() for word in (f"--{name}", str(value))]
+WORDS = words(OPTIONS)
 
 
 def test_a_run_has_the_steps_that_were_planned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

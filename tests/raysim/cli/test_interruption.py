@@ -17,20 +17,11 @@ import pytest
 from raysim.launch import main
 from tests.fingerprint import fingerprint
 from tests.processes import within
+from tests.raysim.conftest import SMALL
 
 ROOT = Path(__file__).parents[3]
 # A checkpoint is due after the last round only, so that what is found was saved because of the signal.
-RUN = (
-    "--method=mine:Waiting",
-    "--model=logistic",
-    "--engine.backend=inline",
-    "--pictures=false",
-    "--workload.clients=4",
-    "--workload.limit=200",
-    "--rounds=5",
-    "--engine.checkpoint_every=1000",
-    "--method.gate=go",
-)
+RUN = (*SMALL, "--method=mine:Waiting", "--method.gate=go", "--rounds=5", "--engine.checkpoint_every=1000")
 CODES = {signal.SIGINT: 130, signal.SIGTERM: 143, signal.SIGHUP: 129}
 
 

@@ -18,7 +18,7 @@ from raysim.storage import checkpoint
 from raysim.storage.run_folder import load_result
 from tests.attack.folders import BASE
 from tests.fingerprint import fingerprint
-from tests.small_runs import IN_PROCESS, small_run
+from tests.small_runs import IN_PROCESS, small_run, words
 from tests.watch import Watch
 
 
@@ -36,7 +36,7 @@ def disk(tmp_path: Path) -> Iterator[Path]:
 
 
 SIZES: dict[str, Any] = {"workload.clients": 4, "workload.limit": 200, "schedule.rounds": 8}
-WORDS = [f"--{path}={value}" for path, value in (IN_PROCESS | BASE | SIZES).items()]
+WORDS = words(IN_PROCESS | BASE | SIZES)
 
 
 def config(output: Path) -> RunConfig:
