@@ -20,8 +20,9 @@ from raysim.cohort import Cohort
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.launch import main
-from raysim.method import ClientTask, Context, Message, Update, Updates
+from raysim.method import ClientTask, Message
 from tests.fingerprint import fingerprint
+from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import IN_PROCESS, LOGISTIC, words
 from workloads.errors import WorkloadError
 from workloads.federated_data import Batch, ClientData
@@ -61,14 +62,12 @@ def test_a_client_task_of_feddyn_by_hand() -> None:
 def test_a_server_step_of_feddyn_by_hand() -> None:
     # Two parameters and a buffer; two of five clients, α = 1/2. Mean change: (1, -2, 4), not weighted by samples.
     # h = (1, 1) - 1/2 · 2/5 · (1, -2) = (4/5, 7/5); θ = (10, 20, 30) + (1, -2, 4) - (8/5, 14/5, 0).
-    changes = [np.array([3, -1, 6], np.float32), np.array([-1, -3, 2], np.float32)]
-    updates = Updates((1, 4), np.array([10, 90]), tuple(Update(change) for change in changes))
-    context = Context(0, 1, 3, 0.1, shared_parameter_count=2, cohort=Cohort(2, 100, 4, 300, 5))
+    told = context(cohort=Cohort(2, 100, 4, 300, 5))
     server = Server(np.array([10, 20, 30], np.float32), np.array([1, 1], np.float32))
-    after = FedDyn(alpha=0.5).aggregate(server, updates, context)
+    after = FedDyn(alpha=0.5).aggregate(server, updates([[3, -1, 6], [-1, -3, 2]], [10, 90], [1, 4]), told)
     assert after.gradient == pytest.approx([0.8, 1.4])
     assert after.parameters == pytest.approx([9.4, 15.2, 34.0])
-    assert context.report.round_columns["h_norm"] == pytest.approx(np.hypot(0.8, 1.4))
+    assert told.report.round_columns["h_norm"] == pytest.approx(np.hypot(0.8, 1.4))
 
 
 def test_what_the_server_gathers_is_the_mean_of_what_the_clients_keep() -> None:
@@ -78,8 +77,8 @@ def test_what_the_server_gathers_is_the_mean_of_what_the_clients_keep() -> None:
     for cohort in ((0, 3), (3, 1), (0, 1)):
         changes = generator.normal(size=(2, 4)).astype(np.float32)
         states[list(cohort)] -= np.float32(0.3) * changes[:, :3]
-        updates = Updates(cohort, np.array([1, 1]), tuple(map(Update, changes)))
-        server = method.aggregate(server, updates, Context(0, 1, 3, 0.1, 3, cohort=Cohort(2, 2, 5, 5, 5)))
+        told = context(3, cohort=Cohort(2, 2, 5, 5, 5))
+        server = method.aggregate(server, updates(changes, [1, 1], cohort), told)
     np.testing.assert_allclose(server.gradient, states.mean(axis=0), atol=1e-6)
 
 

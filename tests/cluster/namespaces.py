@@ -12,12 +12,12 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 NETWORK = "192.0.2"
 HOSTS = {"laptop": f"{NETWORK}.1", "head": f"{NETWORK}.10", "worker-1": f"{NETWORK}.11", "worker-2": f"{NETWORK}.12"}
 SHARED = Path("/srv")
+SKIPPED = 77
 _TOOLS = ("unshare", "nsenter", "setpriv", "ip", "mount", "sshd", "ssh", "ssh-keygen", "rsync")
 _INSIDE = "RAYSIM_TEST_WORLD"
 _PATH = os.environ["PATH"] + ":/usr/sbin:/sbin"
@@ -52,8 +52,15 @@ def _unshare() -> list[str]:
     return ["setpriv", "--pdeathsig", "KILL", "unshare", *spaces, "--fork", "--mount-proc", "--kill-child"]
 
 
-def enter_world(command: Sequence[str]) -> None:
-    """Start ``command`` again as the first process of a namespace of its own, once; its exit code is this one's."""
+def enter_world(module: str) -> None:
+    """Start the module again as the first process of a namespace of its own, once; its exit code is this one's.
+
+    Where this machine allows no hosts it is ``SKIPPED``.
+    """
+    if reason := why_not():
+        print(f"skipped: {reason}")
+        sys.exit(SKIPPED)
+    command = [sys.executable, "-m", module, *sys.argv[1:]]
     if _INSIDE not in os.environ:
         environment = {**os.environ, _INSIDE: "1", "PATH": _PATH}
         sys.exit(subprocess.run([*_unshare(), *command], env=environment).returncode)

@@ -17,11 +17,9 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tests.cluster import namespaces
-from tests.cluster.namespaces import HOSTS, SHARED, Namespaces
+from tests.cluster.namespaces import HOSTS, SHARED, Namespaces, enter_world
 
 ROOT = Path(__file__).parents[2]
-SKIPPED = 77
 DASHBOARD = "http://127.0.0.1:8265"
 SMALL = "--method fedrad --model logistic --clients 4 --rounds 2 --workload.limit 200 --pictures false"
 STRAY = ("data/cifar10.bin", "images.npz", "runs/old/config.yaml", ".venv/pyvenv.cfg", ".git/HEAD")
@@ -179,11 +177,7 @@ def take_down(laptop: Laptop, hosts: Namespaces) -> None:
 
 
 def main() -> None:
-    reason = namespaces.why_not()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(SKIPPED)
-    namespaces.enter_world([sys.executable, "-m", "tests.cluster.ray_up", *sys.argv[1:]])
+    enter_world("tests.cluster.ray_up")
     with Namespaces() as hosts:
         laptop = Laptop(hosts)
         bring_up(laptop)

@@ -12,9 +12,8 @@ import subprocess
 import sys
 
 from actors.start_retry import TRIES
-from tests.cluster import namespaces
-from tests.cluster.namespaces import HOSTS, SHARED, Namespaces
-from tests.cluster.ray_up import ROOT, SKIPPED, SMALL, say
+from tests.cluster.namespaces import HOSTS, SHARED, Namespaces, enter_world
+from tests.cluster.ray_up import ROOT, SMALL, say
 from tests.processes import within
 
 NODES = (HOSTS["head"], HOSTS["worker-1"])
@@ -49,11 +48,7 @@ NOT_ALL_CAME = "Timed out waiting for other nodes to start"
 
 
 def main() -> None:
-    reason = namespaces.why_not()
-    if reason:
-        print(f"skipped: {reason}")
-        sys.exit(SKIPPED)
-    namespaces.enter_world([sys.executable, "-m", "tests.cluster.slurm"])
+    enter_world("tests.cluster.slurm")
     with Namespaces() as hosts:
         checkout, binaries = SHARED / "checkout", SHARED / "bin"
         checkout.mkdir()

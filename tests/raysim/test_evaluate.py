@@ -38,7 +38,9 @@ def test_the_numbers_are_those_of_the_last_row(tmp_path: Path, method: str) -> N
         assert found["validation_accuracy"] == result.rounds["validation_accuracy"].iloc[-1]
 
 
-def test_the_command_prints_every_number_in_full(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_prints_every_number_and_where_the_table_has_another(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     result = raysim.run(small(tmp_path / "run"))
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")}
     assert main([str(tmp_path / "run")]) == 0
@@ -47,14 +49,7 @@ def test_the_command_prints_every_number_in_full(tmp_path: Path, capsys: pytest.
     assert text.startswith("round 2 of 2\n") and "rounds.csv" not in text
     assert same({name: float(value) for name, value in printed.items()}, result)
     assert {path: path.stat().st_mtime_ns for path in (tmp_path / "run").rglob("*")} == before  # only read
-
-
-def test_the_command_says_where_the_table_has_another_number(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    result = raysim.run(small(tmp_path / "run"))
-    accuracy = repr(float(result.rounds["accuracy"].iloc[-1]))
-    table = tmp_path / "run" / "rounds.csv"
+    accuracy, table = printed["accuracy"], tmp_path / "run" / "rounds.csv"
     table.write_text(table.read_text().replace(accuracy, "0.123"))
     assert main([str(tmp_path / "run")]) == 0
     text = capsys.readouterr().out

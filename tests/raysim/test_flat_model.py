@@ -15,9 +15,14 @@ def network() -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.Linear(4, 2))
 
 
+def shared_network() -> tuple[torch.nn.Module, FlatModel]:
+    """Such a network, all of which is shared."""
+    module = network()
+    return module, FlatModel(module, all_names(module))
+
+
 def test_values_survive_the_move_into_the_buffer() -> None:
-    plain, moved = network(), network()
-    model = FlatModel(moved, all_names(moved))
+    plain, (_, model) = network(), shared_network()
     x = torch.randn(5, 3)
     assert torch.equal(plain.eval()(x), model.module.eval()(x))
     assert model.parameters.numel() == sum(p.numel() for p in plain.parameters())
@@ -26,8 +31,7 @@ def test_values_survive_the_move_into_the_buffer() -> None:
 
 
 def test_one_flat_step_equals_the_step_of_every_tensor() -> None:
-    plain, moved = network(), network()
-    model = FlatModel(moved, all_names(moved))
+    plain, (moved, model) = network(), shared_network()
     x, y = torch.randn(6, 3), torch.tensor([0, 1, 0, 1, 1, 0])
     ordinary = torch.optim.SGD(plain.parameters(), 0.1, momentum=0.9, weight_decay=0.01)
     flat = torch.optim.SGD(model.select(lambda name: True), 0.1, momentum=0.9, weight_decay=0.01)
@@ -73,23 +77,20 @@ def test_reset_leaves_nothing_of_a_client_task() -> None:
 
 
 def test_a_taken_vector_is_a_copy() -> None:
-    module = network()
-    model = FlatModel(module, all_names(module))
+    _, model = shared_network()
     taken = model.take_shared()
     model.buffer.zero_()
     assert taken.any()
 
 
 def test_select_merges_neighbours_and_keeps_gaps() -> None:
-    module = network()
-    model = FlatModel(module, all_names(module))
+    _, model = shared_network()
     assert [p.numel() for p in model.select(lambda name: True)] == [34]
     assert [p.numel() for p in model.select(lambda name: not name.startswith("1."))] == [16, 10]
 
 
 def test_read_only_arrays_load_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
-    module = network()
-    model = FlatModel(module, all_names(module))
+    _, model = shared_network()
     vector = np.ones(model.shared.numel(), np.float32)
     vector.flags.writeable = False
     model.load_shared(vector)

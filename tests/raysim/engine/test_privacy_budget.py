@@ -16,19 +16,13 @@ from raysim.engine.schedule import planned_intervals
 from raysim.preparation import prepare
 from raysim.simulation import execute, run
 from raysim.wrappers.accounting import Sums, epsilon
+from tests import wrapped_runs
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run, worker_of
 
 PRIVACY = Privacy("local", noise_multiplier=1.0)
-BASE = {
-    "model.name": "logistic",
-    "workload.clients": 6,
-    "workload.limit": 120,
-    "workload.partition": "quantity",
-    "schedule.rounds": 4,
-    "training.batch_size": 8,
-    "privacy.noise_multiplier": 1.0,
-}
+EVERYONE = {"schedule.sampling_rate": 1.0, "workload.partition": "quantity"}
+BASE = wrapped_runs.BASE | EVERYONE | {"privacy.noise_multiplier": 1.0}
 
 
 def budget(tmp_path: Path, **options: Any) -> PrivacyBudget:

@@ -45,23 +45,6 @@ def task(config: RunConfig, client: int, classes: int) -> ClientTask:
     return ClientTask(0, 1, client, 1, 0.05, config.training, classes)
 
 
-def test_the_rest_is_kept_from_client_task_to_client_task_and_deployed(make_config: MakeConfig) -> None:
-    config = make_config("kept")
-    worker = worker_of(config)
-    first = worker.first_state(0)
-    assert worker.method.init_client(worker.model(0)) is None and first is not None
-    message = Message(worker.model(0).take_shared())
-    classes = worker.federation.task(0).classes
-    _, second = worker.train(task(config, 0, classes), message, first)
-    assert second is not None and first.method is None and second.method is None
-    assert second.private.shape == first.private.shape and np.abs(second.private - first.private).max() > 0
-    np.testing.assert_array_equal(worker.deployed(0, message, second).take_kept(), second.private)
-    np.testing.assert_array_equal(worker.deployed(0, message, None).take_kept(), first.private)
-    # A client with other widths has a rest of another size.
-    others = [worker.first_state(client) for client in range(3)]
-    assert len({state.private.shape for state in others if state is not None}) > 1
-
-
 @dataclass(frozen=True)
 class Counts(FedAvg):
     """FedAvg whose clients keep a number, and which reports the entries that stay, before and after a client task."""
@@ -77,6 +60,27 @@ class Counts(FedAvg):
         return replace(update, metrics=metrics), kept + 1
 
 
+@pytest.mark.parametrize(("method", "states"), [("fedavg", (None, None)), (f"{__name__}:Counts", ([0], [1]))])
+def test_the_rest_is_kept_from_client_task_to_client_task_and_deployed(
+    make_config: MakeConfig, method: str, states: tuple[Any, Any]
+) -> None:
+    """Beside a state of the method, too."""
+    config = make_config("kept", method__name=method)
+    worker = worker_of(config)
+    first = worker.first_state(0)
+    assert first is not None
+    message = Message(worker.model(0).take_shared())
+    classes = worker.federation.task(0).classes
+    _, second = worker.train(task(config, 0, classes), message, first)
+    assert second is not None and (first.method, second.method) == states
+    assert second.private.shape == first.private.shape and np.abs(second.private - first.private).max() > 0
+    np.testing.assert_array_equal(worker.deployed(0, message, second).take_kept(), second.private)
+    np.testing.assert_array_equal(worker.deployed(0, message, None).take_kept(), first.private)
+    # A client with other widths has a rest of another size.
+    others = [worker.first_state(client) for client in range(3)]
+    assert len({state.private.shape for state in others if state is not None}) > 1
+
+
 def test_beside_a_state_of_the_method_the_rest_is_kept_too(make_config: MakeConfig) -> None:
     options = {"method__name": f"{__name__}:Counts", "schedule__rounds": 4, "workload__clients": 2}
     whole = run(make_config("whole", **options))
@@ -90,17 +94,7 @@ def test_beside_a_state_of_the_method_the_rest_is_kept_too(make_config: MakeConf
     assert fingerprint(resumed.folder) == fingerprint(whole.folder)
 
 
-def test_beside_a_state_of_the_method_a_client_is_judged_with_the_rest(make_config: MakeConfig) -> None:
-    config = make_config("judged", method__name=f"{__name__}:Counts")
-    worker = worker_of(config)
-    message = Message(worker.model(0).take_shared())
-    _, state = worker.train(task(config, 0, worker.federation.task(0).classes), message, worker.first_state(0))
-    assert state is not None and state.method == [1]
-    np.testing.assert_array_equal(worker.deployed(0, message, state).take_kept(), state.private)
-    assert not np.array_equal(worker.deployed(0, message, None).take_kept(), state.private)
-
-
-def test_clients_that_are_alike_keep_nothing(make_config: MakeConfig) -> None:
+def test_clients_that_are_alike_keep_nothing() -> None:
     config = build([{"workload.clients": 3, "model.name": "mlp", "engine.backend": "inline"}])
     worker = worker_of(config)
     assert distinct_tasks(worker.federation) == (worker.federation.task(0),)

@@ -10,11 +10,11 @@ import torch
 
 import raysim
 from raysim.config.wrappers import Attack, Compression, Defense
-from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import run
 from raysim.wrappers.broadcast import Broadcast
 from raysim.wrappers.wrapped import Wrapped
+from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import small_run
 
 
@@ -25,9 +25,7 @@ def test_what_was_lost_is_part_of_the_next_change() -> None:
     server = Broadcast(first, first, 8)
     held = []
     for number, mean in enumerate(([2, -4, 1], [2, 0, 0], [0, 0, 0], [0, 0, 0]), start=1):
-        context = Context(0, number, 4, 0.1, shared_parameter_count=3, shapes=((3,),))
-        updates = Updates((0,), np.array([1]), (Update(np.array(mean, np.float32)),))
-        server = method.aggregate(server, updates, context)
+        server = method.aggregate(server, updates([mean], [1]), context(3, round=number, shapes=((3,),)))
         message = method.message(server, 0)
         assert message.parameters is server.held and message.nbytes == 8
         held.append(message.parameters.tolist())
@@ -55,8 +53,7 @@ def test_clients_follow_the_server(down: str) -> None:
     method = Wrapped(FedAvg(), Attack(), Compression(down=down, kept_share=0.2, rank=2), Defense())  # type: ignore[arg-type]
     wanted = np.random.default_rng(1).standard_normal(300, np.float32)
     server = Broadcast(wanted, np.zeros(300, np.float32), 0)
-    none = Updates((0,), np.array([1]), (Update(np.zeros(300, np.float32)),))
     for number in range(1, 31):
-        context = Context(0, number, 30, 0.1, shared_parameter_count=300, shapes=((15, 20),))
-        server = method.aggregate(server, none, context)
+        told = context(300, round=number, shapes=((15, 20),))
+        server = method.aggregate(server, updates([[0] * 300], [1]), told)
     assert np.linalg.norm(server.held - wanted) < 0.1 * np.linalg.norm(wanted)

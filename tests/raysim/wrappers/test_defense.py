@@ -11,9 +11,9 @@ import pytest
 
 from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.errors import ConfigError
-from raysim.method import Context, Update, Updates
 from raysim.methods.fedavg import FedAvg
 from raysim.wrappers.wrapped import Wrapped, running_method
+from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import small_run
 from tests.wrapped_runs import BASE
 
@@ -23,11 +23,8 @@ SAMPLES = (1, 1, 1, 1, 4)
 
 def step(defense: Defense, vectors: Sequence[tuple[float, float]] = VECTORS) -> list[float]:
     """What federated averaging adds to a model (10, 10), from five clients of which the last is far off."""
-    each = tuple(Update(np.array(vector, np.float32)) for vector in vectors)
-    updates = Updates(tuple(range(5)), np.array(SAMPLES), each)
-    server = Wrapped(FedAvg(), Attack(), Compression(), defense).aggregate(
-        np.array([10, 10], np.float32), updates, Context(0, 1, 1, 0.1, shared_parameter_count=2)
-    )
+    method = Wrapped(FedAvg(), Attack(), Compression(), defense)
+    server = method.aggregate(np.array([10, 10], np.float32), updates(vectors, SAMPLES), context())
     return list((server - 10).tolist())
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,14 +10,10 @@ from hypothesis import strategies as st
 from raysim.config.wrappers import Compression
 from raysim.method import Shape
 from raysim.wrappers.compression import decoded, encoded, wire_bytes
+from tests.raysim.wrappers.test_compression import received
 
 SHAPES: tuple[Shape, ...] = ((6, 2, 5), (6,), (), (4, 7), (3, 2))
 """A kernel [6, 10] and a matrix [4, 7], whose factors of rank 2 are 32 and 22 numbers, and 13 entries sent whole."""
-
-
-def received(rank: int, vector: Any, shapes: tuple[Shape, ...], seed: int = 0) -> Any:
-    compression = Compression("low-rank", rank=rank)
-    return decoded(compression, encoded(compression, vector, shapes, seed), shapes)
 
 
 def test_by_hand() -> None:
@@ -29,8 +23,9 @@ def test_by_hand() -> None:
     p = (3 * first / length, 4 * second / length)
     expected = [3 * p[0] * p[0], 4 * p[0] * p[1], 0, 3 * p[1] * p[0], 4 * p[1] * p[1], 0, -7, 8]
     vector = np.array([3, 0, 0, 0, 4, 0, -7, 8], np.float32)
-    assert received(1, vector, ((2, 3), (2,)), seed=5).tolist() == pytest.approx(expected, abs=1e-5)
-    assert wire_bytes(Compression("low-rank", rank=1), ((2, 3), (2,))) == 4 * (2 + 3 + 2)
+    compression, shapes = Compression("low-rank", rank=1), ((2, 3), (2,))
+    assert received(compression, vector, 5, shapes).tolist() == pytest.approx(expected, abs=1e-5)
+    assert wire_bytes(compression, shapes) == 4 * (2 + 3 + 2)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
@@ -41,8 +36,9 @@ def test_exact_up_to_its_rank(rank: int) -> None:
     small = draws.standard_normal((3, rank)) @ draws.standard_normal((rank, 2))
     parts = (kernel, draws.standard_normal(6), draws.standard_normal(1), matrix, small)
     vector = np.concatenate([part.reshape(-1) for part in parts]).astype(np.float32)
-    assert np.abs(received(rank, vector, SHAPES) - vector).max() < 1e-5
-    assert received(rank, np.zeros_like(vector), SHAPES).tolist() == [0] * len(vector)
+    compression = Compression("low-rank", rank=rank)
+    assert np.abs(received(compression, vector, shapes=SHAPES) - vector).max() < 1e-5
+    assert received(compression, np.zeros_like(vector), shapes=SHAPES).tolist() == [0] * len(vector)
 
 
 @settings(deadline=None, max_examples=25)

@@ -18,33 +18,28 @@ from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.engine.checkpointing import newest_state
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
-from raysim.method import Context, Update, Updates
+from raysim.method import Update
 from raysim.methods.fedavg import FedAvg
 from raysim.preparation import prepare
 from raysim.simulation import execute, run
 from raysim.storage.run_folder import RunFolder
 from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise
 from raysim.wrappers.wrapped import Wrapped
+from tests import wrapped_runs
+from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import small_run, worker_of
 
-BASE = {
-    "model.name": "logistic",
-    "workload.clients": 6,
-    "workload.limit": 120,
-    "schedule.rounds": 4,
-    "training.batch_size": 8,
-    "engine.checkpoint_every": 2,
-}
+BASE = wrapped_runs.BASE | {"schedule.sampling_rate": 1.0}
 NUMBERS = st.floats(-1e6, 1e6, width=32)
 
 
-def step(updates: list[tuple[float, float]], cohort: int, privacy: Privacy, noise: float) -> Any:
+def step(pairs: list[tuple[float, float]], cohort: int, privacy: Privacy, noise: float) -> Any:
     """What a server adds to a model (0, 0), from updates of clients with very different numbers of samples."""
-    each = tuple(Update(np.array(pair, np.float32), {"clipped": 0.0}) for pair in updates)
-    samples = np.arange(1, len(each) + 1) ** 3
+    samples = [number**3 for number in range(1, len(pairs) + 1)]
+    given = updates(pairs, samples, clipped=[0.0] * len(pairs))
     wrapped = Wrapped(FedAvg(), Attack(), Compression(), Defense(), privacy=privacy, noise=noise)
-    context = Context(0, 1, 1, 0.1, shared_parameter_count=2, cohort=Cohort(cohort, 1, cohort, 1, cohort))
-    return wrapped.aggregate(np.zeros(2, np.float32), Updates(tuple(range(len(each))), samples, each), context)
+    told = context(cohort=Cohort(cohort, 1, cohort, 1, cohort))
+    return wrapped.aggregate(np.zeros(2, np.float32), given, told)
 
 
 @settings(deadline=None, max_examples=60)
