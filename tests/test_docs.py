@@ -31,6 +31,7 @@ from workloads.federated_data import ClientData
 ROOT = Path(__file__).resolve().parents[1]
 DOCS = ROOT / "docs"
 SPECTRAL_COST = DOCS / "results" / "spectral-cost.csv"
+METHOD_COST = DOCS / "results" / "image-methods-cost.csv"
 STUDIES = sorted((DOCS / "studies").glob("*.yaml"))
 PAGES = sorted((*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -68,7 +69,7 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
-    there = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST}
+    there = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST, METHOD_COST}
     assert sorted(map(str, there - known)) == []
     assert {path.with_suffix(".csv") for path in (DOCS / "results").rglob("*.yaml")} <= there
 
@@ -81,6 +82,12 @@ def test_the_cost_of_the_spectral_network_is_what_the_benchmark_wrote() -> None:
         cells += [f"{form['ratio']:.1f}x, {form['megabytes']:,} MB" for form in dense]
         command = f"--batches {edges['batches']} --repeats {edges['repeats']}`) | " + " | ".join(cells)
         assert f"| {name}, {size} (`--sets {name} " in page and command in page
+
+
+def test_the_cost_of_the_methods_for_images_is_what_the_benchmark_wrote() -> None:
+    page = (DOCS / "image-methods.md").read_text(encoding="utf-8")
+    for row in pd.read_csv(METHOD_COST).to_dict("records"):
+        assert f"| {row['row']} | {row['seconds_round']:.2f} | {row['ratio']:.2f} |" in page
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
