@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.engine.schedule import at_once
 from raysim.errors import PlacementError
+from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -31,7 +32,8 @@ class Placement:
         """The placement in one sentence for people."""
         held = f"{1 / self.gpus:g} to a GPU" if 0 < self.gpus < 1 else f"{self.gpus:g} GPU each" if self.gpus else ""
         each = held or f"{self.cpus:g} CPU each"
-        return f"{self.actors} client actors, {each}, serve {clients} clients"
+        serve = "serves" if self.actors == 1 else "serve"
+        return f"{counted(self.actors, 'client actor')}, {each}, {serve} {counted(clients, 'client')}"
 
     @property
     def needs(self) -> str:
@@ -81,8 +83,8 @@ def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) 
         takes = " and ".join(f"{needed:g} {kind}" for kind, needed in wanted.items())
         raise PlacementError(
             f"--engine.actors {engine.actors or 1} cannot be met, only {most} fit: the cluster has {has} on "
-            f"{len(nodes)} node(s), an actor takes {takes}. Lower --engine.actors (0: as many as fit), or what an "
-            "actor takes"
+            f"{counted(len(nodes), 'node')}, an actor takes {takes}. Lower --engine.actors (0: as many as fit), or "
+            "what an actor takes"
         )
     return Placement(engine.actors or min(most, useful), engine.cpus_per_client, engine.gpus_per_client)
 

@@ -22,6 +22,7 @@ from raysim.engine.backend import Done, Job, Result
 from raysim.engine.profiler import OFF, WAIT
 from raysim.engine.timing import now
 from raysim.errors import GpuMemoryError, LostError, PlacementError, RaysimError, code_error
+from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -234,10 +235,11 @@ class RayPool:
         number, label = self._do_again(slot)
         # No job takes a node with it, or the connection.
         if not with_node and not isinstance(error, ActorUnavailableError) and self._ends_too_many(number):
+            times = counted(self._config.engine.task_attempts, "time")
             raise RaysimError(
-                f"{label}: its actor died {self._config.engine.task_attempts} times, most likely for want of memory "
-                f"({error}). Lower --training.batch_size or --engine.actors, or raise --engine.cpus_per_client; if "
-                "something else ends the actors, raise --engine.task_attempts"
+                f"{label}: its actor died {times}, most likely for want of memory ({error}). Lower "
+                "--training.batch_size or --engine.actors, or raise --engine.cpus_per_client; if something else ends "
+                "the actors, raise --engine.task_attempts"
             ) from error
         how = "died with its node" if with_node else "died"
         note(f"{slot.name} {how} during {label}; a new one does its work again")
@@ -285,9 +287,10 @@ class RayPool:
     def _late(self, slot: Slot, note: Note, limit: float) -> None:
         number, label = self._do_again(slot)
         if self._ends_too_many(number):
+            times = counted(self._config.engine.task_attempts, "time")
             raise RaysimError(
-                f"{label}: {self._config.engine.task_attempts} times its actor did not answer within {limit:g} s. If "
-                "it takes so long, raise --engine.task_deadline"
+                f"{label}: {times} its actor did not answer within {limit:g} s. If it takes so long, raise "
+                "--engine.task_deadline"
             )
         note(f"{slot.name} did not answer within {limit:g} s during {label}; it is ended, a new one does its work")
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from actors.placement import alive_nodes
 from actors.slots import Slots
 from raysim.engine.timing import now
+from raysim.units import counted
 
 FIRST = 5.0
 """Seconds without an actor before the first report."""
@@ -34,7 +35,7 @@ class Patience:
         up = sum(slot.up for slot in self._slots)
         if up:
             if self._said:
-                note(f"goes on: {up} client actors are up")
+                note(f"goes on with {counted(up, 'client actor')}")
             self._since, self._next, self._said = None, FIRST, False
             return
         if self._since is None:
@@ -43,8 +44,9 @@ class Patience:
         if waited >= self._next:
             nodes = alive_nodes().values()
             cores, gpus = (sum(node.get(kind, 0.0) for node in nodes) for kind in ("CPU", "GPU"))
+            has = f"{counted(len(nodes), 'node')} with {cores:g} CPU and {gpus:g} GPU in all"
             note(
                 f"no client actor has been up for {waited:.0f} s: the run waits for one to start, on a node with room "
-                f"for {self._needs} (the cluster has {len(nodes)} node(s) with {cores:g} CPU and {gpus:g} GPU in all)"
+                f"for {self._needs} (the cluster has {has})"
             )
             self._next, self._said = FACTOR * waited, True

@@ -43,6 +43,11 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number of things: ``1 client``, ``3 clients``."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 @dataclass(frozen=True)
 class Scale:
     """How the values of one column of a table are written, all in the same unit."""

@@ -189,10 +189,9 @@ class Progress(Observer):
             bars.add_row(label, "" if single else f"{done}/{total}", bar, "")
         if self._round is not None:
             done, participants = self._clients
-            epochs = f"{self._local_epochs} local epoch{'s' if self._local_epochs != 1 else ''}"
-            bars.add_row(
-                "clients", f"{done}/{participants}", ProgressBar(total=participants, completed=done), f"for {epochs}"
-            )
+            bar = ProgressBar(total=participants, completed=done)
+            epochs = units.counted(self._local_epochs, "local epoch")
+            bars.add_row("clients", f"{done}/{participants}", bar, f"for {epochs}")
         title = Text(self._title, style="bold", no_wrap=True, overflow="ellipsis")
         return Group(title, bars, self._values())
 

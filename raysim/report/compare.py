@@ -52,7 +52,7 @@ def compare(folders: Sequence[Path], target: Path) -> list[Path]:
 
 def _title(results: Sequence[RunResult], settings: int) -> str:
     kinds = {is_synthetic(result.config, result.summary) for result in results}
-    what = f" of {settings} setting{'s' if settings > 1 else ''}" if settings < len(results) else ""
+    what = f" of {units.counted(settings, 'setting')}" if settings < len(results) else ""
     return f"Comparison of {len(results)} runs{what}{synthetic_mark(True in kinds, partly=len(kinds) > 1)}"
 
 

@@ -121,7 +121,7 @@ def test_what_does_not_fit_by_itself_is_an_error() -> None:
     finally:
         pool.close()
     (note,) = notes  # of the time when there were two
-    assert "from here on 1 client actors" in note
+    assert "from here on 1 client actor," in note
 
 
 @pytest.mark.usefixtures("ray_session")

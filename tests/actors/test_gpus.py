@@ -34,7 +34,7 @@ def test_two_actors_to_a_gpu_each_with_its_own_in_sight() -> None:
     assert places == {(large, 0): 2, (large, 1): 2, (small, 0): 2}
     assert all(visible == str(gpus[0]) for _, gpus, visible in found["places"])
     # What can never be given is said at once: an actor that waits for a GPU would wait for ever.
-    assert "--engine.actors 7 cannot be met, only 6 fit: the cluster has 3 GPU on 3 node(s)" in found["too many"]
+    assert "--engine.actors 7 cannot be met, only 6 fit: the cluster has 3 GPU on 3 nodes" in found["too many"]
     assert "asks for 3 GPU, but the cluster's largest node has 2" in found["too large"]
     assert "--engine.actors 3 cannot be met, only 2 fit" in found["cores"]
     if not torch.cuda.is_available():  # what was asked to train on a GPU never does on the CPU

@@ -171,7 +171,7 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
 
 def test_how_many_deaths_a_job_survives_is_an_option(ray_session: None, tmp_path: Path) -> None:
     found = light_pool(config(task_attempts=1), 2, Placement(1, 0.0, 0.0))
-    with pytest.raises(RaysimError, match=r"(?s)its actor died 1 times.*raise --engine\.task_attempts"):
+    with pytest.raises(RaysimError, match=r"(?s)its actor died 1 time, .*raise --engine\.task_attempts"):
         list(found.run(jobs(tmp_path / "log", 2, deaths=1), print))
     found.close()
 

@@ -47,9 +47,6 @@ def run(name, **more):
 
 
 first, at = run("first")
-second, again = run("second")
-assert again == at and begun.count("starting Ray") == 1, begun
-pd.testing.assert_frame_equal(comparable(first.rounds), comparable(second.rounds))
 try:
     run("failed", **{"training.learning_rate": 1e30, "model": "mlp"})
 except RaysimError as error:
@@ -58,7 +55,7 @@ else:
     raise AssertionError("it did not fail")
 assert ray.get_runtime_context().gcs_address == at  # a run that failed is no reason to end Ray
 run_damped("ray", "damped-on-ray")  # its class reaches Ray's processes by value: their __main__ is another
-assert ray.get_runtime_context().gcs_address == at
+assert ray.get_runtime_context().gcs_address == at and begun.count("starting Ray") == 1, begun
 run_damped("inline", "damped-inline")
 os.environ["SOMETHING_THAT_A_METHOD_READS"] = "1"
 third, other = run("third")

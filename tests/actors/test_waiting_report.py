@@ -29,10 +29,10 @@ def test_it_is_said_soon_and_then_seldom(monkeypatch: pytest.MonkeyPatch) -> Non
     assert not pass_time(int(START))
     ((when, text),) = pass_time(10)
     assert when == START
-    assert "on a node with room for 4 CPU (the cluster has 2 node(s) with 3 CPU and 1 GPU in all)" in text
+    assert "on a node with room for 4 CPU (the cluster has 2 nodes with 3 CPU and 1 GPU in all)" in text
     slots[0].up = True
     ((_, text),) = pass_time(100)
-    assert text == "goes on: 1 client actors are up"
+    assert text == "goes on with 1 client actor"
     slots[0].up = False
     gone = clock.time
     found = pass_time(1000)

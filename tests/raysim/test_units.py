@@ -24,6 +24,7 @@ def test_percent_and_plain_numbers() -> None:
     assert units.number(1234567.0) == "1\u202f234\u202f567"
     assert units.number(0.72861) == "0.7286"
     assert units.number(float("nan")) == "–"
+    assert [units.counted(count, "client") for count in (0, 1, 2)] == ["0 clients", "1 client", "2 clients"]
 
 
 def test_no_other_module_counts_bytes_in_a_way_of_its_own() -> None:
