@@ -20,7 +20,7 @@ _VALUES = {
     "client_accuracy_worst_decile": "mean accuracy of the worst tenth of the clients",
     "loss": "last measured test loss",
     "train_loss": "mean training loss of the last round",
-    "slot_utilisation": "share of the last round's training time in which slots were busy, 0 to 1",
+    "slot_utilization": "share of the last round's training time in which slots were busy, 0 to 1",
 }
 """Column of the rounds table → meaning; the metric is ``raysim_`` and the column."""
 PHASES = ("train", "aggregate", "evaluate")

@@ -49,7 +49,7 @@ class RayParallel:
         sent: dict[Any, int] = {}
         results: dict[int, Result] = {}
         coming = iter(enumerate(items))
-        # What is sent is never cancelled: ray.cancel of a task that ends at that moment can abort this whole process
+        # What is sent is never canceled: ray.cancel of a task that ends at that moment can abort this whole process
         # (the race of ray-project/ray#54785, seen in Ray 2.60).
         while len(results) < len(items):
             for index, item in itertools.islice(coming, window - len(sent)):

@@ -1,7 +1,7 @@
 """FedPAC's classifier combination: which clients' heads each client's own head is made of.
 
 Source: Xu et al. 2023, Personalized federated learning with feature alignment and classifier collaboration (arXiv
-2306.11867), section 4.2: the weights of client i minimise variance plus squared bias of its combined head,
+2306.11867), section 4.2: the weights of client i minimize variance plus squared bias of its combined head,
 
     α_i = argmin over the simplex of αᵀ (diag(V) + B_i) α,   B_i[j, l] = Σ_c ⟨a_i,c - a_j,c , a_i,c - a_l,c⟩.
 """
@@ -23,15 +23,15 @@ def combination_weights(variances: Doubles, class_means: NDArray[np.floating]) -
         variances: V [n], not negative up to rounding.
         class_means: a_i,c = π_i,c · E_i[h|c], [n, classes, features]; zero for classes that a client lacks.
 
-    Weights under 1e-3 are zeroed and the rest renormalised.
+    Weights under 1e-3 are zeroed and the rest renormalized.
     """
     count = len(variances)
     flat = class_means.reshape(count, -1).astype(np.float64)
     result = np.empty((count, count), np.float64)
     with one_blas_thread():
-        # Centred first: B depends on differences only, and this keeps it from cancelling. Then n × n algebra is enough.
-        centred = flat - flat.mean(axis=0)
-        gram = centred @ centred.T
+        # Centered first: B depends on differences only, and this keeps it from canceling. Then n × n algebra is enough.
+        centered = flat - flat.mean(axis=0)
+        gram = centered @ centered.T
         for i in range(count):
             bias = gram[i, i] - gram[i][:, None] - gram[i][None, :] + gram
             alpha = simplex_minimum(np.diag(np.maximum(variances, 0.0)) + bias)
@@ -43,7 +43,7 @@ def combination_weights(variances: Doubles, class_means: NDArray[np.floating]) -
 def simplex_minimum(matrix: Doubles) -> Doubles:
     """argmin of αᵀ P α over α ≥ 0, Σ α = 1, float64 [n], for a symmetric positive semidefinite P [n, n].
 
-    Solved exactly, by SciPy's active-set method for non-negative least squares: with P = LᵀL, minimise ‖L x‖² +
+    Solved exactly, by SciPy's active-set method for non-negative least squares: with P = LᵀL, minimize ‖L x‖² +
     (Σ x - 1)² over x ≥ 0. On every ray x = s α the best s leaves αᵀPα / (αᵀPα + 1), which grows with αᵀPα, so x is the
     wanted α times a number. If P is zero every α is as good: the plain mean.
 

@@ -1,7 +1,7 @@
 """FedRAD's dynamic aggregation: accuracy weights and the network that learns to correct them.
 
 Source: Huang et al., "Federated Learning with Random Communication and Dynamic Aggregation", 2021, Eq. 1-3.
-Departures from the print, each where it applies: the coefficients are normalised, and Eq. 3 (gradient descent on "W")
+Departures from the print, each where it applies: the coefficients are normalized, and Eq. 3 (gradient descent on "W")
 is a small network whose parameters descend.
 
 A round t of a server, in order (clients k = 1..n, m_k samples, p_k = m_k / Σ m_j, Δ_k = θ_k - θ_prev):
@@ -48,7 +48,7 @@ def accuracy_weights(accuracies: ArrayLike) -> Doubles:
 
 
 def coefficients(weights: Doubles, samples: Sequence[int] | NDArray[np.int64]) -> Doubles:
-    """Eq. 1, normalised: c_k = W_k m_k / Σ_j W_j m_j, float64 [n]; c = p if no client has both weight and samples.
+    """Eq. 1, normalized: c_k = W_k m_k / Σ_j W_j m_j, float64 [n]; c = p if no client has both weight and samples.
 
     Departure: the printed W_k m_k / m do not sum to one (with equal sizes to 1/n), which would shrink the model.
     """

@@ -1,4 +1,4 @@
-"""FedLD's principal gradients: every client's gradient is turned towards the leading axes of all of them.
+"""FedLD's principal gradients: every client's gradient is turned toward the leading axes of all of them.
 
 Source: Zeng et al. 2024, Tackling data heterogeneity in federated learning via loss decomposition, Eq. 4-7. All of it
 happens in the space of the clients: with G [n, d] the gradients as rows and G Gᵀ / n = Σ_k λ_k e_k e_kᵀ, the axes are

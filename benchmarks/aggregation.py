@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import saxpy, sdot
 
 from aggregators.gram import Vectors, combine, gram_matrix, piece_grams
-from aggregators.harmonise import harmonised_coefficients
+from aggregators.harmonize import harmonized_coefficients
 from aggregators.means import sample_weights, weighted_sum
 from aggregators.principal_gradients import axes_kept, principal_coefficients
 
@@ -55,8 +55,8 @@ def main() -> None:
         weights = [principal_coefficients(gram, SHARE, "keep") for gram in piece_grams(updates, boundaries)]
         return combine(updates, boundaries, [w.tolist() for w in weights])
 
-    def harmonised() -> Vector:
-        return weighted_sum(updates, harmonised_coefficients(gram_matrix(updates), np.array(shares)).tolist())
+    def harmonized() -> Vector:
+        return weighted_sum(updates, harmonized_coefficients(gram_matrix(updates), np.array(shares)).tolist())
 
     with threadpoolctl.threadpool_limits(1, user_api="blas"):
         started = time.thread_time()
@@ -66,7 +66,7 @@ def main() -> None:
             "plain mean": mean,
             "FedLD, model": lambda: principal([0, d]),
             f"FedLD, {options.tensors} layers": lambda: principal(cuts),
-            "FedGH": harmonised,
+            "FedGH": harmonized,
             LOOP: lambda: projection_loop(updates, values, axes),
         }
         seconds = interleaved(works, options.repeats)

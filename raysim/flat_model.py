@@ -1,11 +1,11 @@
 """A model whose parameters and buffers are views of one flat float32 vector.
 
-One buffer makes the exchange of parameters one copy, the optimiser one step and the zeroing of gradients one fill. Its
+One buffer makes the exchange of parameters one copy, the optimizer one step and the zeroing of gradients one fill. Its
 order is
 
     [ parameters that stay | parameters that are shared | shared buffers | buffers that stay ]
 
-so that all parameters (what is optimised) and all shared entries (what travels) are each one contiguous slice.
+so that all parameters (what is optimized) and all shared entries (what travels) are each one contiguous slice.
 
 The rule for BatchNorm: running means and variances are floating-point buffers. Where their layer is shared they travel
 behind the parameters and are averaged with the same coefficients; a method that does more to updates than average them
@@ -219,7 +219,7 @@ class FlatModel:
         return to_numpy(torch.cat([self.buffer[: self._shared.start], self.buffer[self._shared.stop :]]))
 
     def select(self, belongs: Callable[[str], bool]) -> list[torch.nn.Parameter]:
-        """Flat parameters (views, gradients included) of the chosen names, neighbours merged, for an optimiser."""
+        """Flat parameters (views, gradients included) of the chosen names, neighbors merged, for an optimizer."""
         runs: list[tuple[int, int]] = []
         for entry in self.entries:
             if entry.parameter and belongs(entry.name):

@@ -87,7 +87,7 @@ def test_spectra_of_a_shared_cache(tmp_path: Path, marker: Path, monkeypatch: py
     bombs = np.array([Bomb(marker)], dtype=object)
     np.savez(tmp_path / "set.npz", values=bombs, vectors=bombs)
     monkeypatch.setattr(SpectraCache, "path", lambda *_: tmp_path / "set.npz")
-    assert SpectraCache(tmp_path).read(None, "normalised") is None  # type: ignore[arg-type]
+    assert SpectraCache(tmp_path).read(None, "normalized") is None  # type: ignore[arg-type]
 
 
 @pytest.fixture

@@ -124,7 +124,7 @@ class SplitFederation(ABC):
 class ArrayFederation(SplitFederation):
     """Inputs [N, ...] and labels [N] or [N, ...] once, and per client the indices of its parts.
 
-    Tables, token sequences and signals are this as they are; images add normalisation and augmentation
+    Tables, token sequences and signals are this as they are; images add normalization and augmentation
     (workloads/images/federation.py). Of any numeric type: models get numbers with a fraction as float32, and all others
     as int64. The arrays may be read-only (shared memory): nothing here writes to them, and what a client needs is
     copied.

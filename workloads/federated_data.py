@@ -214,7 +214,7 @@ def has_one_class(federation: Federation) -> bool:
 def batch_bounds(samples: int, batch_size: int, training: bool) -> list[tuple[int, int]]:
     """(start, stop) of every batch of one pass over `samples` samples.
 
-    A training pass has no batch of one sample, which BatchNorm cannot normalise: a single sample left over joins the
+    A training pass has no batch of one sample, which BatchNorm cannot normalize: a single sample left over joins the
     batch before it, and a batch size of 1 counts as 2. Only a set of exactly one sample yields a batch of one.
     """
     if batch_size < 1:

@@ -138,7 +138,7 @@ def shards(
     This is the quantity-based label imbalance of Li et al. (arXiv 2102.02079), "#C = k", but that larger classes are
     cut into more shards, so that shards are of about one size. The split of McMahan et al. (arXiv 1602.05629), whose
     shards may straddle two classes, is ``workloads.skewed_splits.sorted_shards``. Only where shards are too small for
-    ``min_samples`` does a client get samples of further classes, by the levelling of ``dirichlet``.
+    ``min_samples`` does a client get samples of further classes, by the leveling of ``dirichlet``.
     """
     check_enough(len(labels), clients, min_samples)
     present, counts = np.unique(labels, return_counts=True)
@@ -223,9 +223,9 @@ def level(owners: Integers, clients: int, min_samples: int, generator: np.random
     surplus = np.maximum(sizes - low, 0)
     surplus[np.flatnonzero(surplus)[: int(surplus.sum()) - needed]] -= 1  # the level is whole: give the excess back
     moved = _positions(owners, clients, generator) < surplus[owners]
-    levelled = owners.copy()
-    levelled[moved] = np.repeat(np.arange(clients), missing)
-    return levelled
+    leveled = owners.copy()
+    leveled[moved] = np.repeat(np.arange(clients), missing)
+    return leveled
 
 
 def _positions(owners: Integers, clients: int, generator: np.random.Generator) -> Integers:

@@ -79,11 +79,11 @@ def _figure(manifest: pandas.DataFrame, title: str) -> Figure:
     below = np.zeros(clients)
     for number, (column, name) in enumerate(zip(columns, names, strict=True)):
         counts = manifest[column].to_numpy(dtype=float)
-        colour = _colour(number, len(columns))
+        color = _color(number, len(columns))
         if clients <= BARS:
-            axes.bar(positions, counts, bottom=below, width=0.85, color=colour, label=name)
+            axes.bar(positions, counts, bottom=below, width=0.85, color=color, label=name)
         else:
-            axes.fill_between(positions, below, below + counts, step="mid", color=colour, linewidth=0, label=name)
+            axes.fill_between(positions, below, below + counts, step="mid", color=color, linewidth=0, label=name)
         below += counts
     if manifest["filled"].any():
         own = (manifest["samples"] - manifest["filled"]).to_numpy(dtype=float)
@@ -108,7 +108,7 @@ def _figure(manifest: pandas.DataFrame, title: str) -> Figure:
     return figure
 
 
-def _colour(number: int, count: int) -> tuple[float, float, float, float]:
+def _color(number: int, count: int) -> tuple[float, float, float, float]:
     from matplotlib import colormaps
 
     if count <= 10:

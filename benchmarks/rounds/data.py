@@ -39,7 +39,7 @@ def make(workload: Workload, path: Path) -> None:
 
 @dataclass(frozen=True)
 class Arrays:
-    """All samples, images normalised by the training images' mean and deviation: float32 [N, 3, 32, 32]."""
+    """All samples, images normalized by the training images' mean and deviation: float32 [N, 3, 32, 32]."""
 
     images: NDArray[np.float32]
     labels: NDArray[np.int64]
@@ -60,14 +60,14 @@ def load(path: str, workload: str) -> Arrays:
     mean = (train.mean(axis=(0, 1, 2)) / 255).astype(np.float32)
     deviation = (train.std(axis=(0, 1, 2)) / 255).astype(np.float32)
 
-    def normalised(images: NDArray[np.uint8]) -> NDArray[np.float32]:
+    def normalized(images: NDArray[np.uint8]) -> NDArray[np.float32]:
         floats = images.astype(np.float32)
         floats /= 255
         floats -= mean
         floats /= deviation
         return np.ascontiguousarray(floats.transpose(0, 3, 1, 2))
 
-    return Arrays(normalised(train), labels, normalised(test), test_labels, WORKLOADS[workload].samples)
+    return Arrays(normalized(train), labels, normalized(test), test_labels, WORKLOADS[workload].samples)
 
 
 def train_epoch(module: Any, optimizer: Any, images: torch.Tensor, labels: torch.Tensor) -> None:

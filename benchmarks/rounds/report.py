@@ -12,8 +12,8 @@ from benchmarks.rounds.running import Run, growth, peak
 from benchmarks.rounds.task import Workload
 
 REFERENCE = "bare"
-LEARNT = 0.3
-"""Accuracy that says that something was learnt, with ten classes."""
+LEARNED = 0.3
+"""Accuracy that says that something was learned, with ten classes."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ def table(
         "|---|---|---|---|---|---|---|",
     ]
     plain: dict[str, Any] = {"workload": dataclasses.asdict(workload), "systems": {}}
-    trains = expected >= LEARNT
+    trains = expected >= LEARNED
     for name, runs in timed.items():
         own, accuracy = seconds[name], accuracies[name]
         start = statistics.median(run.start_seconds for run in runs)
@@ -82,6 +82,6 @@ def table(
     if not trains:
         lines += [
             "",
-            f"NOT ALL TRAIN: {reference} has to reach {LEARNT}, and all others its accuracy up to {tolerance}",
+            f"NOT ALL TRAIN: {reference} has to reach {LEARNED}, and all others its accuracy up to {tolerance}",
         ]
     return Table("\n".join(lines) + "\n", plain, trains)

@@ -244,7 +244,7 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     if gpus != 0 and not _is_share(gpus):
         raise ConfigError(
             f"engine.gpus_per_client: {gpus} is neither 0, 1/k for a whole k, nor a whole number, so that a part of a "
-            f"GPU could never be used. Nearest: {' and '.join(_neighbours(gpus))}."
+            f"GPU could never be used. Nearest: {' and '.join(_neighbors(gpus))}."
         )
     if not re.fullmatch(r"local|auto|(ray://)?[^\s:/]+:\d{1,5}", engine.address):
         raise ConfigError(
@@ -280,7 +280,7 @@ def _is_share(gpus: float) -> bool:
     return abs(gpus * round(1 / gpus) - 1) <= 2e-3
 
 
-def _neighbours(gpus: float) -> list[str]:
+def _neighbors(gpus: float) -> list[str]:
     """The allowed numbers of GPUs below and above one that is not."""
     if gpus > 1:
         return [f"{math.floor(gpus)}", f"{math.ceil(gpus)}"]

@@ -111,7 +111,7 @@ class Collector:
             before: the round that takes their updates, where that may be a later one (:attr:`Job.before`).
         """
         chunks = self._chunker.chunks(plan, messages, self._pool.slots)
-        with self._pool.recorder.phase("serialise"):
+        with self._pool.recorder.phase("serialize"):
             jobs = [replace(job, before=before) for job in self._jobs(plan, chunks, messages, states, packer)]
         return Prepared(plan, messages, chunks, jobs)
 

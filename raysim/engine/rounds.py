@@ -257,7 +257,7 @@ class Rounds:
             "seconds_evaluate": finished - aggregated,
             "seconds_round": finished - started,
             "clients_per_second": len(updates.clients) / max(trained - started, 1e-9),
-            "slot_utilisation": collected.busy / max((trained - working) * collected.slots, 1e-9),
+            "slot_utilization": collected.busy / max((trained - working) * collected.slots, 1e-9),
         }
         with self.recorder.phase("write"):
             self.folder.append_round(row)

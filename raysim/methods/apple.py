@@ -64,7 +64,7 @@ class Apple(Method[Server, ClientState]):
 
     the second from the proximal term λ(r) (μ/2) ‖p_i − p0‖² with λ(r) = (1 + cos(π r / L)) / 2 in round r < L (from 0),
     else 0. The other clients' cores stay as they were sent. p0 are shares of the training samples, as in the authors'
-    code, or uniform (``start``). p_i takes plain SGD steps, without momentum; the core those of the run's optimiser.
+    code, or uniform (``start``). p_i takes plain SGD steps, without momentum; the core those of the run's optimizer.
 
     Decided here:
     - With n cores a core's gradient is p_ii ≈ 1/n of a model's own, so that SGD at the usual rate hardly moves it.
@@ -81,7 +81,7 @@ class Apple(Method[Server, ClientState]):
     - A client downloads all n cores (n·d values); the paper's limit on their number is left out.
     """
 
-    mu: Annotated[NonNegative, Help("weight μ of the pull of p towards its start", SOURCE)] = 0.1
+    mu: Annotated[NonNegative, Help("weight μ of the pull of p toward its start", SOURCE)] = 0.1
     relation_learning_rate: Annotated[NonNegative, Help("learning rate of the relationship vector p", SOURCE)] = 0.001
     proximal_share: Annotated[
         Share, Help("share of all rounds, L, over which the pull decays to zero by a cosine", SOURCE)
@@ -182,7 +182,7 @@ class Apple(Method[Server, ClientState]):
 class Combination:
     """Personal model of one client in one task, in the model's own buffer.
 
-    Between mini-batches the buffer holds the own core, so that the optimiser (momentum, weight decay) acts on it;
+    Between mini-batches the buffer holds the own core, so that the optimizer (momentum, weight decay) acts on it;
     during one it holds Σ_j p_j θ_j^c. Everything is on the flat vectors: two products with the matrix of cores a step.
     """
 

@@ -46,7 +46,7 @@ class FedCP(Averaged[Vector]):
     - In its first task (and where it is judged before) a client takes the global head as its personal one. In the
       authors' code all start with the initial head, the same thing for clients that are there from the start.
     - Before its first task v comes from the head it starts with (authors' code: random numbers).
-    - BatchNorm's statistics travel with the body, as for every method here. The frozen body normalises by the
+    - BatchNorm's statistics travel with the body, as for every method here. The frozen body normalizes by the
       statistics of the batch, as the trained one does.
     - Where clients' tasks differ, both heads and the input layer stay with their client: its global head is then the
       running mean of its own. What travels is the rest of the body, and the policy.

@@ -26,7 +26,7 @@ class Server:
 
 @dataclass(frozen=True)
 class FedDyn(WholeModel[Server, Vector]):
-    """FedDyn: clients minimise L_k(w) − ⟨g_k, w⟩ + (α/2)‖w − θ‖², with g_k their own gradient at their last optimum.
+    """FedDyn: clients minimize L_k(w) − ⟨g_k, w⟩ + (α/2)‖w − θ‖², with g_k their own gradient at their last optimum.
 
     Source: Acar et al. 2021, Federated learning based on dynamic regularization (ICLR; arXiv 2111.04263), Algorithm 1.
     From θ on, client k of the cohort S, of N clients, trains to w_k and renews g_k, at first 0; the server renews h, at

@@ -1,4 +1,4 @@
-"""Federated averaging of harmonised updates."""
+"""Federated averaging of harmonized updates."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import ClassVar
 import numpy as np
 
 from aggregators.gram import combine, gram_matrix
-from aggregators.harmonise import harmonised_coefficients
+from aggregators.harmonize import harmonized_coefficients
 from aggregators.means import sample_weights
 from raysim.method import Context, Traits, Updates, Vector
 from raysim.methods.fedavg import FedAvg
@@ -19,9 +19,9 @@ class FedGH(FedAvg):
     """FedGH: FedAvg in which conflicting pairs of updates are first projected off each other.
 
     Source: Zhang et al. 2023, Tackling the non-IID issue in heterogeneous federated learning by gradient harmonization
-    (arXiv 2309.06692); the exact rule, and what the paper leaves open, is in aggregators/harmonise.py. The harmonised
+    (arXiv 2309.06692); the exact rule, and what the paper leaves open, is in aggregators/harmonize.py. The harmonized
     updates are averaged by samples, as the paper does; without a conflict this is FedAvg. BatchNorm's running
-    statistics are averaged by samples and play no part in the harmonisation.
+    statistics are averaged by samples and play no part in the harmonization.
     """
 
     traits: ClassVar[Traits] = Traits()
@@ -30,7 +30,7 @@ class FedGH(FedAvg):
         stop = context.shared_parameter_count
         shares = sample_weights(updates.samples)
         gram = gram_matrix(updates.deltas, 0, stop)
-        coefficients = harmonised_coefficients(gram, shares)
+        coefficients = harmonized_coefficients(gram, shares)
         context.report.clients("weight", coefficients)
         context.report.round("conflicting_pairs", float(np.count_nonzero(np.triu(gram, 1) < 0)))
         return server + combine(updates.deltas, [0, stop, server.size], [coefficients.tolist(), shares.tolist()])

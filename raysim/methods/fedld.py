@@ -34,7 +34,7 @@ class Server:
 
 @dataclass(frozen=True)
 class FedLD(StatelessClients[Server]):
-    """FedLD: penalise large logits in local training, turn clients' updates towards their principal directions.
+    """FedLD: penalize large logits in local training, turn clients' updates toward their principal directions.
 
     Source: Zeng et al. 2024, Tackling data heterogeneity in federated learning via loss decomposition: Eq. 3 (margin
     control) and Eq. 4-7 (aggregators/principal_gradients.py). Ablations: ``--margin_weight 0`` is without margin

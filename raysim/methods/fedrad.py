@@ -70,7 +70,7 @@ class FedRAD(StatelessClients[Server]):
     Dyn-Agg = ``false, dynamic``.
 
     Departures from the print: Eq. 1's coefficients W_k m_k/m do not sum to one, which would shrink the model, so they
-    are normalised; NeuNet, whose input, output and gradient the paper leaves open, is one small network shared by all
+    are normalized; NeuNet, whose input, output and gradient the paper leaves open, is one small network shared by all
     clients, W' = softmax(log W + logit), trained with ∂SysLoss/∂c_k = ⟨∇SysLoss(θ), Δ_k⟩ one round later. BatchNorm
     statistics are averaged with the same coefficients, but play no part in that gradient.
     """

@@ -15,7 +15,7 @@ class FedSage(FedAvg):
     """FedSage: FedAvg, by default over GraphSAGE (``model.name``: ``graphsage``).
 
     Source: Zhang et al. 2021, Subgraph federated learning with missing neighbor generation (NeurIPS; arXiv 2106.13430),
-    FedSage without the "+": as the tables of FedStar and FedSSP use it. The neighbour generator of FedSage+ mends links
+    FedSage without the "+": as the tables of FedStar and FedSSP use it. The neighbor generator of FedSage+ mends links
     between clients, which do not exist where a client holds whole graphs. With another model this is FedAvg on it.
     """
 

@@ -57,7 +57,7 @@ class FedSSP(PartlyShared[Server]):
     Running statistics of BatchNorm stay local, as in the authors' code, which averages named parameters only.
 
     Columns of the rounds table, for what the term does: ``feature_scale`` and ``feature_spread``, root mean squares of
-    the clients' μ_k and of μ_k − μ̄ over clients and features, and ``regulariser``, the clients' mean of the term.
+    the clients' μ_k and of μ_k − μ̄ over clients and features, and ``regularizer``, the clients' mean of the term.
     """
 
     share: Annotated[
@@ -69,9 +69,9 @@ class FedSSP(PartlyShared[Server]):
         ),
     ] = "spectral"
     share_statistics: Annotated[bool, Help("average BatchNorm's running statistics of what is shared too")] = False
-    preference: Annotated[bool, Help("personalised preference (PGPA)", "FedSSP, section 4.2")] = True
+    preference: Annotated[bool, Help("personalized preference (PGPA)", "FedSSP, section 4.2")] = True
     preference_rate: Annotated[NonNegative, Help("SGD learning rate of the preference q", "FedSSP, 4.2")] = 0.005
-    regularisation: Annotated[
+    regularization: Annotated[
         NonNegative, Help("weight τ of ½ mean((μ - μ̄)²), from the second round on", "FedSSP, 4.2")
     ] = 100.0
     momentum: Annotated[
@@ -134,12 +134,12 @@ class FedSSP(PartlyShared[Server]):
             model,
             data.train,
             task,
-            regularised_loss(model, message.extra["mean"], mean, self.regularisation, terms),
+            regularized_loss(model, message.extra["mean"], mean, self.regularization, terms),
             add_gradient=preference_step(model, self.preference_rate),
             trains=lambda name: name != PREFERENCE,
             before_epoch=mean.reset,
         )
-        metrics = trained.metrics() | {"regulariser": float(sum(terms)) / len(terms) if terms else 0.0}
+        metrics = trained.metrics() | {"regularizer": float(sum(terms)) / len(terms) if terms else 0.0}
         update = Update(model.change_from(message.parameters), metrics, {"mean": mean.numpy()})
         return update, model.take_kept()
 
@@ -152,7 +152,7 @@ class FedSSP(PartlyShared[Server]):
         mean = weighted_sum(means, uniform)
         context.report.round("feature_scale", root_mean_square(np.stack(means)))
         context.report.round("feature_spread", root_mean_square(np.stack(means) - mean))
-        context.report.round("regulariser", float(updates.metric("regulariser").mean()))
+        context.report.round("regularizer", float(updates.metric("regularizer").mean()))
         return Server(parameters, mean)
 
 
@@ -187,7 +187,7 @@ class RunningMean:
         return to_numpy(self._value)
 
 
-def regularised_loss(
+def regularized_loss(
     model: FlatModel, global_mean: Vector, mean: RunningMean, weight: float, terms: list[torch.Tensor]
 ) -> Loss:
     """CE(head(h + q), y) + τ ½ mean((μ − μ̄)²); without a global mean, in the first round, cross-entropy alone.

@@ -25,7 +25,7 @@ class FGSSL(FedAvg):
     Source: Huang et al. 2023, Federated graph semantic and structural learning (IJCAI; arXiv 2406.18937), its federated
     node semantic contrast and graph structure distillation, read for graphs in place of nodes: h are the features
     [B, h] of a batch's graphs in the model that trains, ĥ those of the model as it was received, frozen and in
-    evaluation mode. Departures: a graph is compared with all others of its batch (a node with its neighbours), and no
+    evaluation mode. Departures: a graph is compared with all others of its batch (a node with its neighbors), and no
     edges or features are dropped at random to make two views. One temperature serves both terms.
     """
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class QFedAvg(GlobalModel):
-    """q-FedAvg: the server minimises Σ_k p_k F_k^(q+1) / (q+1), F_k the loss of client k, instead of Σ_k p_k F_k.
+    """q-FedAvg: the server minimizes Σ_k p_k F_k^(q+1) / (q+1), F_k the loss of client k, instead of Σ_k p_k F_k.
 
     Source: Li et al. 2020, Fair resource allocation in federated learning (ICLR; arXiv 1905.10497), Algorithm 2. With
     L = 1/η the inverse of the local learning rate and F_k = F_k(θ) the loss on client k's training data of the model

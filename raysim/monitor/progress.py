@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.live import Live
     from rich.table import Table
 
-# Tracebacks from other processes arrive coloured for a terminal that is not this one.
+# Tracebacks from other processes arrive colored for a terminal that is not this one.
 _ESCAPE = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]")
 
 

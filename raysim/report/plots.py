@@ -14,7 +14,7 @@ from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-# Okabe and Ito's colours, told apart with every kind of colour vision; lighter where the ground is dark.
+# Okabe and Ito's colors, told apart with every kind of color vision; lighter where the ground is dark.
 LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#5b5b5b", "#7b3fa0")
 _DARK = ("#56b4e9", "#ff8c42", "#2bc79a", "#e6a3c8", "#f0c541", "#8ab6ff", "#b5b5b5", "#c39be6")
 _STYLES = ("-", "--", ":", "-.")
@@ -30,7 +30,7 @@ _GRID = {
 
 @dataclass(frozen=True)
 class _Line:
-    """One series: ``y`` (and its spread ``band``, if any) at the rounds ``x``; ``rank`` chooses colour and dashes."""
+    """One series: ``y`` (and its spread ``band``, if any) at the rounds ``x``; ``rank`` chooses color and dashes."""
 
     label: str
     x: Any
@@ -186,18 +186,18 @@ def _draw(
         return picture_bytes(figure)
 
 
-def _plot(axes: Any, lines: list[_Line], colours: tuple[str, ...], legend: bool, highest: float) -> None:
+def _plot(axes: Any, lines: list[_Line], colors: tuple[str, ...], legend: bool, highest: float) -> None:
     for line in lines:
-        colour = colours[line.rank % len(colours)]
-        style = _STYLES[line.rank // len(colours) % len(_STYLES)]
+        color = colors[line.rank % len(colors)]
+        style = _STYLES[line.rank // len(colors) % len(_STYLES)]
         marker = "o" if len(line.x) <= 30 else None
         # A thin space in front, since a label that begins with "_" would be dropped.
         label = f"\u200a{line.label}"
-        axes.plot(line.x, line.y, style, color=colour, marker=marker, markersize=3.5, linewidth=1.7, label=label)
+        axes.plot(line.x, line.y, style, color=color, marker=marker, markersize=3.5, linewidth=1.7, label=label)
         if line.band is not None:
             # A band beyond what can be would say nothing: a share is at most 1, and neither it nor a loss below 0.
             lower, upper = np.maximum(line.y - line.band, 0.0), np.minimum(line.y + line.band, highest)
-            axes.fill_between(line.x, lower, upper, color=colour, alpha=0.15, linewidth=0)
+            axes.fill_between(line.x, lower, upper, color=color, alpha=0.15, linewidth=0)
     if not lines:
         axes.text(0.5, 0.5, "no values", transform=axes.transAxes, ha="center", va="center", alpha=0.6)
     elif legend:

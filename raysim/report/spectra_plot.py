@@ -85,11 +85,11 @@ def _densities(axes: Any, names: list[str], spectra: Sequence[NDArray[np.floatin
     for row, values in enumerate(shown):
         x, y = density(values, high)
         base = row + 0.5
-        colour = colormaps["viridis"](0.85 * row / max(1, len(names) - 1))
+        color = colormaps["viridis"](0.85 * row / max(1, len(names) - 1))
         # Each to its own peak: with a common scale one set of near-complete graphs would flatten all the others.
         height = base - 0.92 * y / y.max()
-        axes.fill_between(x, base, height, color=colour, alpha=0.35, linewidth=0)
-        axes.plot(x, height, color=colour, linewidth=1.5)
+        axes.fill_between(x, base, height, color=color, alpha=0.35, linewidth=0)
+        axes.plot(x, height, color=color, linewidth=1.5)
         axes.axhline(base, color=MUTED, linewidth=0.6, alpha=0.5)
     axes.set(xlim=(0, high), ylim=(len(names) - 0.5, -0.5), yticks=range(len(names)), yticklabels=names)
     if bounded:
@@ -124,5 +124,5 @@ def _distances(figure: Any, axes: Any, names: list[str], table: Numbers) -> None
     for i in places:
         for j in places:
             text = "0" if i == j else f"{table[i, j]:.{digits}f}"
-            colour = "#ffffff" if table[i, j] > 0.55 * top else INK
-            axes.text(j, i, text, ha="center", va="center", color=colour, fontsize=9)
+            color = "#ffffff" if table[i, j] > 0.55 * top else INK
+            axes.text(j, i, text, ha="center", va="center", color=color, fontsize=9)

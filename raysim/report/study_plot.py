@@ -102,7 +102,7 @@ def _png(picture: Picture, found: Found, title: str) -> bytes:
             means = [values[place].mean() for place in known]
             levels = np.append(levels, means)
             spread = [values[place].std(ddof=1) if len(values[place]) > 1 else 0.0 for place in known]
-            # Side by side, so that bars of neighbouring lines can be told apart.
+            # Side by side, so that bars of neighboring lines can be told apart.
             shifted = [place + 0.05 * (rank - (len(picture.rows) - 1) / 2) for place in known]
             style = {"color": LIGHT[rank % len(LIGHT)], "marker": "osD^v<>p"[rank % 8], "capsize": 3}
             panel.errorbar(shifted, means, spread, label=row, linewidth=1.6, markersize=5, **style)

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
     from raysim.config.run_config import RunConfig
 
-TIMING_COLUMNS = ("clients_per_second", "slot_utilisation", "started")  # and whatever starts with "seconds_"
+TIMING_COLUMNS = ("clients_per_second", "slot_utilization", "started")  # and whatever starts with "seconds_"
 _EXISTED = "folder_existed"
 """In environment.json: the run was given an empty folder, which it leaves where it comes to nothing."""
 _DERIVED = ("summary.json", "rounds.parquet", "clients.parquet", "model.safetensors")

@@ -25,7 +25,7 @@ CURVES = (
     "seconds_train",
     "seconds_aggregate",
     "seconds_evaluate",
-    "slot_utilisation",
+    "slot_utilization",
 )
 
 Part = dict[str, Any]

@@ -51,7 +51,7 @@ class Broadcast:
         self._changed = asyncio.Condition()
 
     async def watch(self) -> None:
-        """Until cancelled."""
+        """Until canceled."""
         while True:
             try:
                 changed = await asyncio.to_thread(self._reading.refresh)

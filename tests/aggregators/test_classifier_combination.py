@@ -64,7 +64,7 @@ def test_far_apart_clients_keep_their_own_heads() -> None:
     assert np.array_equal(combination_weights(np.ones(4), means), np.eye(4))
 
 
-def test_small_weights_are_zeroed_and_the_rest_renormalised() -> None:
+def test_small_weights_are_zeroed_and_the_rest_renormalized() -> None:
     weights = combination_weights(np.array([1.0, 1.0, 1e4]), np.zeros((3, 1, 1)))
     np.testing.assert_allclose(weights, [[0.5, 0.5, 0.0]] * 3, rtol=1e-12)
     assert (weights[:, 2] == 0).all()

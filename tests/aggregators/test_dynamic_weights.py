@@ -33,7 +33,7 @@ def test_coefficients_fall_back_to_sample_shares() -> None:
     weights = accuracy_weights([0.0, 0.0])
     assert weights.tolist() == [0.0, 0.0]
     assert coefficients(weights, [1, 3]).tolist() == [0.25, 0.75]
-    # weight and samples on different clients: nothing to normalise either
+    # weight and samples on different clients: nothing to normalize either
     assert coefficients(np.array([1.0, 0.0]), [0, 5]).tolist() == [0.0, 1.0]
 
 

@@ -120,7 +120,7 @@ def test_weighted_sum_refuses(vectors: list[np.ndarray], factors: list[float], m
 
 
 @given(first=st.integers(0, 300), positions=st.integers(0, 300))
-def test_any_neighbours_are_few_nodes(first: int, positions: int) -> None:
+def test_any_neighbors_are_few_nodes(first: int, positions: int) -> None:
     part = PairwiseSum(first)
     for _ in range(positions):
         part.add(None)

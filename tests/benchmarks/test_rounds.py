@@ -86,4 +86,4 @@ def test_the_run_that_was_looked_at_decides_on_accuracy_but_not_on_seconds() -> 
     table = report.table(SMALL, runs, watched, tolerance=0.05)
     assert "| other | 2 (2, 2) | 1.00x | 4.0 | 1.00 | 0 | 0.900 |" in table.text
     assert table.trains
-    assert not report.table(SMALL, runs, {}, tolerance=0.05).trains  # alike, but neither has learnt
+    assert not report.table(SMALL, runs, {}, tolerance=0.05).trains  # alike, but neither has learned

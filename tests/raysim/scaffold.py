@@ -22,7 +22,7 @@ TARGETS = (0, 4, 8, 16)
 
 @dataclass(frozen=True)
 class Points:
-    """Four clients; the samples of client i are all labelled with its target t_i. Nobody has a test sample."""
+    """Four clients; the samples of client i are all labeled with its target t_i. Nobody has a test sample."""
 
     name: ClassVar[str] = "points"
 

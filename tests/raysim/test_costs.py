@@ -9,7 +9,7 @@ import pytest
 from raysim.costs import cost_of, costs_to_accuracies, running_costs
 from raysim.report import plots
 from raysim.report.plots import cost_picture, drawn_costs
-from tests.raysim.report.pages import coloured
+from tests.raysim.report.pages import colored
 
 
 def rounds(**more: list[float]) -> pd.DataFrame:
@@ -60,7 +60,7 @@ def test_the_summary_has_the_levels_that_were_reached() -> None:
 def test_seeds_are_one_line_at_their_mean_cost() -> None:
     cheap, dear = rounds(), rounds().assign(bytes_down=[1000, 1000, 1000, 1000])
     png = cost_picture([("two seeds", [cheap, dear]), ("one", [cheap])], "costs")
-    assert coloured(png, "#0072b2") > 500 and coloured(png, "#d55e00") > 100
+    assert colored(png, "#0072b2") > 500 and colored(png, "#d55e00") > 100
 
 
 @pytest.mark.parametrize("others", [[], [("untimed", [rounds()])]])

@@ -83,7 +83,7 @@ def test_a_taken_vector_is_a_copy() -> None:
     assert taken.any()
 
 
-def test_select_merges_neighbours_and_keeps_gaps() -> None:
+def test_select_merges_neighbors_and_keeps_gaps() -> None:
     _, model = shared_network()
     assert [p.numel() for p in model.select(lambda name: True)] == [34]
     assert [p.numel() for p in model.select(lambda name: not name.startswith("1."))] == [16, 10]

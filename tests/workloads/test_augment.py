@@ -112,7 +112,7 @@ def test_a_box_inside_is_the_enlarged_crop() -> None:
     found = crop_and_rotate_with(images, box, torch.zeros(1, dtype=torch.float64), torch.tensor([False]))
     crop = images[:, :, 3:9, 2:8]
     expected = torch.nn.functional.interpolate(crop, size=(12, 12), mode="bilinear", align_corners=False)
-    # At the border the enlarged crop repeats its last pixels, where this one looks at the neighbours outside.
+    # At the border the enlarged crop repeats its last pixels, where this one looks at the neighbors outside.
     assert torch.allclose(found[:, :, 1:-1, 1:-1], expected[:, :, 1:-1, 1:-1], atol=1e-5)
 
 

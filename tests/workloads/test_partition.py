@@ -121,12 +121,12 @@ def test_quantity_skews_sizes_only() -> None:
     assert abs(labels[result.of(largest)].mean() - 0.5) < 0.05
 
 
-def test_levelling_takes_from_the_largest_and_no_more_than_needed() -> None:
+def test_leveling_takes_from_the_largest_and_no_more_than_needed() -> None:
     owners = np.repeat([0, 1, 2, 3], [10, 7, 2, 1])
-    levelled = partition.level(owners, 4, 4, generator())
+    leveled = partition.level(owners, 4, 4, generator())
     # 5 are missing: 10 and 7 come down to a common level of 6.
-    assert np.bincount(levelled).tolist() == [6, 6, 4, 4]
-    assert set(np.flatnonzero(levelled != owners)) <= set(range(17))
+    assert np.bincount(leveled).tolist() == [6, 6, 4, 4]
+    assert set(np.flatnonzero(leveled != owners)) <= set(range(17))
     assert np.bincount(partition.level(np.repeat([0, 1], [5, 3]), 2, 3, generator())).tolist() == [5, 3]
 
 

@@ -18,7 +18,7 @@ PACK_RATIO = 1.3
 
 @dataclass(frozen=True)
 class Pack:
-    """Graphs of similar size, neighbours in the batch, padded to the largest of them: g graphs, n nodes, e edges.
+    """Graphs of similar size, neighbors in the batch, padded to the largest of them: g graphs, n nodes, e edges.
 
     Packs follow one another in the batch, with all their nodes and edges; an eigenvalue stands where its node of the
     same number stands.

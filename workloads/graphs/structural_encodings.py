@@ -23,7 +23,7 @@ BLOCK = 256
 def structure_encodings(batch: GraphBatch, steps: int, degrees: int) -> torch.Tensor:
     """Random-walk return probabilities of 1 … ``steps`` steps, then the one-hot degree: float32 [N, steps + degrees].
 
-    The degree is cut to 1 … ``degrees`` (a node without neighbours counts as one of degree 1), a self-loop counts once.
+    The degree is cut to 1 … ``degrees`` (a node without neighbors counts as one of degree 1), a self-loop counts once.
 
     Source: Tan et al. 2023, Federated learning on non-IID graphs via structural knowledge sharing (AAAI; arXiv
     2211.13009); the cut of the degrees is that of the authors' code.
@@ -34,7 +34,7 @@ def structure_encodings(batch: GraphBatch, steps: int, degrees: int) -> torch.Te
 
 
 def random_walks(batch: GraphBatch, steps: int) -> torch.Tensor:
-    """[(A D⁻¹)^k]_vv for k = 1 … steps, float32 [N, steps]; zero for a node without neighbours."""
+    """[(A D⁻¹)^k]_vv for k = 1 … steps, float32 [N, steps]; zero for a node without neighbors."""
     graph, edges = batch.batch.cpu().numpy(), batch.edges.cpu().numpy()
     sizes = np.bincount(graph, minlength=batch.num_graphs)
     first_node = np.cumsum(sizes) - sizes

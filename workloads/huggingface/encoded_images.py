@@ -53,15 +53,15 @@ def common_size(contents: list[bytes], size: int, origin: str) -> tuple[int, int
     return first
 
 
-def decoded(contents: list[bytes], height: int, width: int, grey: bool, origin: str) -> NDArray[np.uint8]:
+def decoded(contents: list[bytes], height: int, width: int, gray: bool, origin: str) -> NDArray[np.uint8]:
     """uint8 [N, height, width, 1 or 3]; images of another size are stretched. WorkloadError if one is damaged."""
     from PIL import Image
 
-    pixels = np.empty(image_shape(len(contents), height, width, grey, origin), np.uint8)
+    pixels = np.empty(image_shape(len(contents), height, width, gray, origin), np.uint8)
     for number, content in enumerate(contents):
         try:
             with Image.open(io.BytesIO(content)) as image:
-                found = rgb(image).convert("L") if grey else rgb(image)
+                found = rgb(image).convert("L") if gray else rgb(image)
             if found.size != (width, height):
                 found = found.resize((width, height), Image.Resampling.BICUBIC)
             pixels[number] = np.asarray(found).reshape(height, width, -1)
@@ -70,9 +70,9 @@ def decoded(contents: list[bytes], height: int, width: int, grey: bool, origin: 
     return pixels
 
 
-def image_shape(count: int, height: int, width: int, grey: bool, origin: str) -> tuple[int, int, int, int]:
+def image_shape(count: int, height: int, width: int, gray: bool, origin: str) -> tuple[int, int, int, int]:
     """The shape of all images together; WorkloadError if they take more memory than is allowed."""
-    shape = (count, height, width, 1 if grey else 3)
+    shape = (count, height, width, 1 if gray else 3)
     if np.prod(shape, dtype=np.float64) > MAX_ARRAY_BYTES:
         raise WorkloadError(
             f"{origin}: {count} images of {height} x {width} pixels take more than {MAX_ARRAY_BYTES / 1e9:g} GB, which "

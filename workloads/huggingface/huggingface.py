@@ -60,7 +60,7 @@ class HuggingFace(OwnTable):
     size: Annotated[
         int, Ge(0), Le(2048), Help("height and width of images in pixels; 0: as they are, if all have one size")
     ] = 0
-    grey: Annotated[bool, Help("images have one channel in place of three")] = False
+    gray: Annotated[bool, Help("images have one channel in place of three")] = False
     augment: Annotated[Augment, AUGMENT] = "none"
     repository: Annotated[
         str, Help("OWNER/NAME on the Hub, of which download=true puts the Parquet files into path, if it is not there")
@@ -94,11 +94,11 @@ class HuggingFace(OwnTable):
         rows = self.rows_of(_frame(read.path, read.columns, wanted), read.path, read.tested, target)
         contents = image_bytes(read.columns.table.column(column), origin)
         height, width = common_size(contents, self.size, origin)
-        shape = image_shape(len(contents), height, width, self.grey, origin)
-        images = decoded(contents, height, width, self.grey, origin) if pixels else blank(shape)
+        shape = image_shape(len(contents), height, width, self.gray, origin)
+        images = decoded(contents, height, width, self.gray, origin) if pixels else blank(shape)
         cut = self.cut(rows, stream, lambda trained: brightness(images[trained] if pixels else images[: len(trained)]))
         found = (
-            f"images: {column} ({height} x {width} pixels, {'grey' if self.grey else 'three channels'}); "
+            f"images: {column} ({height} x {width} pixels, {'gray' if self.gray else 'three channels'}); "
             f"{len(cut.trained)} rows to train and validate with, {len(cut.tested)} in the global test"
         )
         train = images[cut.trained] if pixels else images[: len(cut.trained)]

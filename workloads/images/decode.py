@@ -40,8 +40,8 @@ def decode(path: Path, size: int, *, truncated: bool) -> NDArray[np.uint8]:
     """One image file as uint8 [size, size, 3], RGB.
 
     A .npy file holds (H, W) or (H, W, C), C ≥ 3 of which the first three count, as uint8 or as floats in 0..255 (in
-    0..1 if none is larger). Everything else goes through Pillow: grey becomes three equal channels, transparency is
-    dropped, of 16 bits the upper 8 count. ``truncated`` accepts files that end early, with grey for what is missing.
+    0..1 if none is larger). Everything else goes through Pillow: gray becomes three equal channels, transparency is
+    dropped, of 16 bits the upper 8 count. ``truncated`` accepts files that end early, with gray for what is missing.
     WorkloadError, with the path, for a file that is missing or cannot be read as an image.
     """
     from PIL import Image, ImageFile

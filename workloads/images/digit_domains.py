@@ -25,7 +25,7 @@ BUNDLED = "optdigits"
 
 @dataclass(frozen=True)
 class DigitDomains(ImageOptions):
-    """Digits of MNIST, USPS and UCI's optdigits in grey, brought to one size; each set is a client, or several.
+    """Digits of MNIST, USPS and UCI's optdigits in gray, brought to one size; each set is a client, or several.
 
     A domain NAME is the file NAME.npz with MedMNIST's keys in the folder images of $RAYSIM_DATA; optdigits come with
     scikit-learn. The global test set is that of all domains, and a client's local test that of its domain. Li et al.
@@ -75,7 +75,7 @@ class DigitDomains(ImageOptions):
         return self.domains
 
     def _domain(self, name: str, stream: Stream) -> ImageSet:
-        """One domain in grey, [N, size, size, 1]."""
+        """One domain in gray, [N, size, size, 1]."""
         if name == BUNDLED:
             found = Digits().images(stream)
         else:
@@ -84,12 +84,12 @@ class DigitDomains(ImageOptions):
         if self.domain_limit:
             found = found.first(self.domain_limit)
         pixels = [
-            resize(images if images.shape[3] == 1 else _grey(images), self.size)
+            resize(images if images.shape[3] == 1 else _gray(images), self.size)
             for images in (found.images, found.test_images)
         ]
         return ImageSet(name, pixels[0], found.labels, pixels[1], found.test_labels, found.class_names)
 
 
-def _grey(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    grey: NDArray[np.uint8] = np.rint(images.mean(axis=3, keepdims=True)).astype(np.uint8)
-    return grey
+def _gray(images: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    gray: NDArray[np.uint8] = np.rint(images.mean(axis=3, keepdims=True)).astype(np.uint8)
+    return gray

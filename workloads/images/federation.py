@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class ImageFederation(ArrayFederation):
     """Images uint8 [N, H, W, C] and labels int64 [N] once, and per client the indices of its parts.
 
-    ``fill`` points into the training images. ``mean`` and ``deviation`` (float32 [C], of x / 255) normalise all images.
+    ``fill`` points into the training images. ``mean`` and ``deviation`` (float32 [C], of x / 255) normalize all images.
     """
 
     fill: Fill | None

@@ -32,7 +32,7 @@ class ImageFiles:
 class FileFederation(SplitFederation):
     """Names, labels and, per client, indices; no pixels.
 
-    An image may belong to several clients. ``mean`` and ``deviation`` (float32 [C], of x / 255) normalise all images;
+    An image may belong to several clients. ``mean`` and ``deviation`` (float32 [C], of x / 255) normalize all images;
     they are given, as computing them would decode everything.
     """
 

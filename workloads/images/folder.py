@@ -42,7 +42,7 @@ class Folder(SplitOptions):
     partition: Annotated[PartitionName, Help(PARTITION_HELP)] = "auto"
     size: Annotated[int, Ge(4), Le(2048), Help("height and width of an image in pixels")] = 64
     augment: Annotated[Augment, AUGMENT] = "none"
-    truncated: Annotated[bool, Help("accept image files that end early: what is missing is grey")] = False
+    truncated: Annotated[bool, Help("accept image files that end early: what is missing is gray")] = False
     cache_dir: Annotated[
         str, Help(f"folder for decoded images (size² · 3 bytes each); empty: {CACHE}", placement=True)
     ] = ""

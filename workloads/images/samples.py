@@ -12,7 +12,7 @@ from workloads.augmentation import NO_AUGMENTATION, Augmentation
 
 
 class ImageSamples(ArraySamples):
-    """uint8 images [N, H, W, C] and labels [N], handed out as normalised float32.
+    """uint8 images [N, H, W, C] and labels [N], handed out as normalized float32.
 
     Batches are [B, C, H, W] in torch.channels_last: a 5x5 convolution net trains faster so on a CPU even with one
     channel (measured on one core, forward and backward, batch 50: 1x8x8 1.6 against 2.3 ms, 1x28x28 22 against 27 ms,
@@ -39,7 +39,7 @@ class ImageSamples(ArraySamples):
         self.varies = bool(augment)
 
     def _varied(self, raw: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        # Before normalisation, so that the padding is black, and on bytes, a quarter of the memory.
+        # Before normalization, so that the padding is black, and on bytes, a quarter of the memory.
         return augmented(raw.permute(0, 3, 1, 2), generator, self._augment).permute(0, 2, 3, 1)
 
     def _shown(self, converted: torch.Tensor) -> torch.Tensor:

@@ -35,7 +35,7 @@ REPOSITORY = "https://github.com/rui-yan/SSL-FL"
 class PublishedOptions(ABC):
     """Images in the layout of ``workloads.images.layout``, decoded when they are first used.
 
-    The global test set is ROOT/test. Images are stretched to ``size`` x ``size`` and normalised with the published
+    The global test set is ROOT/test. Images are stretched to ``size`` x ``size`` and normalized with the published
     channel statistics. The authors augment by resized crops, rotation and flips: ``augment`` resized_crop_rotation.
     ``load`` draws from the streams partition, local_test and validation.
     """
@@ -77,7 +77,7 @@ class PublishedOptions(ABC):
     size: Annotated[int, Ge(4), Le(2048), Help("height and width of an image in pixels")] = 224
     augment: Annotated[Augment, AUGMENT] = "crop_flip"
     truncated: Annotated[
-        bool, Help("accept image files that end early, as the authors' code does: what is missing is grey")
+        bool, Help("accept image files that end early, as the authors' code does: what is missing is gray")
     ] = False
     cache_dir: Annotated[
         str, Help(f"folder for decoded images (size² · 3 bytes each); empty: {CACHE}", placement=True)

@@ -52,16 +52,16 @@ class GinConvolution(Convolution):
 class SageConvolution(Convolution):
     """x_i ← W₁ mean_{j→i} x_j + b + W₂ x_i; Hamilton et al. 2017 (arXiv 1706.02216), mean aggregator.
 
-    The mean over no neighbours is zero.
+    The mean over no neighbors is zero.
     """
 
     def __init__(self, inputs: int, hidden: int) -> None:
         super().__init__("mean")
-        self.neighbours = nn.Linear(inputs, hidden)
+        self.neighbors = nn.Linear(inputs, hidden)
         self.own = nn.Linear(inputs, hidden, bias=False)
 
     def forward(self, values: Tensor, directed: Tensor) -> Tensor:
-        result: Tensor = self.neighbours(self.propagate(directed, x=values)) + self.own(values)
+        result: Tensor = self.neighbors(self.propagate(directed, x=values)) + self.own(values)
         return result
 
 

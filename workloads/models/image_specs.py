@@ -173,7 +173,7 @@ class ResidualNetwork(ModelOptions):
     whose last feature map is 1x1 up to 32x32.
 
     ``weights_file`` is a state dict under torchvision's names, such as its ImageNet weights; it is never fetched. The
-    head stays as initialised at random, because the classes differ, and so does the first convolution if the stem is
+    head stays as initialized at random, because the classes differ, and so does the first convolution if the stem is
     small or the images have not 3 channels, because its shape differs.
 
     ``norm="group"`` has GroupNorm (Wu & He 2018) in the place of every BatchNorm: clients then share no statistics of
@@ -192,7 +192,7 @@ class ResidualNetwork(ModelOptions):
         str,
         Help(
             "local file with torchvision's weights for this network (.safetensors, or a .pth state dict);"
-            " empty: random initialisation"
+            " empty: random initialization"
         ),
     ] = ""
 

@@ -29,7 +29,7 @@ class ModelOptions(ABC):
 
     @abstractmethod
     def build(self, task: InputSpec) -> Classifier:
-        """A freshly initialised network for this task."""
+        """A freshly initialized network for this task."""
 
 
 def array_shape(model: str, task: InputSpec) -> tuple[int, ...]:

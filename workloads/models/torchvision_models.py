@@ -69,7 +69,7 @@ def resnet(name: str, channels: int, classes: int, *, small: bool, groups: int =
 
 
 def _convolution(channels: int, out_channels: int, *, kernel_size: int, stride: int) -> nn.Conv2d:
-    """A first convolution initialised the way torchvision does for ResNet and MobileNet."""
+    """A first convolution initialized the way torchvision does for ResNet and MobileNet."""
     layer = nn.Conv2d(channels, out_channels, kernel_size, stride, padding=kernel_size // 2, bias=False)
     nn.init.kaiming_normal_(layer.weight, mode="fan_out", nonlinearity="relu")
     return layer

@@ -37,7 +37,7 @@ const charts = [
     ],
     { bars: true, format: ".4~g" },
   ),
-  new Chart(byId("utilisation"), [{ name: "slot_utilisation", label: "busy share", color: "one" }], {
+  new Chart(byId("utilization"), [{ name: "slot_utilization", label: "busy share", color: "one" }], {
     range: [0, 1.05],
     format: ".0%",
   }),
@@ -63,7 +63,7 @@ function showTiles() {
     ["worst 10\u202f%", known(last.client_accuracy_worst_decile), percent(last.client_accuracy_worst_decile)],
     ["loss", known(last.loss), number(last.loss)],
     ["clients/s", known(last.clients_per_second), number(last.clients_per_second)],
-    ["busy slots", known(last.slot_utilisation), share(last.slot_utilisation)],
+    ["busy slots", known(last.slot_utilization), share(last.slot_utilization)],
     ["traffic", rounds.count > 0, rounds.traffic],
     ["faults", parts.run?.counts !== undefined, number(faults)],
   ];

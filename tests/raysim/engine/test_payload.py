@@ -24,7 +24,7 @@ def test_what_several_messages_hold_is_stored_once_and_found_by_each() -> None:
         assert unpacked.parameters is message.parameters and unpacked.extra == message.extra
 
 
-def test_equal_messages_of_neighbours_are_one_object() -> None:
+def test_equal_messages_of_neighbors_are_one_object() -> None:
     packer = Packer(InlinePool(SimpleNamespace(device="cpu", federation=None)))  # type: ignore[arg-type]
     model = np.ones(3, np.float32)
     packed = packer.pack(range(1000), [Message(model) for _ in range(1000)], {})

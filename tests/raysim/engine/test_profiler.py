@@ -33,7 +33,7 @@ class Clock:
 
 
 def one_round(profile: Profile, clock: Clock, number: int = 1) -> None:
-    """12 s: train 8 (serialise 1, wait 6, of its own 1), aggregate 2, write 1, and 1 between them.
+    """12 s: train 8 (serialize 1, wait 6, of its own 1), aggregate 2, write 1, and 1 between them.
 
     Slot 0 works in seconds 1.5 to 4 and 5 to 7.5 of it, slot 1 in 2 to 6.
     """
@@ -49,7 +49,7 @@ def one_round(profile: Profile, clock: Clock, number: int = 1) -> None:
 
     with profile.round(number, slots=2):
         with profile.phase("train"):
-            with profile.phase("serialise"):
+            with profile.phase("serialize"):
                 at(1.0)
             with profile.phase("wait"):
                 at(7.0)
@@ -87,7 +87,7 @@ def test_every_moment_of_driver_and_slots_is_counted_once(clock: Clock, folder: 
     found = {(row["lane"], row["stage"], row["phase"]): row["seconds"] for row in rows(folder)}
     assert {key[1:]: seconds for key, seconds in found.items() if key[0] == "driver"} == pytest.approx(
         {
-            ("train", "serialise"): 1.0,
+            ("train", "serialize"): 1.0,
             ("train", "wait"): 6.0,
             ("train", "other"): 1.0,
             ("aggregate", "aggregate"): 2.0,
@@ -136,7 +136,7 @@ def test_the_trace_is_in_the_format_that_viewers_read(clock: Clock, folder: RunF
         if event["ph"] == "X":
             assert isinstance(event["ts"], int) and event["dur"] >= 0
             lanes[event["tid"]].append((event["ts"], -event["dur"], event["name"]))
-    assert [name for _, _, name in sorted(lanes[0])][:3] == ["round 1", "train", "serialise"]
+    assert [name for _, _, name in sorted(lanes[0])][:3] == ["round 1", "train", "serialize"]
     for lane in lanes.values():
         around: list[int] = []
         for start, length, _ in sorted(lane):  # of one lane, two events lie within each other or apart

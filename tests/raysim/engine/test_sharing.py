@@ -34,7 +34,7 @@ GIN = names("body.convolutions.0", ("first", "second")) | names("body.convolutio
 SAGE = {
     f"body.convolutions.{layer}.{name}"
     for layer in (0, 1)
-    for name in ("neighbours.weight", "neighbours.bias", "own.weight")
+    for name in ("neighbors.weight", "neighbors.bias", "own.weight")
 }
 STRUCTURE = names("body.structure", ("embedding",)) | {
     f"body.structure.convolutions.{layer}.{name}" for layer in (0, 1) for name in ("linear.weight", "bias")

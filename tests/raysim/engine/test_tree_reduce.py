@@ -17,7 +17,7 @@ from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 
 
-def test_levels_of_neighbours_give_the_bits_of_one_sum() -> None:
+def test_levels_of_neighbors_give_the_bits_of_one_sum() -> None:
     drawn = np.random.default_rng(0).standard_normal((600, 5)).astype(np.float32)
     vectors = [None if k % 7 == 0 else vector for k, vector in enumerate(drawn)]
     whole = tree_reduce.sum_of([None if vector is None else vector.copy() for vector in vectors])

@@ -123,7 +123,7 @@ def test_a_client_task_of_two_steps_by_hand() -> None:
     assert after.clients.tolist() == [1, 4] and update.metrics["steps"] == 2
 
 
-def test_optimiser_acts_on_the_own_core() -> None:
+def test_optimizer_acts_on_the_own_core() -> None:
     # Decay 0.1 of the core (2, 0), not of the personal model: -lr · 0.1 · 2 beside the gradient of the personal model.
     method = Apple(relation_learning_rate=0.0)
     extra = {"others": np.array([4]), "samples": np.array([1]), "proximal": 0.0, "core 4": vector([-2, 0])}

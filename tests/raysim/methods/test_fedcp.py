@@ -84,8 +84,8 @@ def test_prediction_and_gradients_written_out() -> None:
     h = data.x @ leaves["body.weight"].T + leaves["body.bias"]
     v = module.head.weight.detach().sum(dim=0)
     pairs = (h * v / v.norm()) @ leaves["policy.layers.0.weight"].T + leaves["policy.layers.0.bias"]
-    centred = pairs - pairs.mean(dim=1, keepdim=True)
-    scaled = centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
+    centered = pairs - pairs.mean(dim=1, keepdim=True)
+    scaled = centered / (centered.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
     a = F.relu(scaled * leaves["policy.layers.1.weight"] + leaves["policy.layers.1.bias"])
     r = a[:, :4].exp() / (a[:, :4].exp() + a[:, 4:].exp())
     logits = (r * h) @ leaves["global_head.weight"].T + leaves["global_head.bias"]

@@ -7,7 +7,7 @@ from raysim.methods.fedgh import FedGH
 from tests.raysim.methods.by_hand import context, updates
 
 
-def test_conflicting_parameters_are_harmonised_and_buffers_averaged() -> None:
+def test_conflicting_parameters_are_harmonized_and_buffers_averaged() -> None:
     found = context()
     start = np.array([10, 20, 30], np.float32)
     # The buffers (last entry) agree strongly: were they projected too, there would be no conflict.

@@ -16,7 +16,7 @@ from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Message, Update, Updates
-from raysim.methods.fedssp import FedSSP, RunningMean, Server, preference_step, regularised_loss
+from raysim.methods.fedssp import FedSSP, RunningMean, Server, preference_step, regularized_loss
 from raysim.simulation import run
 from raysim.storage import pytree
 from tests.raysim.methods.by_hand import context
@@ -77,7 +77,7 @@ def test_the_loss_over_two_batches_by_hand() -> None:
     model = linear_model()
     mean = RunningMean(0.5, "zero")
     terms: list[torch.Tensor] = []
-    loss = regularised_loss(model, np.array([1.0, 1.0], np.float32), mean, 3.0, terms)
+    loss = regularized_loss(model, np.array([1.0, 1.0], np.float32), mean, 3.0, terms)
     for inputs, label, term in (([[2.0, 4.0]], 1, 0.75), ([[6.0, 0.0]], 0, 4.6875)):
         x, y = torch.tensor(inputs), torch.tensor([label])
         entropy = cross_entropy(x + torch.tensor([0.5, -0.5]), y)
@@ -88,7 +88,7 @@ def test_the_loss_over_two_batches_by_hand() -> None:
 def test_without_a_global_mean_the_loss_is_cross_entropy_with_the_preference() -> None:
     model = linear_model()
     x, y = torch.tensor([[2.0, 4.0]]), torch.tensor([1])
-    loss = regularised_loss(model, np.zeros(0, np.float32), RunningMean(0.5, "zero"), 3.0, [])
+    loss = regularized_loss(model, np.zeros(0, np.float32), RunningMean(0.5, "zero"), 3.0, [])
     assert torch.equal(loss(model.module, Batch(x, y)), cross_entropy(model.module(x), y))
 
 
@@ -106,7 +106,7 @@ def test_the_preference_follows_plain_sgd() -> None:
 
 def test_averaging_is_uniform_whatever_the_samples() -> None:
     each = tuple(
-        Update(np.full(2, value, np.float32), {"regulariser": value}, {"mean": np.full(2, 10 * value, np.float32)})
+        Update(np.full(2, value, np.float32), {"regularizer": value}, {"mean": np.full(2, 10 * value, np.float32)})
         for value in (1, 2, 6)
     )
     updates = Updates((0, 1, 2), np.array([100, 1, 1]), each)
@@ -116,7 +116,7 @@ def test_averaging_is_uniform_whatever_the_samples() -> None:
     np.testing.assert_allclose(server.mean, [30.0, 30.0])
     # μ_k are 10, 20 and 60 in both entries, their mean 30: √(4100 / 3), and √((20² + 10² + 30²) / 3).
     assert found.report.round_columns == pytest.approx(
-        {"feature_scale": (4100 / 3) ** 0.5, "feature_spread": (1400 / 3) ** 0.5, "regulariser": 3.0}
+        {"feature_scale": (4100 / 3) ** 0.5, "feature_spread": (1400 / 3) ** 0.5, "regularizer": 3.0}
     )
 
 
@@ -161,7 +161,7 @@ def test_a_run_learns_preferences_and_sends_the_mean_from_round_two(make_config:
     result = run(make_config("ssp", **GRAPHS, evaluation__every=1))
     assert result.rounds["validation_accuracy"].notna().all()
     # Round 2's messages hold μ̄ (8 floats for each of 3 clients) besides the encoders.
-    assert (result.clients["regulariser"] > 0).tolist() == [False] * 3 + [True] * 6
+    assert (result.clients["regularizer"] > 0).tolist() == [False] * 3 + [True] * 6
     down = result.rounds["bytes_down"].tolist()
     assert down[1] - down[0] == 3 * 8 * 4 and down[2] == down[1]
 

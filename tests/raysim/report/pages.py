@@ -95,8 +95,8 @@ def pixels(png: bytes) -> np.ndarray:
     return np.asarray(imread(io.BytesIO(png)))
 
 
-def coloured(png: bytes, colour: str) -> int:
-    wanted = np.array([int(colour[place : place + 2], 16) for place in (1, 3, 5)]) / 255
+def colored(png: bytes, color: str) -> int:
+    wanted = np.array([int(color[place : place + 2], 16) for place in (1, 3, 5)]) / 255
     return int((np.abs(pixels(png)[..., :3] - wanted).max(axis=-1) < 0.02).sum())
 
 

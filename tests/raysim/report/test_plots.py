@@ -7,7 +7,7 @@ import pandas
 import pytest
 
 from raysim.report.plots import comparison_picture, run_picture
-from tests.raysim.report.pages import coloured, frame, pixels, size
+from tests.raysim.report.pages import colored, frame, pixels, size
 
 
 def test_curve_draws_each_series_that_is_there() -> None:
@@ -16,17 +16,15 @@ def test_curve_draws_each_series_that_is_there() -> None:
     )
     png = run_picture(rounds, "digits")
     assert size(png) == (960, 960)
-    assert coloured(png, "#0072b2") > 500 and coloured(png, "#d55e00") > 500
+    assert colored(png, "#0072b2") > 500 and colored(png, "#d55e00") > 500
     without = run_picture(rounds.drop(columns="train_loss"), "digits")
-    assert coloured(without, "#d55e00") < 50
-    assert (
-        coloured(without, "#ffffff") > 100_000 and coloured(run_picture(rounds, "digits", dark=True), "#ffffff") < 1000
-    )
+    assert colored(without, "#d55e00") < 50
+    assert colored(without, "#ffffff") > 100_000 and colored(run_picture(rounds, "digits", dark=True), "#ffffff") < 1000
 
 
 def test_the_accuracy_of_a_personal_method_is_drawn_once() -> None:
     same = run_picture(frame(accuracy=[0.1, 0.4], client_accuracy_mean=[0.1, 0.4]), "")
-    assert coloured(same, "#0072b2") < 50 and coloured(same, "#d55e00") > 500
+    assert colored(same, "#0072b2") < 50 and colored(same, "#d55e00") > 500
 
 
 @pytest.mark.parametrize(
@@ -42,11 +40,11 @@ def test_odd_tables_still_give_a_picture(rounds: pandas.DataFrame) -> None:
     assert size(run_picture(rounds, "a $title_ {of} \\any kind")) == (960, 960)
 
 
-def test_overlaid_runs_have_their_own_colours_and_any_label() -> None:
+def test_overlaid_runs_have_their_own_colors_and_any_label() -> None:
     runs = [(label, [frame(accuracy=[0.1, level], loss=[1.0, level])]) for label, level in (("_a$", 0.5), ("b", 0.9))]
     png = comparison_picture(runs, "two")
-    for colour in ("#0072b2", "#d55e00"):
-        assert coloured(png, colour) > 500
+    for color in ("#0072b2", "#d55e00"):
+        assert colored(png, color) > 500
 
 
 def test_the_band_of_seeds_is_drawn() -> None:

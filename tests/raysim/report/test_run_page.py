@@ -55,7 +55,7 @@ def test_synthetic_data_is_said_in_the_title(tmp_path: Path, synthetic: bool, ti
     assert f"<title>{title}</title>" in text and f"<h1>{title}</h1>" in text
 
 
-def test_an_unfinished_synthetic_run_is_labelled_by_its_config(tmp_path: Path) -> None:
+def test_an_unfinished_synthetic_run_is_labeled_by_its_config(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", finish=False)
     assert "not finished" in run_page.page(folder).read_text()
     (folder / "config.yaml").write_text("workload: {name: synthetic}\nmethod: {name: fedavg}\n")

@@ -106,7 +106,7 @@ def test_streams_differ_by_client_round_and_purpose(task: ClientTask) -> None:
     assert all(other != first for other in others)
 
 
-def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradients_back(task: ClientTask) -> None:
+def test_plain_descent_has_the_bits_of_the_flat_optimizer_and_gives_the_gradients_back(task: ClientTask) -> None:
     # A penalty of zero takes the other way: into the flat gradient, and one step of torch's SGD over the flat vector.
     def network() -> FlatModel:
         torch.manual_seed(3)
@@ -144,7 +144,7 @@ def test_plain_descent_has_the_bits_of_the_flat_optimiser_and_gives_the_gradient
 
 @pytest.mark.parametrize("frozen", [False, True])
 def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(task: ClientTask, frozen: bool) -> None:
-    # Statistics of mean 1 and variance 4 - 1e-5: x = 5 becomes 2, times scale 3 is 6. One step at rate 0.1 towards 4:
+    # Statistics of mean 1 and variance 4 - 1e-5: x = 5 becomes 2, times scale 3 is 6. One step at rate 0.1 toward 4:
     # gradient of the scale (6 - 4)·2 = 4, of the shift 2, so 2.6 and -0.2. In training mode x would become 0.
     layer = torch.nn.BatchNorm1d(1)
     layer.weight.data.fill_(3.0)

@@ -36,7 +36,7 @@ def test_triangle_by_hand() -> None:
         assert row == pytest.approx([0, 1 / 2, 1 / 4, 3 / 8, 5 / 16], abs=1e-7)
 
 
-def test_self_loops_and_nodes_without_neighbours() -> None:
+def test_self_loops_and_nodes_without_neighbors() -> None:
     # Node 0 has a loop and node 1: it stays with 1/2; in two steps 1/2·1/2 + 1/2·1 = 3/4. Node 1 must go to 0.
     rows = probabilities(3, [(0, 0), (0, 1)], 2)
     assert rows[0] == pytest.approx([1 / 2, 3 / 4]) and rows[1] == pytest.approx([0, 1 / 2])

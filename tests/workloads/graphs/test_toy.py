@@ -85,7 +85,7 @@ def test_families_are_what_they_say(stream: Stream) -> None:
 
 
 @pytest.mark.parametrize("client", range(5))
-def test_classes_can_be_learnt_from_degrees(stream: Stream, client: int) -> None:
+def test_classes_can_be_learned_from_degrees(stream: Stream, client: int) -> None:
     """The mean of the node features tells the classes apart; communities (client 5) need more than that."""
     from sklearn.linear_model import LogisticRegression
 

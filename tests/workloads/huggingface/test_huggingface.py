@@ -46,12 +46,12 @@ def test_images_are_as_they_were_saved(saved: Any, tmp_path: Path, stream: Strea
 
 
 def test_images_are_brought_to_one_size_and_one_channel(tmp_path: Path, stream: Stream) -> None:
-    grey = [np.full((4 + row % 2, 4), row, np.uint8) for row in range(10)]
-    table = arrow_table({"photo": pa.array([png(one) for one in grey], IMAGE), "y": ["a", "b"] * 5})
+    gray = [np.full((4 + row % 2, 4), row, np.uint8) for row in range(10)]
+    table = arrow_table({"photo": pa.array([png(one) for one in gray], IMAGE), "y": ["a", "b"] * 5})
     path = str(save_to_disk(table, tmp_path / "mixed", files=3))
     with pytest.raises(WorkloadError, match="row 2: the image has 5 x 4 pixels, and the first one 4 x 4; set size"):
         HuggingFace(path=path, **SMALL).load(stream)
-    found = HuggingFace(path=path, size=8, grey=True, global_test_share=0.0, **SMALL).load(stream)
+    found = HuggingFace(path=path, size=8, gray=True, global_test_share=0.0, **SMALL).load(stream)
     assert found.inputs.shape == (10, 8, 8, 1) and found.inputs[:, 3, 3, 0].tolist() == [*range(10)]
     assert found.class_names == ("a", "b")
 

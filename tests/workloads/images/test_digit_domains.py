@@ -32,7 +32,7 @@ def colored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
 
 
-def test_domains_are_clients_of_one_size_in_grey(colored: None, stream: Stream) -> None:
+def test_domains_are_clients_of_one_size_in_gray(colored: None, stream: Stream) -> None:
     federation = DigitDomains(domains=("svhn", "optdigits"), size=8, domain_limit=20).load(stream)
     table = federation.manifest()
     assert table["name"].tolist() == ["optdigits", "svhn"]

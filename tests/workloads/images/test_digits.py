@@ -23,7 +23,7 @@ def test_digits_split_off_a_stratified_fifth(stream: Stream) -> None:
     assert np.array_equal(test, np.rint(0.2 * (train + test)))
     assert federation.inputs.max() == 255
     assert federation.inputs.min() == 0
-    assert len(np.unique(federation.inputs)) == 17  # the set has 17 grey levels
+    assert len(np.unique(federation.inputs)) == 17  # the set has 17 gray levels
 
 
 def test_the_test_set_comes_from_its_stream(stream: Stream) -> None:

@@ -35,7 +35,7 @@ def write_image(path: Path, value: int) -> None:
 
 
 def write_tree(root: Path, split: str, clients: list[str]) -> None:
-    """Image number i is of grey value i (training) or 100 + i (test) and of class i % 2; client k has 6 in a row."""
+    """Image number i is of gray value i (training) or 100 + i (test) and of class i % 2; client k has 6 in a row."""
     for part, count, base in (("train", 6 * len(clients), 0), ("test", 10, 100)):
         (root / part).mkdir(parents=True)
         for number in range(count):
@@ -70,11 +70,11 @@ def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def values(samples: Samples, federation: FileFederation) -> list[int]:
-    """The grey value of each image, in order."""
+    """The gray value of each image, in order."""
     found: list[int] = []
     for batch in samples.batches(4):
-        grey = (batch.x[:, 0, 0, 0] * float(federation.deviation[0]) + float(federation.mean[0])) * 255
-        found += torch.round(grey).int().tolist()
+        gray = (batch.x[:, 0, 0, 0] * float(federation.deviation[0]) + float(federation.mean[0])) * 255
+        found += torch.round(gray).int().tolist()
     return found
 
 

@@ -26,7 +26,7 @@ def seeded(seed: int = 0) -> torch.Generator:
     return torch.Generator().manual_seed(seed)
 
 
-def test_in_order_without_a_generator_and_normalised_per_channel() -> None:
+def test_in_order_without_a_generator_and_normalized_per_channel() -> None:
     batches = list(build().batches(5))
     assert [len(batch) for batch in batches] == [5, 5, 5, 5, 1]
     assert torch.cat([batch.y for batch in batches]).tolist() == list(range(21))
@@ -101,7 +101,7 @@ def test_augmentation_is_for_training_only_and_repeatable() -> None:
     assert not torch.equal(first[0], other[0])
 
 
-def test_augmentation_is_crop_and_flip_before_normalisation() -> None:
+def test_augmentation_is_crop_and_flip_before_normalization() -> None:
     (batch,) = build(padding=2).batches(100, seeded(3))
     generator = seeded(3)
     order = torch.randperm(21, generator=generator)

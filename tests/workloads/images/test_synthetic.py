@@ -29,7 +29,7 @@ def test_any_size(stream: Stream) -> None:
 def test_structure_can_be_learned(stream: Stream) -> None:
     images = Synthetic(train_size=1000, test_size=300).images(stream)
     train, test = (part.reshape(len(part), -1).astype(float) for part in (images.images, images.test_images))
-    centres = np.stack([train[images.labels == label].mean(axis=0) for label in range(10)])
-    guesses = ((test[:, None] - centres) ** 2).sum(axis=2).argmin(axis=1)
+    centers = np.stack([train[images.labels == label].mean(axis=0) for label in range(10)])
+    guesses = ((test[:, None] - centers) ** 2).sum(axis=2).argmin(axis=1)
     assert 0.5 < (guesses == images.test_labels).mean() <= 1.0
     assert 0.02 < ((images.images == 0) | (images.images == 255)).mean() + 0.02 < 0.12  # little is clipped

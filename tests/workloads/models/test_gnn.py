@@ -1,4 +1,4 @@
-"""GIN, GraphSAGE and FedStar's network: against formulas, PyTorch Geometric and relabelled nodes."""
+"""GIN, GraphSAGE and FedStar's network: against formulas, PyTorch Geometric and relabeled nodes."""
 
 from __future__ import annotations
 
@@ -101,8 +101,8 @@ def test_convolutions_equal_those_of_pytorch_geometric() -> None:
     ours_sage, sage = SageConvolution(3, 4), SAGEConv(3, 4)
     sage.load_state_dict(
         {
-            "lin_l.weight": ours_sage.neighbours.weight,
-            "lin_l.bias": ours_sage.neighbours.bias,
+            "lin_l.weight": ours_sage.neighbors.weight,
+            "lin_l.bias": ours_sage.neighbors.bias,
             "lin_r.weight": ours_sage.own.weight,
         }
     )

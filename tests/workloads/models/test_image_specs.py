@@ -77,7 +77,7 @@ def test_names_and_shapes(name: str, shape: tuple[int, int, int]) -> None:
 
 
 @pytest.mark.parametrize("name", IMAGE_MODELS)
-def test_real_values_flow_and_initialisation_follows_the_global_seed(name: str) -> None:
+def test_real_values_flow_and_initialization_follows_the_global_seed(name: str) -> None:
     options = resolve("model", name)()
     models = []
     for seed in (3, 3, 4):

@@ -85,7 +85,7 @@ def test_entries_at_edges_are_those_of_the_dense_matrix() -> None:
             torch.testing.assert_close(found[edges, head], dense[i, j], atol=1e-6, rtol=1e-5)
 
 
-def test_the_normalised_laplacian_itself_comes_back_at_the_edges() -> None:
+def test_the_normalized_laplacian_itself_comes_back_at_the_edges() -> None:
     """λ' = λ gives S = L: on the path 0 - 1 - 2 both edges are −1/√2."""
     graphs = with_spectra(from_lists([3], [[(0, 1), (1, 2)]]))
     batch = collate(graphs)
@@ -170,7 +170,7 @@ def test_eigenvalue_encoding_by_hand() -> None:
 
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_the_softmax_over_incoming_edges_by_hand(scale: float) -> None:
-    """Path 0 - 1 - 2: the end nodes take their only neighbour whole, the middle weighs both by exp of the filters."""
+    """Path 0 - 1 - 2: the end nodes take their only neighbor whole, the middle weighs both by exp of the filters."""
     batch = collate(from_lists([3], [[(0, 1), (1, 2)]]))
     filters = torch.tensor([[0.2], [0.7]]) * scale
     values = torch.tensor([[1.0], [10.0], [100.0]])

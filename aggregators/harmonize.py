@@ -1,4 +1,4 @@
-"""FedGH's gradient harmonisation, in the space of the clients.
+"""FedGH's gradient harmonization, in the space of the clients.
 
 Source: Zhang et al. 2023, Tackling the non-IID issue in heterogeneous federated learning by gradient harmonization
 (arXiv 2309.06692). With g̃ the gradients as they came and g what becomes of them, each conflicting pair i < j does
@@ -17,7 +17,7 @@ import numpy as np
 from aggregators.gram import Doubles, one_blas_thread
 
 
-def harmonised_coefficients(gram: Doubles, weights: Doubles) -> Doubles:
+def harmonized_coefficients(gram: Doubles, weights: Doubles) -> Doubles:
     """c, float64 [n], with Σ_i weights_i g_i = Σ_j c_j g̃_j, from the Gram matrix [n, n] of gradients or of updates.
 
     Every g_i is a row of coefficients over the originals, so a projection costs n instead of d operations.

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from aggregators.gram import Doubles
-from aggregators.harmonise import harmonised_coefficients
+from aggregators.harmonize import harmonized_coefficients
 
 
 def pairwise(gradients: Doubles) -> Doubles:
@@ -26,14 +26,14 @@ def test_gram_space_equals_the_pairwise_definition(count: int, size: int, seed: 
     generator = np.random.default_rng(seed)
     gradients = generator.standard_normal((count, size))
     weights = generator.dirichlet(np.ones(count))
-    found = harmonised_coefficients(gradients @ gradients.T, weights) @ gradients
+    found = harmonized_coefficients(gradients @ gradients.T, weights) @ gradients
     np.testing.assert_allclose(found, weights @ pairwise(gradients), rtol=1e-9, atol=1e-9)
 
 
 def test_a_conflicting_pair_by_hand() -> None:
     gradients = np.array([[1.0, 0.0], [-1.0, 1.0]])
     # g_1 + ½ g̃_2 = (½, ½), g_2 + g̃_1 = (0, 1): each at a right angle to the other's original.
-    found = harmonised_coefficients(gradients @ gradients.T, np.array([0.5, 0.5])) @ gradients
+    found = harmonized_coefficients(gradients @ gradients.T, np.array([0.5, 0.5])) @ gradients
     np.testing.assert_allclose(found, [0.25, 0.75], rtol=1e-15)
 
 
@@ -44,7 +44,7 @@ def test_it_is_the_present_component_along_the_original() -> None:
     first = np.array([0.5, 0.5])  # at a right angle to g̃_1
     second = first - (first @ gradients[2]) / 1.25 * gradients[2]
     np.testing.assert_allclose(pairwise(gradients)[0], second)
-    only_first = harmonised_coefficients(gradients @ gradients.T, np.array([1.0, 0.0, 0.0])) @ gradients
+    only_first = harmonized_coefficients(gradients @ gradients.T, np.array([1.0, 0.0, 0.0])) @ gradients
     np.testing.assert_allclose(only_first, second, rtol=1e-14)
 
 
@@ -61,4 +61,4 @@ def test_it_is_the_present_component_along_the_original() -> None:
 def test_without_a_conflict_the_weights_stay(gradients: list[list[float]]) -> None:
     rows = np.array(gradients)
     weights = np.arange(1.0, len(rows) + 1)
-    assert harmonised_coefficients(rows @ rows.T, weights).tolist() == weights.tolist()
+    assert harmonized_coefficients(rows @ rows.T, weights).tolist() == weights.tolist()
