@@ -189,7 +189,7 @@ def _cut(argv: Sequence[str]) -> _Line:
         elif name == "trust":
             trusted.append(Path(_value(typed, None if bare else text)))
         else:
-            pairs.append((name, None if bare else text))
+            pairs.append((typed, None if bare else text))
     return _Line(frozenset(flags), tuple(files), resume, tuple(trusted), tuple(pairs), ui)
 
 
@@ -208,13 +208,17 @@ def _kind(typed: str) -> str | None:
 
 def _path(typed: str, options: Mapping[str, Option], prefix: str = "--") -> str:
     """The full path of an option as it was typed."""
-    if kind := _kind(typed):
+    name = typed.replace("-", "_")
+    if kind := _kind(name):
         return f"{kind}.name"
-    if typed in options:
-        return typed
-    matches = [path for path in options if path.rpartition(".")[2] == typed]
+    if name in options:
+        return name
+    matches = [path for path in options if path.rpartition(".")[2] == name]
     if len(matches) > 1:
         raise ConfigError(f"{prefix}{typed} is ambiguous: write {' or '.join(prefix + path for path in matches)}.")
     if not matches:
+        for path, option in options.items():
+            if option.type is bool and name == f"no_{path.rpartition('.')[2]}":
+                raise ConfigError(f"Unknown option {prefix}{typed}. Write {prefix}{path} false.")
         raise unknown_option(typed, [*registry.KINDS, *(_COMMANDS if prefix else ()), *options], prefix)
     return matches[0]

@@ -110,6 +110,8 @@ def test_print_config_is_a_config_file() -> None:
         ("--lr 1", "Unknown option --lr. Did you mean --training.learning_rate?"),
         ("--schedule.batch_size 1", "Did you mean --training.batch_size or --evaluation.batch_size?"),
         ("--conifg x", "Did you mean --config?"),
+        ("--no-dashboard", "Unknown option --no-dashboard. Write --engine.dashboard false."),
+        ("--learning-rat 1", "Unknown option --learning-rat. Did you mean --training.learning_rate?"),
         ("--metod fedavg", "Did you mean --method?"),
         ("--xyzzy 1", "Unknown option --xyzzy. Sections: method"),
         ("--method fedavg --mu 1", "Unknown option --mu. --mu belongs to methods apple, fedprox, moon: choose one"),
