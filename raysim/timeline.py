@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from raysim.config.command_line import parse
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
-from raysim.units import byte_count
+from raysim.units import byte_count, time_unit
 from workloads.errors import WorkloadError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def tables(clock: VirtualClock, rounds: int) -> tuple[DataFrame, DataFrame]:
 
 def _write(config: RunConfig, folder: Path) -> None:
     from raysim.report.devices_plot import write_devices
-    from raysim.report.timeline_plot import picture, time_unit
+    from raysim.report.timeline_plot import picture
     from raysim.storage.atomic_files import write_atomically
 
     clock, rounds = clock_of(config)

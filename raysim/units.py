@@ -43,6 +43,12 @@ def number(value: float) -> str:
     return f"{value:.4g}"
 
 
+def time_unit(seconds: float) -> tuple[int, str]:
+    """The unit in which a length of time is easy to read: its seconds, and its name."""
+    units = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
+    return next((factor, name) for factor, name in units if seconds >= 3 * factor or factor == 1)
+
+
 def counted(count: int, noun: str) -> str:
     """A number of things: ``1 client``, ``3 clients``."""
     return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -9,8 +9,8 @@ import numpy as np
 
 from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
 from raysim.report.plots import LIGHT
-from raysim.report.timeline_plot import time_unit
 from raysim.storage.atomic_files import write_atomically
+from raysim.units import time_unit
 
 if TYPE_CHECKING:
     from pandas import DataFrame

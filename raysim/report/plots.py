@@ -10,6 +10,7 @@ import numpy as np
 
 from raysim.costs import running_costs
 from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
+from raysim.units import scale, time_unit
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -74,8 +75,8 @@ def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: s
     return _draw(accuracy, loss, title, dark, shared_legend=True)
 
 
-COSTS = {"bytes": (1e6, "MB sent and received"), "virtual_seconds": (3600.0, "virtual hours")}
-"""What accuracy is drawn against: the unit, and its name."""
+COSTS = ("bytes", "virtual_seconds")
+"""What accuracy is drawn against."""
 
 
 def drawn_costs(tables: Iterable[DataFrame]) -> list[str]:
@@ -91,7 +92,8 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, da
         runs: label of a setting, and the table of rounds of its run with each seed. Of several seeds the mean accuracy
             of each round is drawn at the mean cost of that round.
     """
-    axes = [(cost, *COSTS[cost]) for cost in drawn_costs(rounds for _, tables in runs for rounds in tables)]
+    every = [rounds for _, tables in runs for rounds in tables]
+    axes = [(cost, *_unit_of_costs(cost, every)) for cost in drawn_costs(every)]
     colors = _DARK if dark else LIGHT
     with style(_GRID, dark):
         figure = new_figure(figsize=(6.4, 3.4 * len(axes)), dpi=150, layout="constrained")
@@ -103,6 +105,16 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, da
             panel.yaxis.set_major_formatter(_percent())
             panel.spines["top"].set_visible(False)
         return picture_bytes(figure)
+
+
+def _unit_of_costs(cost: str, tables: Iterable[DataFrame]) -> tuple[float, str]:
+    """The unit in which the costs of all these runs are easy to read, and the axis's label."""
+    most = max(float(running_costs(rounds)[cost].max()) for rounds in tables)
+    if cost == "bytes":
+        scaled = scale("bytes", [most])
+        return 1 / scaled.factor, f"{scaled.symbol} sent and received"
+    factor, unit = time_unit(most)
+    return factor, f"virtual {unit}"
 
 
 def _against(cost: str, factor: float, label: str, tables: Sequence[DataFrame], rank: int) -> _Line:

@@ -91,8 +91,10 @@ def _costs_table(rounds: DataFrame) -> Table | None:
     """What each accuracy cost that the run reached."""
     import pandas as pd
 
-    costs = costs_to_accuracies(rounds)
-    return _table(pd.DataFrame(costs)) if costs else None
+    costs = pd.DataFrame(costs_to_accuracies(rounds))
+    if costs.empty:
+        return None
+    return _table(costs.assign(bytes=[units.byte_count(sent, units.THIN) for sent in costs["bytes"]]))
 
 
 def _table(frame: DataFrame) -> Table:

@@ -8,7 +8,7 @@ import numpy as np
 
 from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
 from raysim.report.plots import LIGHT
-from raysim.units import scale
+from raysim.units import scale, time_unit
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -50,12 +50,6 @@ def picture(steps: DataFrame, tasks: DataFrame, clients: int, title: str) -> byt
             panels["staleness"].xaxis.set_major_locator(MaxNLocator(integer=True))
         _totals(panels["steps"], panels["bytes"], steps)
         return picture_bytes(figure)
-
-
-def time_unit(seconds: float) -> tuple[int, str]:
-    """The unit in which a length of time is easy to read: its seconds, and its name."""
-    units = ((86_400, "days"), (3600, "hours"), (60, "minutes"), (1, "seconds"))
-    return next((factor, name) for factor, name in units if seconds >= 3 * factor or factor == 1)
 
 
 def _busy(axes: Any, steps: DataFrame, tasks: DataFrame, rows: int, clients: int) -> None:

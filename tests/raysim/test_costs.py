@@ -57,6 +57,13 @@ def test_the_summary_has_the_levels_that_were_reached() -> None:
     ]
 
 
+def test_costs_are_drawn_in_a_unit_that_is_easy_to_read() -> None:
+    factor, label = plots._unit_of_costs("bytes", [rounds(), rounds().assign(bytes_down=10**9)])
+    assert (round(factor), label) == (10**9, "GB sent and received")
+    timed = rounds(virtual_seconds=[5.0, 9.0, 90.0, 36_000.0])
+    assert plots._unit_of_costs("virtual_seconds", [timed]) == (3600, "virtual hours")
+
+
 def test_seeds_are_one_line_at_their_mean_cost() -> None:
     cheap, dear = rounds(), rounds().assign(bytes_down=[1000, 1000, 1000, 1000])
     png = cost_picture([("two seeds", [cheap, dear]), ("one", [cheap])], "costs")
@@ -69,5 +76,5 @@ def test_an_accuracy_is_drawn_at_the_cost_of_its_own_round(monkeypatch: pytest.M
     drawn: list[list[float]] = []
     monkeypatch.setattr(plots, "_plot", lambda axes, lines, *more, **options: drawn.append(lines[0].x.tolist()))
     cost_picture([("run", [rounds(**TIMED)]), *others], "costs")
-    expected = [[11 / 1e6, 66 / 1e6, 110 / 1e6], [5 / 3600, 20 / 3600, 21 / 3600]]
+    expected = [[11.0, 66.0, 110.0], [5.0, 20.0, 21.0]]  # in bytes and seconds: they are few
     assert drawn == expected[: 1 if others else 2]
