@@ -1,40 +1,48 @@
-"""``python -m raysim``: what there is to run, and the version."""
+"""``raysim`` and ``python -m raysim``: what there is to run, the version, and each command by its name."""
 
 from __future__ import annotations
 
+import importlib
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
+from raysim.config.nearest import did_you_mean
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.version import __version__
 
 COMMANDS = {
-    "raysim.launch": "run one configuration; --help shows every option, --list methods, workloads and models",
-    "raysim.study": "run a table of configurations, kept cell by cell",
-    "raysim.evaluate": "judge the trained model of a run again",
-    "raysim.report": "write the page of a run, or a page that compares several",
-    "raysim.ui": "show a run, going on or ended, as a live page",
-    "raysim.timeline": "plan a run in virtual time, without training",
-    "raysim.data": "list, fetch, convert and verify published data sets",
-    "raysim.spectra": "draw the spectral bias between graph clients",
+    "launch": ("raysim.launch", "run one configuration; --help shows every option, --list methods and workloads"),
+    "study": ("raysim.study", "run a table of configurations, kept cell by cell"),
+    "evaluate": ("raysim.evaluate", "judge the trained model of a run again"),
+    "report": ("raysim.report.__main__", "write the page of a run, or a page that compares several"),
+    "ui": ("raysim.ui.__main__", "show a run, going on or ended, as a live page"),
+    "timeline": ("raysim.timeline", "plan a run in virtual time, without training"),
+    "data": ("raysim.data", "list, fetch, convert and verify published data sets"),
+    "spectra": ("raysim.spectra", "draw the spectral bias between graph clients"),
 }
+"""Name → module, and what it does."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """The command line; returns the exit code."""
+    """The command line: ``raysim NAME …`` does what ``python -m raysim.NAME …`` does; returns the exit code."""
     words = sys.argv[1:] if arguments is None else list(arguments)
     if words == ["--version"]:
         print(f"raysim {__version__}")
         return FINISHED
-    listing = "\n".join(f"  python -m {name:15} {text}" for name, text in COMMANDS.items())
+    listing = "\n".join(f"  python -m raysim.{name:9} {text}" for name, (_, text) in COMMANDS.items())
     if words in ([], ["--help"], ["-h"]):
-        print(f"raysim {__version__}: federated learning, simulated in parallel on Ray\n\n{listing}")
+        print(f"raysim {__version__}: federated learning, simulated in parallel on Ray\n\n{listing}\n")
+        print("raysim NAME is the same as python -m raysim.NAME, raysim launch --method fedrad for instance.")
         return FINISHED
-    named = f"raysim.{words[0]}"
-    guess = named if named in COMMANDS else "raysim.launch"
-    print(
-        f"raysim: python -m raysim takes no {words[0]!r}; did you mean python -m {guess}?\n{listing}", file=sys.stderr
-    )
+    if words[0] in COMMANDS:
+        here = str(Path.cwd())
+        if not {here, ""} & set(sys.path):
+            sys.path.insert(0, here)  # as with python -m: a method or model of one's own lies there
+        command = importlib.import_module(COMMANDS[words[0]][0])
+        return int(command.main(words[1:]))
+    guess = " Did you mean raysim launch …?" if words[0].startswith("-") else did_you_mean(words[0], COMMANDS)
+    print(f"raysim: there is no command {words[0]!r}.{guess}\n{listing}", file=sys.stderr)
     return REFUSED
 
 

@@ -131,7 +131,8 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_commands_that_start_a_run_have_options_that_exist(page: Path) -> None:
-    """Every ``python -m raysim.launch`` of a code block is a command line that would be accepted."""
+    """Every ``python -m raysim.launch`` of a code block is a command line that would be accepted; none is elsewhere."""
+    assert re.findall(r"^    (?:python -m )?raysim.*", prose_of(page), re.MULTILINE) == []
     for block in CODE.findall(page.read_text(encoding="utf-8")):
         for line in block.replace("\\\n", " ").splitlines():
             _, found, command = line.partition("python -m raysim.launch ")

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
+import os
+import subprocess
+import sys
 import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +17,8 @@ import raysim
 from raysim.__main__ import COMMANDS, main
 from raysim.launch import main as launch
 from raysim.storage import environment
+from tests.small_runs import IN_PROCESS, LOGISTIC
+from tests.small_runs import words as words_of
 
 ROOT = Path(raysim.__file__).parent
 
@@ -20,18 +27,65 @@ def test_it_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
     assert main([]) == 0
     listed = capsys.readouterr().out
     runnable = {
-        "raysim." + (path.parent.name if path.stem == "__main__" else path.stem)
+        path.parent.name if path.stem == "__main__" else path.stem
         for path in (*ROOT.glob("*.py"), *ROOT.glob("*/__main__.py"))
         if path != ROOT / "__main__.py" and '__name__ == "__main__"' in path.read_text(encoding="utf-8")
     }
     assert runnable == set(COMMANDS)
-    assert all(f"python -m {name}" in listed for name in COMMANDS)
-    assert all(importlib.util.find_spec(name) for name in COMMANDS)
+    assert all(f"python -m raysim.{name} " in listed for name in COMMANDS)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_command_by_its_name_is_the_module(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its help is the module's own, and so is its exit code for options that do not exist."""
+    module = COMMANDS[command][0]
+    with ended() as by_name:
+        by_name.append(main([command, "--help"]))
+    shown = capsys.readouterr()
+    with ended() as by_module:
+        by_module.append(importlib.import_module(module).main(["--help"]))
+    assert shown == capsys.readouterr() and shown.out and by_name == by_module == [0]
+    with ended() as refused:
+        refused.append(main([command, "--nothing-like-this"]))
+    assert refused == [2]
+
+
+@contextmanager
+def ended() -> Iterator[list[object]]:
+    """What a command returned, or the code that argparse left it with."""
+    codes: list[object] = []
+    try:
+        yield codes
+    except SystemExit as end:
+        codes.append(end.code)
+
+
+@pytest.mark.slow
+def test_the_installed_command_finds_what_lies_in_the_folder(tmp_path: Path) -> None:
+    """A method of one's own, as python -m finds it: the installed script begins its path with its own folder."""
+    source = "from raysim.methods.fedavg import FedAvg\nclass Mine(FedAvg): pass\n"
+    (tmp_path / "my_method.py").write_text(source, encoding="utf-8")
+    script = tmp_path / "bin" / "raysim"
+    script.parent.mkdir()
+    script.write_text("import sys\nfrom raysim.__main__ import main\nsys.exit(main())\n", encoding="utf-8")
+    words = ["launch", *words_of({**IN_PROCESS, **LOGISTIC, "method.name": "my_method:Mine"})]
+    done = subprocess.run(
+        [sys.executable, script, *words],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert [*tmp_path.glob("runs/*/rounds.csv")]
 
 
 def test_other_words_are_refused_with_the_command_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["study"]) == 2
-    assert "did you mean python -m raysim.study?" in capsys.readouterr().err
+    assert main(["studdy"]) == 2
+    assert "there is no command 'studdy'. Did you mean study?" in capsys.readouterr().err
+    assert main(["--method", "fedavg"]) == 2
+    assert "Did you mean raysim launch …?" in capsys.readouterr().err
 
 
 def test_one_place_says_the_version(capsys: pytest.CaptureFixture[str]) -> None:
