@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from raysim.method import ClientTask, Message, Update, Vector
+from raysim.method import ClientTask, Message, Traits, Update, Vector
 from raysim.methods.fedper import HEAD, FedPer
 from workloads.option_types import Help, NonNegativeInt
 
@@ -38,6 +38,8 @@ class FedBABU(FedPer):
     tune_epochs: Annotated[
         NonNegativeInt, Help("epochs of fine-tuning the model for judging; 0: none", "Oh et al. 2022, Section 5")
     ] = 5
+
+    traits: ClassVar[Traits] = replace(FedPer.traits, plain_training=False)
 
     def init_client(self, model: FlatModel) -> Vector:
         return np.concatenate([model.take_kept(), np.zeros_like(model.take_shared())])

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from raysim.method import ClientTask, Message, Update, Vector
+from raysim.method import ClientTask, Message, Traits, Update, Vector
 from raysim.methods.fedper import HEAD, FedPer
 from workloads.option_types import Help, PositiveInt
 
@@ -33,6 +33,8 @@ class FedRep(FedPer):
     head_epochs: Annotated[
         PositiveInt, Help("epochs on the head alone, body frozen", "10 in all scripts of the authors' code")
     ] = 10
+
+    traits: ClassVar[Traits] = replace(FedPer.traits, plain_training=False)
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask

@@ -96,7 +96,9 @@ def train_epochs(
     generator = task.generator(phase.stream)
     private = None
     if task.sample_privacy is not None:
-        private = PrivateGradient(model, task, loss, trains, len(samples), phase.stream)
+        if phase != Phase():
+            raise RuntimeError("a training in phases takes steps that privacy does not count: no Traits.plain_training")
+        private = PrivateGradient(model, task, loss, trains, len(samples))
     descends = add_gradient is None and private is None and optimizers.is_descent(task.training)
     steps = 0
     epoch_loss = float("nan")

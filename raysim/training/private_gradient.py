@@ -53,7 +53,6 @@ class PrivateGradient:
     Args:
         loss: scalar loss of a mini-batch, which calls the module it is given on the batch's inputs.
         samples: how many the client has.
-        stream: name of the training's random stream, from which that of the noise is derived.
     """
 
     def __init__(
@@ -63,12 +62,11 @@ class PrivateGradient:
         loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
         trains: Callable[[str], bool],
         samples: int,
-        stream: str,
     ) -> None:
         assert task.sample_privacy is not None
         self._privacy = task.sample_privacy
         self._size, _ = poisson_sampling(samples, task.training)
-        self._draws = task.generator(f"privacy noise {stream}")
+        self._draws = task.generator("privacy noise shuffle")
         module = model.module
         self._parameters = {name: value for name, value in module.named_parameters() if trains(name)}
         self._values = {name: value.detach() for name, value in self._parameters.items()}
@@ -88,8 +86,9 @@ class PrivateGradient:
         total = torch.zeros((), device=batch.y.device)
         for start in range(0, len(batch), self._rows):
             rows = slice(start, start + self._rows)
-            gradients, losses = self._each(self._values, batch.x[rows], batch.y[rows])
-            total += losses.detach().sum()
+            with torch.no_grad():  # or what is not trained would be part of a graph of its own
+                gradients, losses = self._each(self._values, batch.x[rows], batch.y[rows])
+            total += losses.sum()
             self._add_clipped(gradients)
         deviation = self._privacy.noise * self._privacy.clip
         for parameter in self._parameters.values():

@@ -15,7 +15,7 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
 from raysim.training import private_gradient
-from raysim.training.local_sgd import train_epochs
+from raysim.training.local_sgd import Phase, train_epochs
 from raysim.training.private_gradient import PrivateGradient, poisson_batches, poisson_sampling
 from workloads.federated_data import Batch
 
@@ -62,7 +62,7 @@ def test_is_the_loop_over_single_samples(rows: int, monkeypatch: pytest.MonkeyPa
         expected += model.gradient * min(1.0, CLIP / lengths[-1])
     assert min(lengths) < CLIP < max(lengths)
     model.gradient.zero_()
-    private = PrivateGradient(model, task, task.loss, lambda name: True, COUNT, "shuffle")
+    private = PrivateGradient(model, task, task.loss, lambda name: True, COUNT)
     mean = private.backward(Batch(whole.x, whole.y))
     torch.testing.assert_close(model.gradient, expected / 5)
     assert float(mean) == pytest.approx(np.mean(losses))
@@ -73,7 +73,7 @@ def test_noise_of_an_empty_batch() -> None:
     module = torch.nn.Linear(300, 300)
     model = FlatModel(module, all_names(module))
     task = private_task(1.5, Training(batch_size=4))
-    private = PrivateGradient(model, task, task.loss, lambda name: name == "weight", 100, "shuffle")
+    private = PrivateGradient(model, task, task.loss, lambda name: name == "weight", 100)
     model.gradient.zero_()
     assert float(private.backward(Batch(torch.zeros(0, 300), torch.zeros(0, dtype=torch.int64)))) == 0
     weight, bias = module.weight.grad, module.bias.grad
@@ -108,3 +108,20 @@ def test_training(options: dict[str, Any]) -> None:
     expected = train_epochs(plain, Rows(), replace(task, sample_privacy=None))
     torch.testing.assert_close(private.buffer, plain.buffer, rtol=1e-4, atol=1e-6)
     assert found.steps == expected.steps and found.loss == pytest.approx(expected.loss, rel=1e-5)
+
+
+def test_training_of_a_part() -> None:
+    """Several steps on some parameters, beside others that stay as they are but have gradients of their own."""
+    training = Training(batch_size=COUNT)
+    task = replace(private_task(0.0, training), local_epochs=3, sample_privacy=SamplePrivacy(1e6, 0.0))
+    private, plain = small_model(), small_model()
+    for model, given in ((private, task), (plain, replace(task, sample_privacy=None))):
+        train_epochs(model, Rows(), given, trains=lambda name: name.startswith("0."))
+    torch.testing.assert_close(private.buffer, plain.buffer, rtol=1e-4, atol=1e-6)
+    assert not torch.equal(private.buffer, small_model().buffer)
+
+
+def test_phases_are_refused() -> None:
+    """Their steps are in no one's count."""
+    with pytest.raises(RuntimeError, match="takes steps that privacy does not count"):
+        train_epochs(small_model(), Rows(), private_task(1.0, Training()), phase=Phase("shuffle head"))

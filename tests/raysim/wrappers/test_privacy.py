@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.cohort import Cohort
+from raysim.config import registry
 from raysim.config.privacy import Privacy
 from raysim.config.run_config import RunConfig
 from raysim.config.wrappers import Attack, Compression, Defense
@@ -23,6 +24,7 @@ from raysim.methods.fedavg import FedAvg
 from raysim.preparation import prepare
 from raysim.simulation import execute, run
 from raysim.storage.run_folder import RunFolder
+from raysim.training import local_sgd
 from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise
 from raysim.wrappers.wrapped import Wrapped
 from tests import wrapped_runs
@@ -202,6 +204,26 @@ def test_steps_that_are_not_counted(tmp_path: Path) -> None:
     object.__setattr__(config, "method", Twice())
     with pytest.raises(Exception, match=r"reports \d+.0 steps of local training instead of \d+, so"):
         run(config)
+
+
+PLAIN = [name for name in registry.known("method") if registry.resolve("method", name)().traits.plain_training]
+ONE_ROUND = {"model.name": "mlp", "privacy.kind": "dp-sgd", "privacy.noise_multiplier": 1.0, "schedule.rounds": 1}
+
+
+@pytest.mark.parametrize("method", PLAIN)
+@pytest.mark.filterwarnings("ignore:the model has no BatchNorm layer")
+def test_a_method_that_says_that_it_trains_once_does(
+    tmp_path: Path, method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls, whole = list[str](), local_sgd.train_epochs
+
+    def counted(*given: Any, **named: Any) -> local_sgd.Trained:
+        calls.append(method)
+        return whole(*given, **named)
+
+    monkeypatch.setattr(local_sgd, "train_epochs", counted)
+    clients = run(small_run(tmp_path / "run", BASE | ONE_ROUND, method__name=method)).clients
+    assert len(calls) == len(clients) == 6
 
 
 @dataclass(frozen=True)
