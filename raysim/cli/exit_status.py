@@ -14,6 +14,7 @@ from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from raysim.monitor.progress import plain_text
 from raysim.storage.run_folder import is_run
+from raysim.units import counted
 from workloads.naming import synthetic_mark
 
 
@@ -73,7 +74,8 @@ def _print_summary(folder: Path, times: str) -> None:
     page = folder / "report.html"
     shown = short(page) if page.exists() else f"{short(folder)} (its page: python -m raysim.report {short(folder)})"
     print(
-        f"{accuracy}{data} after {summary['rounds']} rounds and {summary['local_epochs']} local epochs{best}; "
+        f"{accuracy}{data} after {counted(summary['rounds'], 'round')} and "
+        f"{counted(summary['local_epochs'], 'local epoch')}{best}; "
         f"{times}\n"
         f"{shown}"
     )

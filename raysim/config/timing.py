@@ -125,8 +125,8 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
         raise ConfigError("timing.deadline: 0 with timing.mode deadline. Set it to the virtual seconds of a round.")
     if timing.mode == "buffered" and 0 < timing.concurrency < timing.buffer:
         raise ConfigError(
-            f"timing.buffer: {timing.buffer} updates, but only timing.concurrency {timing.concurrency} clients train "
-            f"at a time. Set timing.buffer to at most {timing.concurrency}, or raise timing.concurrency."
+            f"timing.buffer: {timing.buffer} updates of different clients, with timing.concurrency "
+            f"{timing.concurrency}. Set timing.buffer to at most {timing.concurrency}, or raise timing.concurrency."
         )
     if (devices.preset == "trace") != bool(devices.trace):
         given = f"devices.trace {devices.trace} with devices.preset {devices.preset}"

@@ -14,6 +14,7 @@ from raysim.engine.schedule import common_rounds
 from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsError
 from raysim.storage import checkpoint
 from raysim.storage.client_shards import ClientFiles
+from raysim.units import counted
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -260,8 +261,8 @@ def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
     common = common_rounds(config, before[ROUNDS])
     if number > common:
         raise DamagedError(
-            f"{path}: a run of {before[ROUNDS]} rounds and one of {now[ROUNDS]} have only their first {common} rounds "
-            f"in common, and this is after round {number}"
+            f"{path}: a run of {counted(before[ROUNDS], 'round')} and one of {now[ROUNDS]} have only their "
+            f"first {counted(common, 'round')} in common, and this is after round {number}"
         )
     return facts
 
@@ -277,7 +278,7 @@ def check_rounds(folder: RunFolder, config: RunConfig) -> None:
         try:
             done = checkpoint.read_manifest(path)["round"]
             if done > config.schedule.rounds:
-                reasons.append(f"{done} rounds are done")
+                reasons.append(f"{counted(done, 'round')} done")
                 break
             facts_of(path, config)
             return

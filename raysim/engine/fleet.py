@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from raysim.engine.schedule import cohort_size, joined
 from raysim.errors import ConfigError
+from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.sections import Schedule
@@ -83,13 +84,13 @@ def check_profiles(timing: Timing, schedule: Schedule, profiles: Profiles) -> No
     clients = profiles.clients
     never = never_available(profiles)
     if len(never) == clients:
-        raise ConfigError(f"devices: none of {clients} clients is ever available. Change devices.trace or preset.")
+        raise ConfigError("devices: no client is ever available. Change devices.trace or preset.")
     if timing.mode == "buffered":
         present = joined(0, clients, schedule.joins, schedule.join_every)
         there = present - sum(client < present for client in never)
         at_once = min(timing.concurrency or cohort_size(present, schedule.sampling_rate), there)
         if timing.buffer > at_once:
             raise ConfigError(
-                f"timing.buffer: {timing.buffer} updates, but only {at_once} clients train at a time. Lower it, or "
-                "raise timing.concurrency (schedule.sampling_rate where that is 0)."
+                f"timing.buffer: {timing.buffer} updates, and at most {counted(at_once, 'client')} at a time. Lower "
+                "it, or raise timing.concurrency (schedule.sampling_rate where that is 0)."
             )

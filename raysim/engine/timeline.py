@@ -17,6 +17,7 @@ from raysim.engine.fleet import Fleet, Rules, check
 from raysim.engine.idle_clients import IdleClients
 from raysim.engine.schedule import cohort_size, joined, sample
 from raysim.errors import ConfigError
+from raysim.units import counted
 
 ATTEMPTS = 1000
 """A run ends if this many client tasks, or cohorts, in a row bring no update."""
@@ -163,7 +164,7 @@ class _Simulation:
         if ends > min(deadline, self.wake):
             self.time = max(self.time, min(deadline, self.wake))
         elif math.isinf(ends):
-            waiting = f", {len(self.buffer)} updates wait in the buffer" if self.buffer else ""
+            waiting = f" with {counted(len(self.buffer), 'update')} in the buffer" if self.buffer else ""
             raise ConfigError(
                 f"round {self.version + 1}: no client is available any more after {self.time:.6g} virtual seconds"
                 f"{waiting}, and server steps are left: {len(self.rules.intervals) - self.version}. Lower "

@@ -66,7 +66,7 @@ def _summed(rows: Sequence[Mapping[str, str]]) -> tuple[str, list[Line]]:
     count = max(1, len(counted))
     whole = sum(seconds for (lane, _, _), (_, seconds) in found.items() if lane == "driver") or 1.0
     lines = [Line(*key, times / count, seconds / count, seconds / whole) for key, (times, seconds) in found.items()]
-    which = "the only round" if len(numbers) == 1 else f"mean of {count} rounds after the first"
+    which = "the only round" if len(numbers) == 1 else f"mean after the first of {len(numbers)} rounds"
     return f"where the time of a round went ({which}, {whole / count:.4g} s)", sorted(lines, key=lambda x: x.lane)
 
 

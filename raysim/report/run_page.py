@@ -138,7 +138,7 @@ def _fairness(clients: DataFrame) -> tuple[Table | None, str]:
         units.percent(float(value), units.THIN)
         for value in (judged["accuracy"].min(), judged["accuracy"].median(), judged["accuracy"].max())
     )
-    note = f"{len(judged)} clients: {low} to {high}, median {middle}"
+    note = f"{units.counted(len(judged), 'client')}: {low} to {high}, median {middle}"
     columns = [name for name in ("client", "name", "accuracy", "samples", "round", "loss", "weight") if name in judged]
     hidden = max(0, len(judged) - _CLIENTS)
     if hidden:

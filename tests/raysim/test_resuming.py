@@ -227,5 +227,5 @@ def test_random_intervals_depend_on_the_number_of_rounds(tmp_path: Path) -> None
 
 
 def test_fewer_rounds_than_are_done_are_refused(folder: Path) -> None:
-    with pytest.raises(ResultsError, match="rounds 4 is not possible for this run: 6 rounds are done"):
+    with pytest.raises(ResultsError, match="rounds 4 is not possible for this run: 6 rounds done"):
         resume(folder, schedule__rounds=4)

@@ -173,7 +173,7 @@ def test_the_table_leaves_out_the_first_round(clock: Clock, folder: RunFolder) -
     for number in (2, 3):
         one_round(profile, clock, number)
     title, lines = profile_table.read(folder.path / "profile.csv")
-    assert title == "where the time of a round went (mean of 2 rounds after the first, 12 s)"
+    assert title == "where the time of a round went (mean after the first of 3 rounds, 12 s)"
     assert ("driver", "aggregate", "aggregate", "1", "2.0000", "16.7 %") in [line.texts() for line in lines]
     folder.truncate(2)
     assert {row["round"] for row in rows(folder)} == {1, 2}

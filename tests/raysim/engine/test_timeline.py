@@ -201,13 +201,13 @@ def test_the_same_settings_give_the_same_order() -> None:
     ("clients", "options", "text"),
     [
         (fleet([2.0, 3.0]), {"mode": "deadline", "deadline": 1.5}, "no client can meet 1.5 .* the fastest takes 2"),
-        (fleet([1.0, 1.0]), {"mode": "buffered", "buffer": 3}, "3 updates, but only 2 clients train"),
+        (fleet([1.0, 1.0]), {"mode": "buffered", "buffer": 3}, "3 updates, and at most 2 clients at a time"),
         (
             fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], []])),
             {"mode": "buffered", "buffer": 2},
-            "2 updates, but only 1 clients train",
+            "2 updates, and at most 1 client at a time",
         ),
-        (fleet([1.0], from_windows([[]])), {}, "none of 1 clients is ever available"),
+        (fleet([1.0], from_windows([[]])), {}, "no client is ever available"),
     ],
 )
 def test_what_can_never_be_is_said_before_the_run(clients: Fleet, options: dict[str, Any], text: str) -> None:
@@ -229,7 +229,7 @@ def test_clients_that_are_never_there_are_named() -> None:
             fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], [(0.0, 0.5)]])),
             1,
             {"mode": "buffered", "buffer": 2},
-            "after 1 virtual seconds, 1 updates wait in the buffer, .*Lower timing.buffer or schedule.rounds",
+            "after 1 virtual seconds with 1 update in the buffer, .*Lower timing.buffer or schedule.rounds",
         ),
     ],
 )

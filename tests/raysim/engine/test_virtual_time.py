@@ -224,7 +224,7 @@ def test_what_is_lost_and_late_counts_in_bytes_and_energy(tmp_path: Path) -> Non
         ),
         (
             {"timing__mode": "buffered", "timing__concurrency": 4, "devices__preset": "phones"},
-            "timing.buffer: 10 updates, but only timing.concurrency 4 clients train at a time",
+            "timing.buffer: 10 updates of different clients, with timing.concurrency 4",
         ),
         ({"devices__preset": "trace"}, "a trace file needs devices.preset trace, and that needs a file"),
         ({"devices__bandwidth_up": 0.0}, "devices.bandwidth_up: 0.0 is not allowed. Allowed: a finite number > 0"),
