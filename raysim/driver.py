@@ -45,6 +45,7 @@ def drive(
     """
     from raysim.engine import precision_probe
     from raysim.engine.cohort_run import Stopped
+    from raysim.engine.model_parts import check_head_of_body
     from raysim.engine.profiler import OFF, Profile
     from raysim.engine.recovery import run_through
     from raysim.engine.rounds import Rounds
@@ -71,6 +72,7 @@ def drive(
         pool = make_pool(federation, useful)
         try:
             federation = pool.federation
+            check_head_of_body(config, federation)
             worker = Worker(config, federation)
             worker.built(0)  # what is wrong with a model is said before anything is timed on it
             resolved = precision_probe.resolve(config, pool, path, observer.note)

@@ -47,6 +47,9 @@ class Traits:
     entry."""
     model_parts: tuple[str, ...] = ()
     """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
+    head_of_body: bool = False
+    """The method takes the model apart: it must compute ``head(body(x))`` and no more, which the engine tries on two
+    samples before the first round."""
     plain_training: bool = False
     """``train`` looks at samples only in one call of ``train_epochs`` with the loss of the data: DP-SGD may make its
     steps (``privacy.kind dp-sgd``)."""

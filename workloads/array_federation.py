@@ -169,6 +169,11 @@ class ArrayFederation(SplitFederation):
         own = self.train.of(client)
         return self.inputs[own], self.labels[own]
 
+    @property
+    def whole_numbers(self) -> bool:
+        """Whether models get whole numbers, which may be tokens or categories."""
+        return self.inputs.dtype.kind in "biu"
+
     def _training_labels(self) -> NDArray[Any]:
         return self.labels
 

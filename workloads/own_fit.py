@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -100,14 +101,16 @@ def _wanted(kind: Kind, labels: tuple[int, ...]) -> str:
     return f"{(*labels, 'number of classes')}" if kind == "sequences" else f"{labels}"
 
 
+_LABEL_AXES: Mapping[Kind, int] = {"classification": 1, "sequences": 2}
+
+
 def check_labels(federation: ArrayFederation, kind: Kind, classes: int) -> None:
     """WorkloadError unless every label is one of the classes, or what else the task has."""
     whole = kind in ("classification", "sequences")
     for labels, where in ((federation.labels, "clients"), (federation.test_labels, "test")):
-        if (kind == "classification" and labels.ndim != 1) or (whole and labels.dtype.kind not in "iub"):
-            raise WorkloadError(
-                f"{where}: y is {labels.dtype} {labels.shape}; {kind} wants whole numbers, each sample's class from 0"
-            )
+        if (whole and labels.dtype.kind not in "iub") or labels.ndim != _LABEL_AXES.get(kind, labels.ndim):
+            of = "each sample's class" if kind == "classification" else "the class of each position of a sample"
+            raise WorkloadError(f"{where}: y is {labels.dtype} {labels.shape}; {kind} wants whole numbers, {of} from 0")
         allowed = (0, classes - 1) if whole else (0, 1) if kind == "multilabel" else (-np.inf, np.inf)
         wrong = (
             [edge for edge in (labels.min(), labels.max()) if not allowed[0] <= edge <= allowed[1]]

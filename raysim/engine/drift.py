@@ -90,8 +90,9 @@ def check_drift(config: RunConfig, federation: Federation) -> None:
         raise ConfigError(f"{what}whose clients have graphs. Set events.drift to none, or take arrays such as images.")
     if events.drift == "labels" and objective_of(federation).kind != "classification":
         raise ConfigError(f"{what}whose labels are no classes. Set events.drift to features or none.")
-    if events.drift == "features" and any(task.vocabulary or task.categories for task in tasks):
-        raise ConfigError(f"{what}whose inputs are tokens or categories. Set events.drift to labels or none.")
+    whole = getattr(federation, "whole_numbers", False)
+    if events.drift == "features" and (whole or any(task.vocabulary or task.categories for task in tasks)):
+        raise ConfigError(f"{what}whose inputs are whole numbers (tokens, categories). Set events.drift to labels.")
     rounds = len(schedule.planned_intervals(config))
     if events.drift_round > rounds:
         raise ConfigError(

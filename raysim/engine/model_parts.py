@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from raysim.config.run_config import RunConfig
+    from workloads.federated_data import Federation
 
 
 def extended(method: Any, module: torch.nn.Module, seed: int) -> torch.nn.Module:
@@ -54,6 +55,38 @@ def check_parts(config: RunConfig, names: Collection[str]) -> None:
     for part in config.method.traits.model_parts:
         if not any(name.startswith(part) for name in names):
             raise lacks_part(config, part)
+
+
+def check_head_of_body(config: RunConfig, federation: Federation) -> None:
+    """Check on two samples that a method which takes the model apart leaves nothing of it out.
+
+    Raises:
+        ConfigError: the model lacks a part, or its outputs are not those of ``head(body(x))``.
+    """
+    import torch
+
+    from workloads.models.classifier import Classifier
+
+    if not config.method.traits.head_of_body:
+        return
+    with torch.random.fork_rng():
+        torch.manual_seed(seeds.number(config.seed, "model"))
+        module: Any = config.model.build(federation.task(0)).eval()
+    check_parts(config, [name for name, _ in module.named_parameters()])
+    if isinstance(module, Classifier):
+        return
+    batch = next(iter(federation.client(0, "cpu").train.batches(2)))
+    with torch.inference_mode():
+        try:
+            same = torch.allclose(module(batch.x), module.head(module.body(batch.x)), rtol=1e-3, atol=1e-5)
+        except Exception:  # it has no such parts, or one does not take what the other gives
+            same = False
+    if not same:
+        raise ConfigError(
+            f"method {registry.public_name('method', config.method)} takes features from a model's body and "
+            f"predicts by its head: the model must be head(body(x)) and no more, and {type(module).__name__} is not. "
+            "Let body hold all that comes before head, activations too, as in workloads.models.classifier.Classifier."
+        )
 
 
 def lacks_part(config: RunConfig, part: str) -> ConfigError:

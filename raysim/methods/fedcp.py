@@ -61,7 +61,7 @@ class FedCP(Averaged[Vector]):
         Help("the policy's softmax in training: plain (the print), or with Gumbel noise (authors' code)"),
     ] = "none"
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, classification=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, classification=True, head_of_body=True)
 
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
         from raysim.methods._conditional_policy import ConditionalClassifier

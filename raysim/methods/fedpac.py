@@ -67,7 +67,9 @@ class FedPAC(Method[Server, None]):
         Help("|h - c_y|² is the mean over features (the authors' code), or their sum (the print)"),
     ] = "mean"
 
-    traits: ClassVar[Traits] = Traits(personal=True, same_task=True, classification=True, model_parts=("body.", HEAD))
+    traits: ClassVar[Traits] = Traits(
+        personal=True, same_task=True, classification=True, model_parts=("body.", HEAD), head_of_body=True
+    )
 
     def shared_names(self, module: torch.nn.Module) -> Collection[str]:
         from raysim.flat_model import all_names

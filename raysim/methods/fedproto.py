@@ -49,7 +49,7 @@ class FedProto(PartlyShared[Prototypes]):
     pull: Annotated[NonNegative, Help("weight λ of the distance to the prototypes", "Tan et al. 2022, Section 5")] = 1.0
 
     traits: ClassVar[Traits] = Traits(
-        personal=True, same_task=True, classification=True, model_parts=("body.", "head.")
+        personal=True, same_task=True, classification=True, model_parts=("body.", "head."), head_of_body=True
     )
 
     def shared_names(self, module: object) -> tuple[str, ...]:

@@ -90,7 +90,7 @@ class FedSSP(PartlyShared[Server]):
     @property
     def traits(self) -> Traits:
         parts = () if self.share == "nothing" else SPECTRAL_ENCODERS
-        return Traits(personal=True, classification=self.preference, model_parts=parts)
+        return Traits(personal=True, classification=self.preference, head_of_body=self.preference, model_parts=parts)
 
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
         if not self.preference:

@@ -38,7 +38,9 @@ class FGSSL(FedAvg):
     ] = 1.0
     temperature: Annotated[Positive, Help("what cosines are divided by before a softmax", "Huang et al. 2023")] = 0.5
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, classification=True, model_parts=("head.",))
+    traits: ClassVar[Traits] = Traits(
+        weighted_mean=True, classification=True, model_parts=("head.",), head_of_body=True
+    )
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def train(

@@ -34,7 +34,9 @@ class Moon(AveragedModel[Vector]):
     mu: Annotated[NonNegative, Help("weight μ of ℓ_con", "Li et al. 2021, Section 4.2: 5, 1 and 1 on three sets")] = 1.0
     temperature: Annotated[Positive, Help("temperature τ", "Li et al. 2021, Section 4.1")] = 0.5
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, classification=True, model_parts=("body.", "head."))
+    traits: ClassVar[Traits] = Traits(
+        weighted_mean=True, classification=True, model_parts=("body.", "head."), head_of_body=True
+    )
 
     def init_client(self, model: FlatModel) -> Vector:
         return model.take_shared()

@@ -11,7 +11,8 @@ import pytest
 import torch
 
 import raysim
-from tests.own_data import QUICK, Items, samples, seeded, three_clients
+from raysim.errors import ConfigError, RaysimError
+from tests.own_data import QUICK, Items, Net, samples, seeded, three_clients
 from workloads.errors import WorkloadError
 
 X, Y = samples(12)
@@ -109,11 +110,41 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
         lambda: {"clients": [(X.astype(np.uint8), Y)], "test": None},
         r"the model cannot take the clients' inputs \(x of int64 \(2, 4\)\)",
     ),
+    "a class for each sample, said to be sequences": (
+        lambda: {"task": "sequences"},
+        r"clients: y is int64 \(90,\); sequences wants whole numbers, the class of each position of a sample from 0",
+    ),
     "a model of one number": (
         lambda: {"model": torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Flatten(0))},
         r"the model gives \(2,\) for x of float32 \(2, 4\)",
     ),
 }
+
+
+@pytest.mark.parametrize("method", ["fedpac", "fedproto", "moon", "fedcp"])
+def test_a_method_that_takes_a_model_apart_refuses_one_with_more_than_body_and_head(
+    method: str, tmp_path: Path
+) -> None:
+    """Net has an activation between the two, which the method would leave out."""
+    given: dict[str, Any] = {**QUICK, "clients": three_clients(), "output": str(tmp_path / "run")}
+    with pytest.raises(RaysimError, match=rf"method {method} .* head\(body\(x\)\) and no more, and Net is not"):
+        raysim.run(method, model=seeded(), **given)
+    assert not (tmp_path / "run").exists()
+    whole: Any = seeded()
+    whole.body = torch.nn.Sequential(whole.body, torch.nn.ReLU())  # of its outputs, a second ReLU changes nothing
+    assert len(raysim.run(method, model=whole, **given).rounds) == QUICK["rounds"]
+
+
+def test_whole_numbers_do_not_drift(tmp_path: Path) -> None:
+    tokens = [(x.round().astype(np.int64), y) for x, y in three_clients()]
+    drift = {"events.drift": "features", "events.drift_round": 2, "output": str(tmp_path / "run")}
+    with pytest.raises(ConfigError, match=r"own data, whose inputs are whole numbers"):
+        raysim.run("fedavg", model=Tokens(), clients=tokens, **{**QUICK, **drift})
+
+
+class Tokens(Net):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return super().forward(x.float())
 
 
 @pytest.mark.parametrize("kind", CASES)

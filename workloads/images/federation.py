@@ -34,6 +34,10 @@ class ImageFederation(ArrayFederation):
         height, width, channels = self.inputs.shape[1:]
         return InputSpec((channels, height, width), len(self.class_names) or self.outputs)
 
+    @property
+    def whole_numbers(self) -> bool:
+        return False
+
     def samples(self, client: int) -> int:
         return super().samples(client) + (self.fill.size(client) if self.fill else 0)
 
