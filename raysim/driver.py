@@ -45,7 +45,7 @@ def drive(
     """
     from raysim.engine import precision_probe
     from raysim.engine.cohort_run import Stopped
-    from raysim.engine.model_parts import check_head_of_body
+    from raysim.engine.model_parts import check_head_of_body, decays_untrained
     from raysim.engine.profiler import OFF, Profile
     from raysim.engine.recovery import run_through
     from raysim.engine.rounds import Rounds
@@ -88,9 +88,11 @@ def drive(
                 observer.note(ONE_CLASS)
             if ignored := clients_ignored(config, federation):
                 observer.note(ignored)
-            for found in (*getattr(federation, "notes", ()), *(rounds.clock.notes if rounds.clock else ())):
-                folder.log(found)
-                observer.note(found)
+            of_clock = rounds.clock.notes if rounds.clock else ()
+            for found in (decays_untrained(worker), *getattr(federation, "notes", ()), *of_clock):
+                if found:
+                    folder.log(found)
+                    observer.note(found)
             rounds.go_back()
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")

@@ -40,6 +40,8 @@ class Entry:
     stop: int
     parameter: bool
     shared: bool
+    trained: bool
+    """A parameter that is not frozen (``requires_grad_(False)``): no optimizer moves any other, nor does its decay."""
 
 
 class FlatModel:
@@ -84,11 +86,12 @@ class FlatModel:
                 with torch.no_grad():
                     view.copy_(tensor)
                     tensor.data = view
-                entry = Entry(name, tuple(tensor.shape), start, stop, is_parameter, is_shared)
+                trained = is_parameter and tensor.requires_grad
+                entry = Entry(name, tuple(tensor.shape), start, stop, is_parameter, is_shared, trained)
                 self.entries.append(entry)
-                if is_parameter:
+                tensor.grad = None
+                if trained:
                     assert isinstance(tensor, torch.nn.Parameter)
-                    tensor.grad = None
                     self._trainable.append((entry, tensor))
                 start = stop
         self._initial = self.buffer.clone()
@@ -165,15 +168,11 @@ class FlatModel:
 
         It is 0 where there is no gradient, as for buffers.
         """
-        scaled = torch.empty_like(self.shared)
-        scaled[self.shared_parameter_count :] = 0
+        scaled = torch.zeros_like(self.shared)
         for entry, parameter in self._trainable:
-            if entry.shared:
-                view = laid_out(scaled[entry.start - self._shared.start : entry.stop - self._shared.start], entry.shape)
-                if parameter.grad is None:
-                    view.zero_()
-                else:
-                    torch.mul(parameter.grad, factor, out=view)
+            if entry.shared and parameter.grad is not None:
+                start, stop = entry.start - self._shared.start, entry.stop - self._shared.start
+                torch.mul(parameter.grad, factor, out=laid_out(scaled[start:stop], entry.shape))
         return scaled
 
     def _drop_gradients(self) -> None:
@@ -219,10 +218,13 @@ class FlatModel:
         return to_numpy(torch.cat([self.buffer[: self._shared.start], self.buffer[self._shared.stop :]]))
 
     def select(self, belongs: Callable[[str], bool]) -> list[torch.nn.Parameter]:
-        """Flat parameters (views, gradients included) of the chosen names, neighbors merged, for an optimizer."""
+        """Flat parameters (views, gradients included) of the chosen names, neighbors merged, for an optimizer.
+
+        Frozen ones are left out.
+        """
         runs: list[tuple[int, int]] = []
         for entry in self.entries:
-            if entry.parameter and belongs(entry.name):
+            if entry.trained and belongs(entry.name):
                 if runs and runs[-1][1] == entry.start:
                     runs[-1] = (runs[-1][0], entry.stop)
                 else:

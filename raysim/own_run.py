@@ -15,6 +15,7 @@ from raysim.config import registry
 from raysim.config.command_line import given_config
 from raysim.config.registry import Kind
 from raysim.config.run_config import RunConfig, flatten, with_sections
+from raysim.engine.model_parts import check_types
 from raysim.errors import ConfigError, ResultsError
 from raysim.given_code import identity_of, module_digest, own_classes, source_of
 from workloads.given import GivenClients, GivenData, GivenModel, made
@@ -167,6 +168,7 @@ class _Objects:
             module = made(self._model, task_of(config))
         if not isinstance(module, torch.nn.Module):
             raise ConfigError(f"model: {config.model.class_name} made {module!r}, which is no torch.nn.Module.")
+        check_types(module)
         is_module = isinstance(self._model, torch.nn.Module)
         code = dict.fromkeys([*([] if is_module else [self._model]), *own_classes(module)])
         self.sources += map(source_of, code)

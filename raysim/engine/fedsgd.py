@@ -73,6 +73,7 @@ def possible(worker: Worker) -> bool:
         and tasks[0].kind == "array"
         and group_size(training, 1, worker.federation.clients) > 1
         and 2 * model.parameters.numel() <= most  # every one is used, as a rule: large models are not tried out
+        and all(entry.trained for entry in model.entries if entry.parameter)  # what is frozen does not decay
         and takes_samples_alone(model, tasks[0].input_shape)
         and operations(model, tasks[0].input_shape) <= most
     )

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     import torch
 
     from raysim.config.run_config import RunConfig
+    from raysim.engine.worker import Worker
     from workloads.federated_data import Federation
 
 
@@ -55,6 +56,50 @@ def check_parts(config: RunConfig, names: Collection[str]) -> None:
     for part in config.method.traits.model_parts:
         if not any(name.startswith(part) for name in names):
             raise lacks_part(config, part)
+
+
+def check_types(module: torch.nn.Module) -> None:
+    """Check that a model's parameters have values, in float32.
+
+    Raises:
+        ConfigError: one has another type, or no shape yet.
+    """
+    import torch
+
+    for name, parameter in module.named_parameters():
+        if isinstance(parameter, torch.nn.UninitializedParameter):
+            raise ConfigError(
+                f"model: {name} of {type(module).__name__} has no shape before the first forward pass. Call the module "
+                "on a sample before you give it, or name the sizes of its layers."
+            )
+        if parameter.dtype != torch.float32:
+            found = str(parameter.dtype).removeprefix("torch.")
+            raise ConfigError(
+                f"model: {name} of {type(module).__name__} is {found}, and models are trained in float32. Give "
+                "module.float(), and set training.precision to bf16 if forward passes are to be in bfloat16."
+            )
+
+
+def decays_untrained(worker: Worker) -> str:
+    """What to tell of a model whose weight decay moves parameters that its loss does not reach; empty if it has none.
+
+    A layer that a user's ``forward`` calls under ``torch.no_grad()``, say, which torch's own optimizers would leave.
+    """
+    model = worker.model(0)
+    if not worker.config.training.weight_decay or worker.federation.samples(0) < 2:
+        return ""
+    batch = next(iter(worker.data(0).train.batches(2)))
+    with model.loose_gradients(lambda name: True):
+        worker.objective.mean_loss(model.module.eval()(batch.x), batch.y).backward()
+        names = [name for name, each in model.module.named_parameters() if each.requires_grad and each.grad is None]
+    model.reset()
+    if not names:
+        return ""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f"no gradient of the loss reaches {names[0]}{more}, so that training.weight_decay alone moves what they hold. "
+        "To keep parameters as they are, freeze them: requires_grad_(False)"
+    )
 
 
 def check_head_of_body(config: RunConfig, federation: Federation) -> None:

@@ -19,7 +19,7 @@ import torch
 from raysim import seeds
 from raysim.engine.client_state import ClientState
 from raysim.engine.drift import Drift, Moment
-from raysim.engine.model_parts import check_parts, extended
+from raysim.engine.model_parts import check_parts, check_types, extended
 from raysim.engine.sharing import common_names, nothing_to_share
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
@@ -80,6 +80,7 @@ class Worker:
         task = self.federation.task(client)
         if task not in self._models:
             module = new_module(self.config, task)
+            check_types(module)
             check_parts(self.config, [name for name, _ in module.named_parameters()])
             wanted = set(self.method.shared_names(module))
             common = self._common_names()

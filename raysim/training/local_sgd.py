@@ -84,7 +84,8 @@ def train_epochs(
         loss: scalar loss of a mini-batch; None: the one that the data asks for (``task.loss``).
         add_gradient: called after every backward pass; adds the gradient of a penalty on the flat parameters
             (``model.gradient``), which costs one vector operation instead of a graph over every tensor.
-        trains: which parameters are optimized, by name; the others stay as they are (their gradient is ignored).
+        trains: which parameters are optimized, by name; the others stay as they are (their gradient is ignored), and so
+            do those that the model has frozen (``requires_grad_(False)``).
         before_epoch: called at the start of every local epoch.
         phase: which of several trainings of a client task it is.
 

@@ -68,7 +68,9 @@ class PrivateGradient:
         self._size, _ = poisson_sampling(samples, task.training)
         self._draws = task.generator("privacy noise shuffle")
         module = model.module
-        self._parameters = {name: value for name, value in module.named_parameters() if trains(name)}
+        self._parameters = {
+            name: value for name, value in module.named_parameters() if value.requires_grad and trains(name)
+        }
         self._values = {name: value.detach() for name, value in self._parameters.items()}
         self._rows = max(1, VALUES // max(1, sum(value.numel() for value in self._values.values())))
 

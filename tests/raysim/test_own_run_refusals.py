@@ -13,6 +13,7 @@ import torch
 import raysim
 from raysim.errors import ConfigError, RaysimError
 from tests.own_data import QUICK, Items, Net, samples, seeded, three_clients
+from tests.watch import Watch
 from workloads.errors import WorkloadError
 
 X, Y = samples(12)
@@ -126,7 +127,7 @@ def test_a_method_that_takes_a_model_apart_refuses_one_with_more_than_body_and_h
     method: str, tmp_path: Path
 ) -> None:
     """Net has an activation between the two, which the method would leave out."""
-    given: dict[str, Any] = {**QUICK, "clients": three_clients(), "output": str(tmp_path / "run")}
+    given = {"clients": three_clients(), **quick(tmp_path)}
     with pytest.raises(RaysimError, match=rf"method {method} .* head\(body\(x\)\) and no more, and Net is not"):
         raysim.run(method, model=seeded(), **given)
     assert not (tmp_path / "run").exists()
@@ -135,11 +136,43 @@ def test_a_method_that_takes_a_model_apart_refuses_one_with_more_than_body_and_h
     assert len(raysim.run(method, model=whole, **given).rounds) == QUICK["rounds"]
 
 
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (lambda net: net.double(), "model: body.weight of Net is float64, and .* Give module.float()"),
+        (lambda net: torch.nn.Sequential(torch.nn.LazyLinear(3)), "model: 0.weight of Sequential has no shape before"),
+    ],
+)
+def test_parameters_without_a_shape_or_of_another_type(change: Any, words: str, tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=words):
+        raysim.run("fedavg", model=change(seeded()), clients=three_clients(), **quick(tmp_path))
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+def test_a_layer_under_no_grad_is_told_of_where_weights_decay(decay: float, tmp_path: Path) -> None:
+    watch = Watch()
+    raysim.run("fedavg", model=Blind(), clients=three_clients(), observer=watch, **quick(tmp_path), weight_decay=decay)
+    told = "no gradient of the loss reaches body.weight and 1 more" in "".join(watch.notes)
+    assert told == (decay > 0)
+
+
+class Blind(Net):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with torch.no_grad():
+            features = self.body(x)
+        scores: torch.Tensor = self.head(features)
+        return scores
+
+
+def quick(folder: Path) -> dict[str, Any]:
+    return {**QUICK, "output": str(folder / "run")}
+
+
 def test_whole_numbers_do_not_drift(tmp_path: Path) -> None:
     tokens = [(x.round().astype(np.int64), y) for x, y in three_clients()]
-    drift = {"events.drift": "features", "events.drift_round": 2, "output": str(tmp_path / "run")}
+    drift: dict[str, Any] = {"events.drift": "features", "events.drift_round": 2}
     with pytest.raises(ConfigError, match=r"own data, whose inputs are whole numbers"):
-        raysim.run("fedavg", model=Tokens(), clients=tokens, **{**QUICK, **drift})
+        raysim.run("fedavg", model=Tokens(), clients=tokens, **quick(tmp_path), **drift)
 
 
 class Tokens(Net):

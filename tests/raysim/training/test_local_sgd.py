@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import math
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import pytest
 import torch
@@ -82,6 +84,31 @@ def test_only_the_chosen_parameters_move(task: ClientTask) -> None:
     train_epochs(model, Points([(1, 3)]), task, squared_error, trains=lambda name: name.startswith("1."))
     for name, value in module.named_parameters():
         assert torch.equal(value.detach(), before[name]) == name.startswith("0.")
+
+
+@pytest.mark.parametrize(
+    ("options", "reference"),
+    [
+        ({"weight_decay": 0.5}, torch.optim.SGD),
+        ({"weight_decay": 0.5, "momentum": 0.5}, torch.optim.SGD),
+        ({"weight_decay": 0.5, "optimizer": "adam"}, torch.optim.Adam),
+        ({"weight_decay": 0.5, "optimizer": "adamw"}, torch.optim.AdamW),
+    ],
+)
+def test_frozen_parameters_stay_as_in_torch(task: ClientTask, options: dict[str, Any], reference: Any) -> None:
+    """A pretrained layer with ``requires_grad_(False)`` does not decay, and the rest trains as with torch's class."""
+    torch.manual_seed(0)
+    plain = torch.nn.Sequential(torch.nn.Linear(1, 2).requires_grad_(False), torch.nn.Linear(2, 1))
+    model, points = FlatModel(copy.deepcopy(plain), all_names(plain)), Points([(1, 3), (2, -1)])
+    train_epochs(model, points, replace(task, training=replace(task.training, **options)), squared_error)
+    optimizer = reference(plain[1].parameters(), 0.1, **{key: options[key] for key in options if key != "optimizer"})
+    for batch in points.batches(1):
+        optimizer.zero_grad()
+        squared_error(plain, batch).backward()
+        optimizer.step()
+    for found, expected in zip(model.module.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(found.data, expected.data, rtol=1e-6, atol=1e-7)
+    assert torch.equal(model.module.get_parameter("0.weight"), plain.get_parameter("0.weight"))
 
 
 def test_no_epoch_leaves_the_model_and_has_no_loss(task: ClientTask) -> None:

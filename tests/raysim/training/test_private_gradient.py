@@ -121,6 +121,13 @@ def test_training_of_a_part() -> None:
     assert not torch.equal(private.buffer, small_model().buffer)
 
 
+def test_frozen_parameters_get_no_noise() -> None:
+    model = FlatModel(torch.nn.Sequential(torch.nn.Linear(4, 5).requires_grad_(False), torch.nn.Linear(5, 3)), ())
+    before = model.buffer.clone()
+    train_epochs(model, Rows(), private_task(1.0, Training()))
+    assert torch.equal(model.buffer[:25], before[:25]) and not torch.equal(model.buffer[25:], before[25:])
+
+
 def test_phases_are_refused() -> None:
     """Their steps are in no one's count."""
     with pytest.raises(RuntimeError, match="takes steps that privacy does not count"):
