@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from raysim import seeds
 from raysim.errors import ConfigError
 from raysim.methods.fedrad import random_communication
+from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -133,7 +134,7 @@ def check_joins(joins: Sequence[int], join_every: int, clients: int) -> None:
         raise ConfigError(f"joins {groups}: every group of joining clients needs at least 1 client.")
     if sum(joins) != clients:
         raise ConfigError(
-            f"joins {groups} = {sum(joins)}, but there are {clients} clients. "
+            f"joins {groups} = {sum(joins)}, but the run has {counted(clients, 'client')}. "
             f"Make the groups add up to the number of clients, or leave joins empty to start with all of them."
         )
     if join_every < 1:

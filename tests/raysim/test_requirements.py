@@ -41,7 +41,7 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--workload=toy-graphs", "--model=gin", "--clients=1000000000"], "clients: 1000000000 is not allowed"),
         (["--clients=30", "--min_samples=100"], "set clients to at most 14"),
         (["--partition=shards", "--classes_per_client=11"], "set classes_per_client to 1..10"),
-        (["--joins=2,2", "--join_every=1"], "joins 2 + 2 = 4, but there are 10 clients"),
+        (["--joins=2,2", "--join_every=1"], "joins 2 + 2 = 4, but the run has 10 clients"),
         (["--engine.actors=100000"], "--engine.actors 100000 cannot be met"),
         (["--engine.cpus_per_client=100000"], "a client actor asks for 100000 CPU"),
         (["--method=mine:Nothing"], "mine does not define 'Nothing'"),

@@ -110,7 +110,11 @@ def test_a_million_clients_cost_nothing() -> None:
 
 @pytest.mark.parametrize(
     ("joins", "join_every", "message"),
-    [((3, 2), 200, "3 \\+ 2 = 5, but there are 10"), ((10, 0), 200, "at least 1 client"), ((4, 6), 0, "join_every")],
+    [
+        ((3, 2), 200, "3 \\+ 2 = 5, but the run has 10 clients"),
+        ((10, 0), 200, "at least 1 client"),
+        ((4, 6), 0, "join_every"),
+    ],
 )
 def test_refused_joins(joins: tuple[int, ...], join_every: int, message: str) -> None:
     with pytest.raises(ConfigError, match=message):

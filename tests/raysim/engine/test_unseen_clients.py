@@ -64,7 +64,7 @@ def test_the_cohort_counts_those_that_take_part() -> None:
 def test_requests_that_cannot_be(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=r"unseen_clients: 5 of 5 clients never take part.*Allowed: 0 to 4"):
         run(config(tmp_path, schedule__unseen_clients=5))
-    with pytest.raises(ConfigError, match=r"joins 3 \+ 2 = 5, but there are 3 clients"):
+    with pytest.raises(ConfigError, match=r"joins 3 \+ 2 = 5, but the run has 3 clients"):
         run(config(tmp_path, schedule__joins=(3, 2), schedule__join_every=1))
     central = run(config(tmp_path, method__name="centralized"))
     assert "unseen_accuracy" not in central.rounds
