@@ -77,7 +77,7 @@ class FlatModel:
         self.optimizer_states: dict[str, Mapping[str, Any]] = {}
         """With ``training.optimizer_state kept``: what the optimizers of this client's trainings ended with."""
         self.entries: list[Entry] = []
-        self._trainable: list[tuple[Entry, torch.nn.Parameter]] = []
+        self._parameters: list[tuple[Entry, torch.nn.Parameter]] = []
         start = 0
         for part, is_parameter, is_shared in parts:
             for name, tensor in part:
@@ -89,10 +89,10 @@ class FlatModel:
                 trained = is_parameter and tensor.requires_grad
                 entry = Entry(name, tuple(tensor.shape), start, stop, is_parameter, is_shared, trained)
                 self.entries.append(entry)
-                tensor.grad = None
-                if trained:
+                if is_parameter:
                     assert isinstance(tensor, torch.nn.Parameter)
-                    self._trainable.append((entry, tensor))
+                    tensor.grad = None
+                    self._parameters.append((entry, tensor))
                 start = stop
         self._initial = self.buffer.clone()
         self.channels_last = any(len(entry.shape) == 4 for entry in self.entries)
@@ -126,7 +126,7 @@ class FlatModel:
 
     def _bind_gradients(self, gradient: torch.Tensor) -> None:
         """Make every parameter's own gradient a view; what a backward pass has left there is kept."""
-        for entry, parameter in self._trainable:
+        for entry, parameter in self._parameters:
             view, found = laid_out(gradient[entry.start : entry.stop], entry.shape), parameter.grad
             if found is not None:
                 view.copy_(found)
@@ -157,7 +157,7 @@ class FlatModel:
         """
         self._drop_gradients()
         try:
-            yield [parameter for entry, parameter in self._trainable if belongs(entry.name)]
+            yield [parameter for entry, parameter in self._parameters if entry.trained and belongs(entry.name)]
         finally:
             self._drop_gradients()
             if self._gradient is not None:
@@ -168,15 +168,19 @@ class FlatModel:
 
         It is 0 where there is no gradient, as for buffers.
         """
-        scaled = torch.zeros_like(self.shared)
-        for entry, parameter in self._trainable:
-            if entry.shared and parameter.grad is not None:
-                start, stop = entry.start - self._shared.start, entry.stop - self._shared.start
-                torch.mul(parameter.grad, factor, out=laid_out(scaled[start:stop], entry.shape))
+        scaled = torch.empty_like(self.shared)
+        scaled[self.shared_parameter_count :] = 0
+        for entry, parameter in self._parameters:
+            if entry.shared:
+                view = laid_out(scaled[entry.start - self._shared.start : entry.stop - self._shared.start], entry.shape)
+                if parameter.grad is None:
+                    view.zero_()
+                else:
+                    torch.mul(parameter.grad, factor, out=view)
         return scaled
 
     def _drop_gradients(self) -> None:
-        for _, parameter in self._trainable:
+        for _, parameter in self._parameters:
             parameter.grad = None
 
     @property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -10,10 +11,12 @@ import torch
 from torch import nn
 
 from raysim.config.run_config import build
-from raysim.engine.model_parts import extended
+from raysim.engine.model_parts import check_head_of_body, extended
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
+from raysim.traits import Traits
 from tests.small_runs import worker_of
+from workloads.errors import WorkloadError
 from workloads.models.classifier import Classifier
 
 
@@ -80,3 +83,17 @@ def test_something_else_than_a_module_is_refused() -> None:
 
     with torch.random.fork_rng(), pytest.raises(ConfigError, match=r"Nothing\.extend must return .* not NoneType"):
         extended(Nothing(), classifier(4), 0)
+
+
+def test_a_client_whose_data_cannot_be_read_is_left_to_its_own_task() -> None:
+    """``on_client_error skip`` may leave it out: the check of the model does not end the run."""
+
+    def client(number: int, device: str) -> Any:
+        raise WorkloadError("image 3 is damaged")
+
+    federation: Any = SimpleNamespace(task=lambda number: None, client=client)
+    module = nn.Sequential()
+    module.body, module.head = nn.Linear(2, 2), nn.Linear(2, 2)
+    method, model = SimpleNamespace(traits=Traits(head_of_body=True)), SimpleNamespace(build=lambda task: module)
+    config: Any = SimpleNamespace(method=method, model=model, seed=0)
+    check_head_of_body(config, federation)

@@ -121,11 +121,16 @@ def test_training_of_a_part() -> None:
     assert not torch.equal(private.buffer, small_model().buffer)
 
 
-def test_frozen_parameters_get_no_noise() -> None:
-    model = FlatModel(torch.nn.Sequential(torch.nn.Linear(4, 5).requires_grad_(False), torch.nn.Linear(5, 3)), ())
-    before = model.buffer.clone()
-    train_epochs(model, Rows(), private_task(1.0, Training()))
-    assert torch.equal(model.buffer[:25], before[:25]) and not torch.equal(model.buffer[25:], before[25:])
+def test_frozen_parameters_are_in_no_gradient() -> None:
+    """Neither in its length, by which it is clipped, nor in the noise: as if the method trained the others alone."""
+    task = replace(private_task(1.0, Training()), sample_privacy=SamplePrivacy(0.1, 1.0))
+    frozen, chosen = small_model(), small_model()
+    frozen.module.get_submodule("0").requires_grad_(False)
+    train_epochs(FlatModel(frozen.module, ()), Rows(), task)
+    train_epochs(chosen, Rows(), task, trains=lambda name: name.startswith("2."))
+    for found, expected in zip(frozen.module.parameters(), chosen.module.parameters(), strict=True):
+        torch.testing.assert_close(found.data, expected.data)
+    assert not torch.equal(chosen.buffer, small_model().buffer)
 
 
 def test_phases_are_refused() -> None:
