@@ -122,8 +122,8 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
 
 def _digest(folder: Path) -> str:
     """Of everything that a run computed: losses of every client task, and the newest states."""
+    from raysim.run_result import comparable, load_result
     from raysim.storage import checkpoint
-    from raysim.storage.run_folder import comparable, load_result
 
     latest = checkpoint.latest(folder / "checkpoints")
     assert latest is not None

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 import raysim
 
 if TYPE_CHECKING:
-    from raysim.storage.run_folder import RunResult
+    from raysim.run_result import RunResult
 
 
 class Net(torch.nn.Module):

@@ -16,7 +16,7 @@ from torch_geometric.nn import GINEConv, global_add_pool
 import raysim
 
 if TYPE_CHECKING:
-    from raysim.storage.run_folder import RunResult
+    from raysim.run_result import RunResult
     from workloads.federated_data import InputSpec
 
 

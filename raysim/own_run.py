@@ -66,19 +66,12 @@ def config_of(
     arrays: OwnArrays | OwnGraphs | None = None
     if isinstance(clients, int):
         given["workload.clients"] = clients
-    elif hold_graphs(clients):
-        arrays = gather_graphs(clients, test)
-        objects.classes["workload"] = GivenGraphs
-        given["workload.digest"] = arrays.digest()
-        objects.take_functions(loss, metrics or {}, given)
     elif clients is not None:
-        from workloads.own_arrays import gather
-
-        arrays = gather(clients, test)
-        objects.classes["workload"] = GivenData
+        arrays = gathered(clients, test)
+        objects.classes["workload"] = GivenGraphs if isinstance(arrays, OwnGraphs) else GivenData
         given["workload.digest"] = arrays.digest()
         objects.take_functions(loss, metrics or {}, given)
-        if resume is None:  # else as it was
+        if resume is None and not isinstance(arrays, OwnGraphs):  # else as it was
             given.setdefault("test_share", 0.0 if test is not None else 0.2)
     elif wrong := next(
         (name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None), ""
@@ -98,6 +91,19 @@ def config_of(
     if arrays is not None:
         config = with_sections(config, workload=_fitted(config))
     return config, "\n\n".join(objects.sources)
+
+
+def gathered(clients: object, test: object = None) -> OwnArrays | OwnGraphs:
+    """The data of all clients, read and checked: graphs, or arrays of whatever else.
+
+    Raises:
+        WorkloadError: as :func:`workloads.own_arrays.gather` and :func:`workloads.graphs.given_graphs.gather_graphs`.
+    """
+    if hold_graphs(clients):
+        return gather_graphs(clients, test)
+    from workloads.own_arrays import gather
+
+    return gather(clients, test)
 
 
 class _Objects:

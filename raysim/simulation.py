@@ -19,12 +19,13 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.monitor import status_file
 from raysim.own_run import SOURCE_NAME, config_of
 from raysim.preparation import prepare
+from raysim.run_result import load_result
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
     from raysim.engine.observer import Observer
-    from raysim.storage.run_folder import RunResult
+    from raysim.run_result import RunResult
     from workloads.objective import Figure
 
 
@@ -80,7 +81,7 @@ def run(
         outcome = execute(config, folder, observer or Silent(), resumed=resume is not None, keep_ray=True)
     if outcome.status == "failed":
         raise RaysimError(outcome.message + (f"\n{outcome.traceback}" if outcome.traceback else ""))
-    return replace(run_folder.load_result(folder), settings=config)
+    return replace(load_result(folder), settings=config)
 
 
 def execute(

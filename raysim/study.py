@@ -44,8 +44,8 @@ from workloads.errors import WorkloadError
 
 def run_cell(cell: Cell) -> None:
     """Run a cell and keep its rounds table, without timings; the file appears only when the run is whole."""
+    from raysim.run_result import comparable
     from raysim.simulation import run
-    from raysim.storage.run_folder import comparable
 
     with tempfile.TemporaryDirectory() as folder:
         config = replace(cell.config(), output=str(Path(folder) / "run"), pictures=False)

@@ -18,6 +18,7 @@ from raysim.config.trust import check_names
 from raysim.errors import ConfigError, ResultsError
 from raysim.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
 from raysim.storage.run_folder import RunFolder
+from workloads.given import GivenClients, GivenModel
 
 if TYPE_CHECKING:
     import torch
@@ -26,7 +27,13 @@ Trust = bool | type[Any] | Collection[type[Any]]
 
 
 def load_model(
-    folder: str | Path, client: int | None = None, *, trust: Trust = False, model: object = None
+    folder: str | Path,
+    client: int | None = None,
+    *,
+    trust: Trust = False,
+    model: object = None,
+    clients: object = None,
+    test: object = None,
 ) -> torch.nn.Module:
     """The trained model of a run, on the CPU and in evaluation mode.
 
@@ -37,10 +44,12 @@ def load_model(
             none; a class of your own that config.yaml names is given here (``trust=MyModel``, several in a list), or
             True stands for whatever it names.
         model: of a run whose model was given in Python, such a module, or what makes one.
+        clients: of a run whose data was given in Python, that data, which the model of a client needs.
+        test: what was given with it.
 
     Raises:
         ConfigError: config.yaml cannot be read, or names code that ``trust`` does not.
-        ResultsError: the folder is no run, has no global model, or no such client.
+        ResultsError: the folder is no run, has no global model, or no such client, or the data is not that of the run.
         CheckpointError: no checkpoint can be read, or the model does not fit the config.
     """
     path = Path(folder)
@@ -48,13 +57,17 @@ def load_model(
     config = trusted_config(path, trust)
     if model is not None and hasattr(config.model, "holding"):
         config = with_sections(config, model=config.model.holding(model))
+    if clients is not None:
+        config = _with_data(config, path, clients, test)
     return model_of(config, path, client)
 
 
 def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torch.nn.Module:
     """The same of a run whose config is known."""
     if client is None and config.method.traits.personal:
-        raise ResultsError(f"{folder}: with this method every client has a model of its own. {_of_client(folder)}")
+        raise ResultsError(
+            f"{folder}: with this method every client has a model of its own. {_of_client(config, folder)}"
+        )
     if client is None and (folder / MODEL_NAME).exists():
         return global_model(config, folder)
     from raysim.driver import load_federation
@@ -66,7 +79,7 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
     if client is None and not has_global_model(config, federation):
         raise ResultsError(
             f"{folder}: the clients of {federation.name} have different tasks, and each a head of its own. "
-            f"{_of_client(folder)}"
+            f"{_of_client(config, folder)}"
         )
     if client is not None and client not in range(federation.clients):
         raise ResultsError(f"{folder}: there is no client {client!r}. Allowed: 0 to {federation.clients - 1}.")
@@ -101,5 +114,27 @@ def trusted_config(folder: Path, trust: Trust) -> RunConfig:
     return build([settings])
 
 
-def _of_client(folder: Path) -> str:
-    return f"Name one, and its model is made of the last checkpoint: raysim.load_model({str(folder)!r}, client=0)"
+def _with_data(config: RunConfig, folder: Path, clients: object, test: object) -> RunConfig:
+    """The config with the data that was given to the run in it."""
+    from raysim.own_run import gathered
+
+    if not isinstance(config.workload, GivenClients):
+        raise ConfigError(f"clients: {folder} names its workload, {config.workload.name}, which is read. Leave it out.")
+    data = gathered(clients, test)
+    before, now = config.workload.digest, data.digest()
+    if before != now:
+        raise ResultsError(
+            f"the data is not the one that {folder} was made with (SHA-256 {now[:12]}…, and {before[:12]}… in its "
+            "config.yaml); give the same clients and test"
+        )
+    return with_sections(config, workload=config.workload.holding(data))
+
+
+def _of_client(config: RunConfig, folder: Path) -> str:
+    given = {"model": GivenModel, "clients": GivenClients}
+    sections = {"model": config.model, "clients": config.workload}
+    further = "".join(f", {name}=…" for name, kind in given.items() if isinstance(sections[name], kind))
+    return (
+        "Name one, and its model is made of the last checkpoint: result.client_model(0), or "
+        f"raysim.load_model({str(folder)!r}, client=0{further})"
+    )

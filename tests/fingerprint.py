@@ -9,8 +9,8 @@ from typing import Any
 
 from safetensors.numpy import load_file
 
+from raysim.run_result import comparable, load_result
 from raysim.storage import checkpoint
-from raysim.storage.run_folder import comparable, load_result
 
 
 def fingerprint(folder: Path) -> dict[str, Any]:

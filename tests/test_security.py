@@ -23,7 +23,7 @@ import torch
 from raysim.config.command_line import PAGE_ADDRESS
 from raysim.launch import main
 from raysim.preparation import stored_config
-from raysim.storage import run_folder
+from raysim.run_result import load_result
 from raysim.study import main as study
 from raysim.ui.reading import Reading
 from raysim.ui.server import is_loopback
@@ -162,7 +162,7 @@ def test_yaml(tmp_path: Path, marker: Path, capsys: pytest.CaptureFixture[str], 
     assert main(["--config", str(path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert main(["--resume", str(tmp_path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert study([str(path)]) == 2 and "not valid YAML" in capsys.readouterr().err
-    for reader in (partial(stored_config, named={}), run_folder.load_result, Reading):
+    for reader in (partial(stored_config, named={}), load_result, Reading):
         with pytest.raises(Exception, match="could not determine a constructor"):
             reader(tmp_path)
 

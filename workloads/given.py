@@ -38,8 +38,10 @@ MISSING = (
 def missing(kind: str) -> WorkloadError:
     """The error for a run whose data or model only Python can give."""
     what, argument = ("data", "clients") if kind == "workload" else ("model", "model")
-    read = "; or, to read the trained one, raysim.load_model(FOLDER, model=…)" if kind == "model" else ""
-    return WorkloadError(MISSING.format(what=what, argument=argument) + read)
+    read = "the trained one, raysim.load_model(FOLDER, model=…)"
+    if kind == "workload":
+        read = "a client's model, raysim.load_model(FOLDER, client=…, clients=…)"
+    return WorkloadError(f"{MISSING.format(what=what, argument=argument)}; or, to read {read}")
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from raysim.report.figures import Figure, figures, text_of
 from raysim.report.html import Cell, Link, Table, on_both_grounds, render
 from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
 from raysim.report.setting_groups import Setting, group
+from raysim.run_result import RunResult, load_result
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_folder import RunResult, load_result
 from raysim.storage.run_title import is_synthetic, part_name
 from workloads.naming import synthetic_mark
 

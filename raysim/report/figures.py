@@ -8,7 +8,7 @@ from typing import Any
 
 from raysim import units
 from raysim.report.measures import COLUMNS
-from raysim.storage.run_folder import RunResult
+from raysim.run_result import RunResult
 from raysim.units import Unit
 
 

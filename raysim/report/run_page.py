@@ -21,8 +21,8 @@ from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
 from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, render
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
+from raysim.run_result import load_result
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_folder import load_result
 from raysim.storage.run_title import run_title
 
 if TYPE_CHECKING:

@@ -9,7 +9,7 @@ from typing import Any
 
 from raysim.config.options import show
 from raysim.config.run_config import flatten, options_of
-from raysim.storage.run_folder import RunResult
+from raysim.run_result import RunResult
 
 SEED = "seed"
 

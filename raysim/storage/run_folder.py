@@ -12,9 +12,7 @@ import re
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,52 +22,14 @@ from raysim.errors import DiskFullError, ResultsError
 from raysim.storage.atomic_files import append_whole, sync_directory, write_atomically, write_new, writing
 from raysim.storage.csv_table import Row, Table
 from raysim.storage.environment import environment as environment  # part of what a run's folder records
-from raysim.storage.run_record import read_run_config, read_summary
 from raysim.storage.untrusted_files import UnreadableFileError, read_json
 
 if TYPE_CHECKING:
-    import torch
     from pandas import DataFrame
 
-    from raysim.config.run_config import RunConfig
-
-TIMING_COLUMNS = ("clients_per_second", "slot_utilization", "started")  # and whatever starts with "seconds_"
 _EXISTED = "folder_existed"
 """In environment.json: the run was given an empty folder, which it leaves where it comes to nothing."""
 _DERIVED = ("summary.json", "rounds.parquet", "clients.parquet", "model.safetensors")
-
-
-@dataclass(frozen=True)
-class RunResult:
-    """A run's results: pandas frames of rounds and clients, the config and the summary (empty until the end)."""
-
-    folder: Path
-    config: dict[str, Any]
-    rounds: DataFrame
-    clients: DataFrame
-    summary: dict[str, Any]
-    settings: RunConfig | None = field(default=None, repr=False, compare=False)
-    """The config of a run of this process; None for a folder that was only read."""
-
-    @cached_property
-    def model(self) -> torch.nn.Module:
-        """The trained global model, on the CPU and in evaluation mode; read from the folder when first asked for.
-
-        Raises:
-            RaysimError: as :func:`raysim.load_model`, which gives the model of a client.
-        """
-        from raysim.trained import load_model, model_of
-
-        return load_model(self.folder) if self.settings is None else model_of(self.settings, self.folder)
-
-    def cost_of(self, accuracy: float) -> dict[str, Any] | None:
-        """Rounds, bytes, virtual seconds and joules until the test accuracy first was ``accuracy`` (a share) or more.
-
-        None if it never was; virtual seconds and joules are those of a run in virtual time only.
-        """
-        from raysim.costs import cost_of
-
-        return cost_of(self.rounds, accuracy)
 
 
 class RunFolder:
@@ -228,22 +188,6 @@ def new_run_path(root: Path, method: str, data: str, seed: int) -> Path:
         attempt += 1
         path = root / f"{stem}-{attempt}"
     return path
-
-
-def load_result(path: Path) -> RunResult:
-    """Read a run folder, finished or not.
-
-    Raises:
-        ResultsError: it is none, or its config or summary cannot be read.
-    """
-    folder = RunFolder.open(path)
-    return RunResult(path, read_run_config(path), folder.rounds(), folder.clients(), read_summary(path))
-
-
-def comparable(frame: DataFrame) -> DataFrame:
-    """The frame without the columns that hold times and rates: what two runs of one config must share bit for bit."""
-    timing = [name for name in frame.columns if name in TIMING_COLUMNS or name.startswith("seconds_")]
-    return frame.drop(columns=timing)
 
 
 def is_run(path: Path) -> bool:

@@ -27,7 +27,7 @@ import ray
 import raysim
 from raysim.errors import RaysimError
 from raysim.engine.observer import Silent
-from raysim.storage.run_folder import comparable
+from raysim.run_result import comparable
 
 SMALL = {
     "method": "fedavg", "model": "logistic", "pictures": False, "workload": {"clients": 4, "limit": 200},

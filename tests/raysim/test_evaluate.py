@@ -11,8 +11,8 @@ import pytest
 
 import raysim
 from raysim.evaluate import evaluate_again, main
+from raysim.run_result import RunResult
 from raysim.storage import checkpoint
-from raysim.storage.run_folder import RunResult
 from tests.raysim.conftest import Start
 from tests.raysim.test_trained import small
 

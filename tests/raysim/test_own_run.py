@@ -159,6 +159,25 @@ def test_a_folder_gives_the_trained_module_to_who_has_its_class(tmp_path: Path) 
         raysim.load_model(found.folder)
 
 
+def test_a_clients_own_model_is_made_of_the_data_that_was_given(tmp_path: Path) -> None:
+    given: dict[str, Any] = {"clients": three_clients(), "test": [samples(20, seed) for seed in (5, 6, 7)]}
+    found = run(tmp_path / "run", "ditto", **given)
+    last = found.clients[found.clients["round"] == 3]
+    models = [found.client_model(client) for client in range(3)]
+    for model, (x, y), accuracy in zip(models, given["test"], last["accuracy"], strict=True):
+        right = model(torch.tensor(x)).argmax(dim=1) == torch.tensor(y)
+        assert float(right.float().mean()) == pytest.approx(accuracy)
+    assert not torch.equal(models[0].head.weight, models[1].head.weight)
+    later: Any = raysim.load_model(found.folder, client=1, model=Net(), **given)
+    assert torch.equal(later.head.weight, models[1].head.weight)
+    with pytest.raises(ResultsError, match=r"result.client_model\(0\), or raysim.load_model\(.*model=…, clients=…\)"):
+        _ = found.model
+    with pytest.raises(WorkloadError, match=r"a client's model, raysim.load_model\(FOLDER, client=…, clients=…\)"):
+        raysim.load_model(found.folder, client=1, model=Net())
+    with pytest.raises(ResultsError, match=r"the data is not the one that .* was made with"):
+        raysim.load_model(found.folder, client=1, model=Net(), clients=three_clients()[::-1], test=given["test"])
+
+
 def test_an_own_model_trains_on_a_named_workload(tmp_path: Path) -> None:
     module = torch.nn.Sequential(torch.nn.Flatten(), torch.nn.Linear(64, 10))
     found = raysim.run(

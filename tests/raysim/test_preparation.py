@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 import raysim
+from raysim.run_result import comparable, load_result
 from raysim.storage import checkpoint
-from raysim.storage.run_folder import comparable, load_result
 from tests.raysim.conftest import Start
 from tests.small_runs import LOGISTIC, small_run
 from workloads.errors import WorkloadError

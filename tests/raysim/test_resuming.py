@@ -14,8 +14,8 @@ import pytest
 from raysim.config.stored_config import sealed
 from raysim.errors import ConfigError, RaysimError, ResultsError
 from raysim.launch import main
+from raysim.run_result import load_result
 from raysim.simulation import run
-from raysim.storage.run_folder import load_result
 from tests.attack.folders import small as config
 from tests.fingerprint import fingerprint
 from tests.watch import Watch

@@ -17,7 +17,7 @@ from raysim.errors import ConfigError, ResultsError
 from raysim.flat_model import FlatModel
 from raysim.launch import main
 from raysim.report import run_page
-from raysim.storage.run_folder import comparable
+from raysim.run_result import comparable
 from tests.raysim.conftest import SMALL
 from tests.small_runs import LOGISTIC, small_run
 from tests.watch import Watch

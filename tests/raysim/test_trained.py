@@ -17,8 +17,9 @@ from raysim.driver import load_federation
 from raysim.engine.checkpointing import newest_state
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.methods.fedavg import FedAvg
+from raysim.run_result import RunResult, load_result
 from raysim.storage import checkpoint
-from raysim.storage.run_folder import RunFolder, RunResult, load_result
+from raysim.storage.run_folder import RunFolder
 from tests.small_runs import LOGISTIC, small_run, worker_of
 from workloads.metrics import evaluate
 from workloads.models.image_specs import Cnn
@@ -111,6 +112,11 @@ def test_a_client_of_a_personal_method_has_the_model_that_it_was_judged_by(tmp_p
     for client in (0, 3):
         module = raysim.load_model(tmp_path / "run", client=client)
         assert judged(config, module, client)[0] == last.loc[client, "accuracy"]
+        for found in (result, load_result(tmp_path / "run")):
+            same = found.client_model(client).state_dict()
+            assert all(torch.equal(same[name], tensor) for name, tensor in module.state_dict().items())
+    with pytest.raises(ConfigError, match=r"clients: .* names its workload, digits, which is read\. Leave it out"):
+        raysim.load_model(tmp_path / "run", client=0, clients=[])
     with pytest.raises(ResultsError, match=r"every client has a model of its own.*client=0"):
         _ = result.model
     no_client: tuple[Any, ...] = (4, -1, "0")

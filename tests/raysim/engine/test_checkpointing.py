@@ -13,9 +13,9 @@ import pytest
 from raysim.config.run_config import RunConfig
 from raysim.errors import RaysimError
 from raysim.launch import main
+from raysim.run_result import load_result
 from raysim.simulation import run
 from raysim.storage import checkpoint
-from raysim.storage.run_folder import load_result
 from tests.attack.folders import BASE
 from tests.fingerprint import fingerprint
 from tests.small_runs import IN_PROCESS, small_run, words

@@ -14,8 +14,8 @@ from raysim.config.run_config import build, flatten
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.method import ClientTask
+from raysim.run_result import comparable, load_result
 from raysim.storage import checkpoint
-from raysim.storage.run_folder import comparable, load_result
 from tests.raysim.conftest import Start
 from tests.small_runs import LOGISTIC, small_run, worker_of
 

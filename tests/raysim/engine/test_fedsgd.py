@@ -18,7 +18,7 @@ from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Update
-from raysim.storage.run_folder import comparable
+from raysim.run_result import comparable
 from tests.fingerprint import fingerprint
 from tests.raysim.engine.single_steps import SINGLE_STEPS, SharesHead, added, block, counted
 from tests.small_runs import MakeConfig, worker_of

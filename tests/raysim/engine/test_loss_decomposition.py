@@ -20,8 +20,8 @@ from raysim.engine import schedule
 from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.engine.worker import Worker, fixed_threads
 from raysim.method import ClientTask, Context, Message, Update, Updates
+from raysim.run_result import comparable
 from raysim.simulation import run
-from raysim.storage.run_folder import comparable
 from tests.small_runs import small_run, worker_of
 from workloads.metrics import evaluate
 

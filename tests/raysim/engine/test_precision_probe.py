@@ -86,7 +86,7 @@ def test_an_automatic_run_trains_as_the_chosen_one(tmp_path: Path) -> None:
     assert min(record["milliseconds_a_step"].values()) > 0
     same = config(tmp_path, training__precision=record["precision"], model__name="logistic", output=str(tmp_path / "b"))
     raysim.run(same)
-    results = [raysim.storage.run_folder.load_result(tmp_path / name) for name in ("run", "b")]
+    results = [raysim.run_result.load_result(tmp_path / name) for name in ("run", "b")]
     losses = [result.rounds["train_loss"].tolist() for result in results]
     assert losses[0] == losses[1]
 

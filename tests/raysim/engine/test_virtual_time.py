@@ -48,7 +48,7 @@ def config(output: Path, mode: str, **options: Any) -> RunConfig:
 
 
 def columns(folder: Path) -> dict[str, list[float]]:
-    from raysim.storage.run_folder import load_result
+    from raysim.run_result import load_result
 
     table = load_result(folder).rounds
     return {name: table[name].fillna(-1.0).tolist() for name in RAGGED}

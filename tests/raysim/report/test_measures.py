@@ -11,7 +11,7 @@ import raysim
 from raysim.config.run_config import build
 from raysim.errors import ConfigError
 from raysim.report import measures
-from raysim.storage.run_folder import comparable
+from raysim.run_result import comparable
 
 
 def value(frame: pd.DataFrame, name: str) -> float | None:

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.errors import DiskFullError, ResultsError
+from raysim.run_result import comparable, load_result
 from raysim.storage import run_folder
 from raysim.storage.run_folder import RunFolder
 
@@ -148,7 +149,7 @@ def test_resumed_and_whole_tables_are_the_same(folder: RunFolder, tmp_path: Path
     other.truncate(1)
     for number in (2, 3):
         other.append_round(round_row(number, seconds_train=9.0))
-    pandas.testing.assert_frame_equal(run_folder.comparable(folder.rounds()), run_folder.comparable(other.rounds()))
+    pandas.testing.assert_frame_equal(comparable(folder.rounds()), comparable(other.rounds()))
     assert not folder.rounds().equals(other.rounds())
 
 
@@ -156,20 +157,12 @@ def test_finish_and_load(folder: RunFolder) -> None:
     folder.append_round(round_row(1))
     folder.append_clients([{"round": 1, "client": 0, "name": "1"}])
     folder.finish({"accuracy": np.float64(0.5), "loss": math.nan, "clients": np.int64(3), "list": (1, np.bool_(True))})
-    result = run_folder.load_result(folder.path)
+    result = load_result(folder.path)
     assert result.summary == {"accuracy": 0.5, "loss": None, "clients": 3, "list": [1, True]}
     assert result.config == {"method": {"name": "fedavg"}}
     pandas.testing.assert_frame_equal(pandas.read_parquet(folder.path / "rounds.parquet"), result.rounds)
     assert pandas.read_parquet(folder.path / "clients.parquet")["name"].tolist() == ["1"]
     assert not list(folder.path.glob("*.partial"))
-
-
-def test_an_unfinished_run_loads_and_a_broken_one_says_so(folder: RunFolder) -> None:
-    folder.append_round(round_row(1))
-    assert run_folder.load_result(folder.path).summary == {}
-    (folder.path / "summary.json").write_text("{")
-    with pytest.raises(ResultsError, match="Cannot read the run"):
-        run_folder.load_result(folder.path)
 
 
 def test_a_failed_rewrite_leaves_the_old_file(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -238,13 +231,6 @@ def test_log_lines_carry_the_time(folder: RunFolder) -> None:
     lines = (folder.path / "run.log").read_text().splitlines()
     assert [line.split(" ", 1)[1] for line in lines] == ["first", "second"]
     assert all(re.match(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\+00:00 ", line) for line in lines)
-
-
-def test_timing_columns() -> None:
-    frame = pandas.DataFrame(
-        {"round": [1], "seconds_x": [1.0], "clients_per_second": [2.0], "started": [3], "loss": [4]}
-    )
-    assert list(run_folder.comparable(frame).columns) == ["round", "loss"]
 
 
 def test_new_run_paths_are_unique(tmp_path: Path) -> None:
