@@ -1,8 +1,9 @@
 """The same methods in raysim and in other programs: how far the models are apart after three rounds on the same data.
 
-    git clone https://github.com/TsingZ0/PFLlib         # and the repositories of graph_authors.py
+    git clone https://github.com/TsingZ0/PFLlib         # and the repositories that the files *_authors.py name
     pip install fluke-fl h5py cvxpy ujson
-    python -m benchmarks.agreement --pfllib PFLlib --fluke --gcfl GCFL --fedstar FedStar --fedssp FedSSP
+    python -m benchmarks.agreement --pfllib PFLlib --fluke --gcfl GCFL --fedstar FedStar --fedssp FedSSP \
+        --qfedavg fair_flearn --ifca ifca
 
 Both begin with the same values and take the same mini-batches in the same order, so that only rounding is left where
 they compute the same. A program is run as it is, and again with the changes that make it the method of the paper, or
@@ -18,6 +19,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from benchmarks.agreement import fedssp_authors, fluke_side, graph_authors, ifca_authors, pfllib, qfedavg_authors
 from benchmarks.agreement.case import Case, compared
 
 FIELDS = ("method", "program", "as_it_is", "changed", "changes")
@@ -27,7 +29,7 @@ Row = Mapping[str, str]
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name in ("pfllib", "gcfl", "fedstar", "fedssp"):
+    for name in ("pfllib", "gcfl", "fedstar", "fedssp", "qfedavg", "ifca"):
         parser.add_argument(f"--{name}", type=Path, metavar="FOLDER", help="a checkout")
     parser.add_argument("--fluke", action="store_true", help="Fluke is installed")
     parser.add_argument("--csv", type=Path, help="write the table here")
@@ -57,21 +59,14 @@ def main() -> int:
 def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Case]]:
     """The cases of the programs that are there."""
     if options.pfllib:
-        from benchmarks.agreement import pfllib
-
         yield from (("PFLlib", case) for case in pfllib.cases(options.pfllib))
     if options.fluke:
-        from benchmarks.agreement import fluke_side
-
         yield from (("Fluke", case) for case in fluke_side.cases())
     if options.gcfl and options.fedstar:
-        from benchmarks.agreement import graph_authors
-
         yield from (("authors", case) for case in graph_authors.cases(options.gcfl, options.fedstar))
-    if options.fedssp:
-        from benchmarks.agreement import fedssp_authors
-
-        yield from (("authors", case) for case in fedssp_authors.cases(options.fedssp))
+    for name, module in (("fedssp", fedssp_authors), ("qfedavg", qfedavg_authors), ("ifca", ifca_authors)):
+        if folder := getattr(options, name):
+            yield from (("authors", case) for case in module.cases(folder))
 
 
 def table(rows: Sequence[Row]) -> list[str]:

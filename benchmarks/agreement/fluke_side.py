@@ -6,6 +6,7 @@ import copy
 import importlib
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
+from types import MappingProxyType
 from typing import Any
 from unittest import mock
 
@@ -16,8 +17,14 @@ from benchmarks.agreement.problem import Values
 ADAPTIVE: Mapping[str, Any] = {"lr": 0.1, "beta2": 0.99, "tau": 0.001}
 
 
-def trained(module: str, name: str, local_momentum: float = 0.0, **server: object) -> Values:
-    """The server's model after all rounds of an algorithm."""
+def trained(
+    module: str,
+    name: str,
+    local_momentum: float = 0.0,
+    local: Mapping[str, object] = MappingProxyType({}),
+    **server: object,
+) -> Values:
+    """The server's model after all rounds of an algorithm, with options of its clients and of its server."""
     from fluke import DDict, FlukeENV
     from fluke.data import DataSplitter, DummyDataContainer, FastDataLoader
 
@@ -34,6 +41,7 @@ def trained(module: str, name: str, local_momentum: float = 0.0, **server: objec
         loss="CrossEntropyLoss",
         optimizer=DDict(name="SGD", lr=problem.RATE, momentum=local_momentum),
         scheduler=DDict(name="StepLR", step_size=1, gamma=1.0),
+        **local,
     )
     options = DDict(client=client, server=DDict(weighted=True, **server), model=problem.network())
     algorithm = getattr(importlib.import_module(f"fluke.algorithms.{module}"), name)(len(loaders), data, options)
@@ -68,6 +76,16 @@ def cases() -> Iterator[Case]:
         lambda: trained("fedavgm", "FedAVGM", momentum=0.9),
         {"method.server_momentum": 0.9},
         (Change("defect: the first round changes nothing, as it does not enter the momentum", filled_momentum),),
+    )
+    yield Case(
+        "fedld",
+        lambda: trained("fedld", "FedLD", local={"margin_lam": 0.2}, k_proportion=0.8),
+        {
+            "method.granularity": "authors",
+            "method.margin": "softmax_log",
+            "method.margin_weight": 0.2,
+            "method.share": 0.8,
+        },
     )
 
 
