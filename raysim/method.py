@@ -15,7 +15,7 @@ The least there is to a method, federated averaging, is ``raysim/methods/fedavg.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 
@@ -30,14 +30,20 @@ from raysim.config.sections import Training
 from raysim.storage import pytree
 from raysim.traits import Shape as Shape
 from raysim.traits import Traits as Traits
+from workloads.federated_data import Batch, ClientData
 from workloads.objective import CLASSIFICATION, Objective
 
 if TYPE_CHECKING:
-    import torch
+    from torch import Generator as Generator
+    from torch import Tensor as Tensor
+    from torch.nn import Module as Module
 
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import Batch, ClientData
+    from raysim.flat_model import FlatModel as FlatModel
+else:  # Methods import these names for their annotations alone: they must not wait for torch, which starts slowly.
+    FlatModel = Generator = Module = Tensor = Any
 
+Loss = Callable[[Module, Batch], Tensor]
+"""The scalar loss of a mini-batch, for ``train_epochs``."""
 Vector = NDArray[np.float32]
 ServerState = TypeVar("ServerState")
 ClientState = TypeVar("ClientState")
@@ -69,11 +75,11 @@ class ClientTask:
     sample_privacy: SamplePrivacy | None = None
     """With ``privacy.kind dp-sgd``: how ``train_epochs`` clips and noises the gradients of samples."""
 
-    def loss(self, module: torch.nn.Module, batch: Batch) -> torch.Tensor:
+    def loss(self, module: Module, batch: Batch) -> Tensor:
         """The mean loss of a mini-batch that the data asks for: cross-entropy where there are classes to tell."""
         return self.objective.mean_loss(module(batch.x), batch.y)
 
-    def generator(self, purpose: str) -> torch.Generator:
+    def generator(self, purpose: str) -> Generator:
         """The random stream of this task for one purpose."""
         return seeds.torch_generator(self.seed, purpose, self.round, self.client)
 
@@ -201,7 +207,7 @@ class Method(Protocol[ServerState, ClientState]):
         """What the engine has to know; a ``ClassVar``, or a property where it depends on hyper-parameters."""
         ...
 
-    def extend(self, module: torch.nn.Module) -> torch.nn.Module:
+    def extend(self, module: Module) -> Module:
         """The module that takes the place of the user's freshly built model everywhere; by default the model itself.
 
         What it holds lies in the flat buffer like all else, ``shared_names`` decides what of it travels, and its
@@ -212,7 +218,7 @@ class Method(Protocol[ServerState, ClientState]):
         """
         return module
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         """Names of the parameters and float buffers that the server and the clients exchange."""
         ...
 
@@ -250,7 +256,7 @@ class Method(Protocol[ServerState, ClientState]):
 class WholeModel(Method[ServerState, ClientState], Protocol[ServerState, ClientState]):
     """Base of methods that exchange the whole model, by which every client is judged as it was received."""
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         from raysim.flat_model import all_names
 
         return all_names(module)

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
 from raysim import seeds
+from raysim.config.timing import Devices
 from raysim.devices import traces
 from raysim.devices.availability import DAY, Availability, daily
 from raysim.devices.profiles import BYTES_OF_MBIT, Profiles
-
-if TYPE_CHECKING:
-    from raysim.config.timing import Devices
 
 CLASSES = (1.0, 2.0, 5.0)
 """Seconds of the preset's three classes of devices, relative to the fastest."""

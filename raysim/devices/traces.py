@@ -7,16 +7,14 @@ import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from raysim.config.timing import Devices
 from raysim.devices.availability import Availability, from_windows
 from raysim.devices.profiles import BYTES_OF_MBIT, Profiles
 from raysim.errors import ConfigError
-
-if TYPE_CHECKING:
-    from raysim.config.timing import Devices
 
 COLUMNS = ("seconds_per_sample", "bandwidth_down", "bandwidth_up", "latency", "drop_probability", "watts")
 """Numbers of a row, in the units of the options of the same name, which hold for what a file leaves out."""

@@ -3,19 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.method import ClientTask, Message, Update, Vector
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss
-    from workloads.federated_data import Samples
+from raysim.method import ClientTask, FlatModel, Loss, Message, Module, Tensor, Update, Vector
+from workloads.federated_data import Samples
 
 
 def feature_sums(
@@ -39,7 +33,7 @@ def feature_sums(
     return sums.cpu().numpy(), counts.cpu().numpy(), float(squares)
 
 
-def body_of(module: torch.nn.Module) -> Any:
+def body_of(module: Module) -> Any:
     """The feature extractor of a ``workloads.models.classifier.Classifier``."""
     return module.body
 
@@ -80,7 +74,7 @@ def centroid_loss(model: FlatModel, message: Message, weight: float) -> Loss:
     centroids = as_tensor(message.extra["centroids"]).to(model.device)
     known = torch.tensor(message.extra["centroid_samples"] > 0, device=model.device)
 
-    def loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
+    def loss(module: Module, batch: Any) -> Tensor:
         features = body_of(module)(batch.x)
         head: Any = module.head
         distance = (features - centroids[batch.y]).square().sum(dim=1)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from raysim.method import (
     NOTHING,
     ClientState,
     ClientTask,
     Context,
+    FlatModel,
     Message,
     Method,
     ServerState,
@@ -17,10 +18,7 @@ from raysim.method import (
     Vector,
     WholeModel,
 )
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+from workloads.federated_data import ClientData
 
 
 class Averaged(Method[Vector, ClientState], Protocol[ClientState]):

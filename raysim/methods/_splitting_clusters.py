@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.gram import Doubles, gram_matrix
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import Context, Message, Updates, Vector
+from raysim.method import Context, FlatModel, Message, Updates, Vector
 from raysim.methods._halves import StatelessClients
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
 
 
 @dataclass(frozen=True)

@@ -5,20 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
+from raysim.method import (
+    ClientTask,
+    Context,
+    FlatModel,
+    Message,
+    Method,
+    Module,
+    Tensor,
+    Traits,
+    Update,
+    Updates,
+    Vector,
+)
+from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, Share
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import Batch, ClientData
 
 Clients = NDArray[np.int64]
 Weights = NDArray[np.float64]
@@ -97,7 +104,7 @@ class Apple(Method[Server, ClientState]):
 
     traits: ClassVar[Traits] = Traits(personal=True, uses_rounds=True)
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         return [name for name, _ in module.named_parameters()]
 
     def init_server(self, model: FlatModel) -> Server:
@@ -131,7 +138,7 @@ class Apple(Method[Server, ClientState]):
         rate = self.relation_learning_rate if n > 1 else 0.0  # a core by itself has nobody to relate to
         step = combination.step(rate, message.extra["proximal"], n if self.core_rate == "clients" else 1)
 
-        def loss(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        def loss(module: Module, batch: Batch) -> Tensor:
             combination.enter()
             return task.loss(module, batch)
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import itertools
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
-from raysim.method import NOTHING, ClientTask, Message, Traits, Update, Vector
+from raysim.method import NOTHING, ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import AveragedModel
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, OpenShare, Positive, PositiveInt
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

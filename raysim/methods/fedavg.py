@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+from raysim.method import ClientTask, Context, FlatModel, GlobalModel, Message, Traits, Update, Updates, Vector
+from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

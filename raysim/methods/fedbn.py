@@ -5,15 +5,10 @@ from __future__ import annotations
 import warnings
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from raysim.method import Traits, Vector
+from raysim.method import FlatModel, Module, Traits, Vector
 from raysim.methods._halves import AveragedPart
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
 
 
 @dataclass(frozen=True)
@@ -28,7 +23,7 @@ class FedBN(AveragedPart):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, plain_training=True)
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         from raysim.flat_model import all_names, batch_norm_names
 
         return all_names(module) - batch_norm_names(module)

@@ -6,17 +6,13 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
-from raysim.method import NOTHING, ClientTask, Message, Traits, Update, Vector
+from raysim.method import NOTHING, ClientTask, FlatModel, Loss, Message, Module, Tensor, Traits, Update, Vector
 from raysim.methods._halves import Averaged
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
     from raysim.methods._conditional_policy import ConditionalClassifier
-    from raysim.training.local_sgd import Loss
-    from workloads.federated_data import ClientData
 
 OWN = ("head.", "context")
 """What stays with a client by name: its personal head, and the vector that is computed from it."""
@@ -63,12 +59,12 @@ class FedCP(Averaged[Vector]):
 
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, classification=True, head_of_body=True)
 
-    def extend(self, module: torch.nn.Module) -> torch.nn.Module:
+    def extend(self, module: Module) -> Module:
         from raysim.methods._conditional_policy import ConditionalClassifier
 
         return ConditionalClassifier(module, noise=self.noise == "gumbel")
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if not name.startswith(OWN)}
@@ -117,7 +113,7 @@ class FedCP(Averaged[Vector]):
 
         received = frozen_features(classifier(model).body, evaluation=False) if self.discrepancy else None
 
-        def value(module: Any, batch: Any) -> torch.Tensor:
+        def value(module: Any, batch: Any) -> Tensor:
             features = module.body(batch.x)
             plain = cross_entropy(module.predict(features), batch.y)
             if received is None:

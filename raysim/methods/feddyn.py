@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from aggregators.means import weighted_sum
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector, WholeModel
+from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector, WholeModel
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, Positive
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

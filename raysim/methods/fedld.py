@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,14 +11,10 @@ from numpy.typing import NDArray
 from aggregators.gram import Doubles, combine, eigenvalue_shares, mean_cosine, piece_grams, step_shares
 from aggregators.means import sample_weights
 from aggregators.principal_gradients import authors_coefficients, axes_kept, principal_coefficients
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, FlatModel, Loss, Message, Module, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._halves import StatelessClients
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative, Positive, PositiveShare
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss
-    from workloads.federated_data import ClientData
 
 Margin = Literal["l2", "log", "softmax_log"]
 
@@ -175,10 +171,9 @@ class FedLD(StatelessClients[Server]):
 
 def margin_control(margin: Margin, weight: float) -> Loss:
     """Eq. 3: cross-entropy plus ``weight`` times the margin term of a mini-batch's logits [B, classes]."""
-    import torch
     from torch.nn.functional import cross_entropy
 
-    def loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
+    def loss(module: Module, batch: Any) -> Tensor:
         logits = module(batch.x)
         if margin == "l2":
             term = logits.square().sum(dim=1).mean()
@@ -186,7 +181,7 @@ def margin_control(margin: Margin, weight: float) -> Loss:
             term = logits.square().sum(dim=1).log1p().mean()
         else:
             term = logits.softmax(dim=1).square().sum().log1p()
-        value: torch.Tensor = cross_entropy(logits, batch.y) + weight * term
+        value: Tensor = cross_entropy(logits, batch.y) + weight * term
         return value
 
     return loss

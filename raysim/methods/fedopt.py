@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Protocol
+from typing import Annotated, ClassVar, Protocol
 
 import numpy as np
 
-from raysim.method import Context, Message, Traits, Updates, Vector
+from raysim.method import Context, FlatModel, Message, Traits, Updates, Vector
 from raysim.methods._halves import StatelessClients
 from workloads.option_types import Help, Positive, ShareBelowOne
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.classifier_combination import combination_weights
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import ClientTask, Context, Message, Method, Traits, Update, Updates, Vector
+from raysim.method import (
+    ClientTask,
+    Context,
+    FlatModel,
+    Message,
+    Method,
+    Module,
+    Tensor,
+    Traits,
+    Update,
+    Updates,
+    Vector,
+)
 from raysim.methods._class_centroids import body_of, centroid_loss, feature_sums, mixed_centroids, own_centroids
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 HEAD = "head."
 
@@ -71,7 +78,7 @@ class FedPAC(Method[Server, None]):
         personal=True, same_task=True, classification=True, model_parts=("body.", HEAD), head_of_body=True
     )
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if not name.startswith(HEAD)}
@@ -140,7 +147,7 @@ class FedPAC(Method[Server, None]):
         return Server(server.parameters + updates.mean(), mean_head, server.heads | combined, centroids, known)
 
 
-def head_loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
+def head_loss(module: Module, batch: Any) -> Tensor:
     """Cross-entropy as a function of the head alone: no backward pass through the body."""
     import torch
 

@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from raysim.method import Traits
+from raysim.method import Module, Traits
 from raysim.methods._halves import AveragedPart
-
-if TYPE_CHECKING:
-    import torch
 
 HEAD = "head."
 
@@ -36,7 +33,7 @@ class FedPer(AveragedPart):
         weighted_mean=True, personal=True, plain_training=True, model_parts=("body.", HEAD)
     )
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if not name.startswith(HEAD)}

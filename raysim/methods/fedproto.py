@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.method import NOTHING, ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.method import NOTHING, ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector
 from raysim.methods._class_centroids import centroid_loss, feature_sums, mixed_centroids, own_centroids
 from raysim.methods._halves import PartlyShared
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from raysim.method import ClientTask, Message, Update
+from raysim.method import ClientTask, FlatModel, Message, Update
 from raysim.methods.fedavg import FedAvg
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

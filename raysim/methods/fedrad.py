@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,16 +20,11 @@ from aggregators.dynamic_weights import (
     updated_weights,
 )
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._halves import StatelessClients
 from raysim.seeds import numpy_generator
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative, PositiveInt
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 NEEDS_SGD = (
     "which reads the gradient of SysLoss off the updates of sgd without a past; with method.system_gradient exact any "
@@ -223,7 +218,7 @@ def _test_gradient(model: FlatModel, data: ClientData, task: ClientTask) -> Vect
     model.module.eval()  # as SysLoss itself is measured: BatchNorm with its running statistics
     model.gradient.zero_()
     for batch in data.test.batches(task.evaluation_batch):
-        loss: torch.Tensor = cross_entropy(model.module, batch) * (len(batch) / len(data.test))
+        loss: Tensor = cross_entropy(model.module, batch) * (len(batch) / len(data.test))
         loss.backward()
     gradient = to_numpy(model.shared_gradient)
     model.gradient.zero_()

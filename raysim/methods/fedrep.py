@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
-from raysim.method import ClientTask, Message, Traits, Update, Vector
+from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods.fedper import HEAD, FedPer
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, PositiveInt
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import weighted_sum
-from raysim.method import NOTHING, ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.method import (
+    NOTHING,
+    ClientTask,
+    Context,
+    FlatModel,
+    Loss,
+    Message,
+    Module,
+    Tensor,
+    Traits,
+    Update,
+    Updates,
+    Vector,
+)
 from raysim.methods._halves import PartlyShared
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative, PositiveShare
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss
-    from workloads.federated_data import ClientData
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
@@ -92,14 +99,14 @@ class FedSSP(PartlyShared[Server]):
         parts = () if self.share == "nothing" else SPECTRAL_ENCODERS
         return Traits(personal=True, classification=self.preference, head_of_body=self.preference, model_parts=parts)
 
-    def extend(self, module: torch.nn.Module) -> torch.nn.Module:
+    def extend(self, module: Module) -> Module:
         if not self.preference:
             return module
         from workloads.models.preference import WithPreference
 
         return WithPreference(module)
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         if self.share == "nothing":
             return ()
         parameters = {name for name, _ in module.named_parameters() if name != PREFERENCE}
@@ -129,7 +136,7 @@ class FedSSP(PartlyShared[Server]):
             return super().train(model, data, message, state, task)
         self.deploy(model, message, state)
         mean = RunningMean(self.momentum, self.start)
-        terms: list[torch.Tensor] = []
+        terms: list[Tensor] = []
         trained = train_epochs(
             model,
             data.train,
@@ -166,12 +173,12 @@ class RunningMean:
 
     def __init__(self, momentum: float, start: Start) -> None:
         self.momentum, self.start = momentum, start
-        self._value: torch.Tensor | None = None
+        self._value: Tensor | None = None
 
     def reset(self) -> None:
         self._value = None
 
-    def add(self, features: torch.Tensor) -> torch.Tensor:
+    def add(self, features: Tensor) -> Tensor:
         new = features.float().mean(dim=0)
         if self._value is not None and self.start != "every":
             new = self.momentum * new + (1.0 - self.momentum) * self._value
@@ -188,7 +195,7 @@ class RunningMean:
 
 
 def regularized_loss(
-    model: FlatModel, global_mean: Vector, mean: RunningMean, weight: float, terms: list[torch.Tensor]
+    model: FlatModel, global_mean: Vector, mean: RunningMean, weight: float, terms: list[Tensor]
 ) -> Loss:
     """CE(head(h + q), y) + τ ½ mean((μ − μ̄)²); without a global mean, in the first round, cross-entropy alone.
 
@@ -200,7 +207,7 @@ def regularized_loss(
 
     target = as_tensor(global_mean).to(model.device) if len(global_mean) else None
 
-    def loss(module: torch.nn.Module, batch: Any) -> torch.Tensor:
+    def loss(module: Module, batch: Any) -> Tensor:
         parts: Any = module
         features = parts.body(batch.x)
         value = torch.nn.functional.cross_entropy(parts.head(features + parts.preference), batch.y)

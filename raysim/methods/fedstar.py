@@ -4,13 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from raysim.method import Traits
+from raysim.method import Module, Traits
 from raysim.methods._halves import AveragedPart
-
-if TYPE_CHECKING:
-    import torch
 
 STRUCTURE = "body.structure."
 
@@ -27,7 +24,7 @@ class FedStar(AveragedPart):
     traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, model_parts=(STRUCTURE,))
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin-star"}
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         from raysim.flat_model import all_names
 
         return {name for name in all_names(module) if name.startswith(STRUCTURE)}

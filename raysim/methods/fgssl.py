@@ -4,18 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, cast
+from typing import Annotated, Any, ClassVar, cast
 
-from raysim.method import ClientTask, Message, Traits, Update
+from raysim.method import ClientTask, FlatModel, Loss, Message, Module, Tensor, Traits, Update
 from raysim.methods.fedavg import FedAvg
+from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, Positive
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from raysim.training.local_sgd import Loss
-    from workloads.federated_data import Batch, ClientData
 
 
 @dataclass(frozen=True)
@@ -51,7 +45,7 @@ class FGSSL(FedAvg):
         model.load_shared(message.parameters)  # what the loss takes for the global model
         return local_update(model, data, message, task, self.loss(model.module)), None
 
-    def loss(self, module: torch.nn.Module) -> Loss:
+    def loss(self, module: Module) -> Loss:
         """The local loss, with the module's present values as the global model."""
         import torch
 
@@ -62,7 +56,7 @@ class FGSSL(FedAvg):
             return cross_entropy
         global_features = frozen_features(cast(Any, module).body)
 
-        def loss(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
+        def loss(module: Module, batch: Batch) -> Tensor:
             parts: Any = module
             features = parts.body(batch.x)
             received = global_features(batch.x)
@@ -76,9 +70,7 @@ class FGSSL(FedAvg):
         return loss
 
 
-def contrast_loss(
-    features: torch.Tensor, received: torch.Tensor, labels: torch.Tensor, temperature: float
-) -> torch.Tensor:
+def contrast_loss(features: Tensor, received: Tensor, labels: Tensor, temperature: float) -> Tensor:
     """−(1/B) Σ_i 1/|P_i| Σ_{p ∈ P_i} log softmax_j(cos(h_i, ĥ_j)/T)_p, P_i the graphs of i's class, i among them.
 
     The form of Khosla et al. 2020 (arXiv 2004.11362), Eq. 2, with local anchors and global partners.
@@ -91,7 +83,7 @@ def contrast_loss(
     return -((logs * positive).sum(dim=1) / positive.sum(dim=1)).mean()
 
 
-def structure_loss(features: torch.Tensor, received: torch.Tensor, temperature: float) -> torch.Tensor:
+def structure_loss(features: Tensor, received: Tensor, temperature: float) -> Tensor:
     """(1/B) Σ_i KL(p̂_i ‖ p_i), p_i = softmax over j ≠ i of cos(h_i, h_j)/T and p̂_i the same of ĥ.
 
     It is zero for a batch of one graph, which has no other to be similar to.
@@ -103,13 +95,13 @@ def structure_loss(features: torch.Tensor, received: torch.Tensor, temperature: 
         return features.new_zeros(())
     others = ~torch.eye(count, dtype=torch.bool, device=features.device)
 
-    def logs(values: torch.Tensor) -> torch.Tensor:
+    def logs(values: Tensor) -> Tensor:
         return (cosines(values, values)[others].view(count, count - 1) / temperature).log_softmax(dim=1)
 
     return torch.nn.functional.kl_div(logs(features), logs(received), reduction="batchmean", log_target=True)
 
 
-def cosines(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+def cosines(one: Tensor, other: Tensor) -> Tensor:
     """cos(one_i, other_j) [B, B]; zero where a feature vector is zero (all units of a ReLU off)."""
     from torch.nn.functional import normalize
 

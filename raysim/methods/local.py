@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
-from raysim.method import NOTHING, Context, Message, Traits, Updates
+from raysim.method import NOTHING, Context, FlatModel, Message, Module, Traits, Updates
 from raysim.methods._halves import PartlyShared
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
 
 
 @dataclass(frozen=True)
@@ -24,7 +19,7 @@ class Local(PartlyShared[None]):
 
     traits: ClassVar[Traits] = Traits(personal=True)
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         return ()
 
     def init_server(self, model: FlatModel) -> None:

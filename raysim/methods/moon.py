@@ -3,17 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from raysim.method import ClientTask, Message, Traits, Update, Vector
+from raysim.method import ClientTask, FlatModel, Message, Tensor, Traits, Update, Vector
 from raysim.methods._halves import AveragedModel
+from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, Positive
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import Batch, ClientData
 
 
 @dataclass(frozen=True)
@@ -55,7 +50,7 @@ class Moon(AveragedModel[Vector]):
         model.load_shared(message.parameters)
         by_global = frozen_features(module.body)
 
-        def loss(module: Any, batch: Batch) -> torch.Tensor:
+        def loss(module: Any, batch: Batch) -> Tensor:
             features = module.body(batch.x)
             contrast = contrast_loss(features, by_global(batch.x), by_last(batch.x), self.temperature)
             return cross_entropy(module.head(features), batch.y) + self.mu * contrast
@@ -63,9 +58,7 @@ class Moon(AveragedModel[Vector]):
         return local_update(model, data, message, task, loss), model.take_shared()
 
 
-def contrast_loss(
-    features: torch.Tensor, by_global: torch.Tensor, by_last: torch.Tensor, temperature: float
-) -> torch.Tensor:
+def contrast_loss(features: Tensor, by_global: Tensor, by_last: Tensor, temperature: float) -> Tensor:
     """The mean of ℓ_con over a mini-batch, from features [B, h] of the three models."""
     import torch
     from torch.nn.functional import cosine_similarity, cross_entropy

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from raysim.method import ClientTask, Message, Traits, Update, Vector
+from raysim.method import ClientTask, FlatModel, Message, Tensor, Traits, Update, Vector
 from raysim.methods._halves import PersonalModel
+from workloads.federated_data import Batch, ClientData, Samples
 from workloads.option_types import Help, Positive
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import Batch, ClientData, Samples
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ class PerFedAvg(PersonalModel):
         return update, model.take_shared()
 
 
-def gradient_of(model: FlatModel, batch: Batch, task: ClientTask) -> torch.Tensor:
+def gradient_of(model: FlatModel, batch: Batch, task: ClientTask) -> Tensor:
     """∇f at the model's present values on a mini-batch [P]."""
     model.gradient.zero_()
     task.loss(model.module, batch).backward()

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
-from raysim.method import ClientTask, Context, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, FlatModel, Generator, Message, Traits, Update, Updates, Vector
 from raysim.methods._halves import PersonalModel
+from workloads.federated_data import Batch, ClientData, Samples
 from workloads.option_types import Help, Positive, PositiveInt
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import Batch, ClientData, Samples
 
 
 @dataclass(frozen=True)
@@ -98,7 +93,7 @@ class Repeated:
     def __len__(self) -> int:
         return len(self.samples)
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+    def batches(self, batch_size: int, generator: Generator | None = None) -> Iterator[Batch]:
         for batch in self.samples.batches(batch_size, generator):
             for _ in range(self.times):
                 yield batch

@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
 from aggregators.gram import combine
 from aggregators.means import sample_weights
-from raysim.method import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, Vector
+from raysim.method import ClientTask, Context, FlatModel, GlobalModel, Message, Traits, Update, Updates, Vector
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative
-
-if TYPE_CHECKING:
-    from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

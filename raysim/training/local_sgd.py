@@ -4,26 +4,19 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
-from raysim.method import Update
+from raysim.config.sections import Training
+from raysim.flat_model import FlatModel
+from raysim.method import ClientTask, Loss, Message, Update
 from raysim.training import optimizers
 from raysim.training.private_gradient import PrivateGradient, poisson_batches
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from raysim.config.run_config import Training
-    from raysim.flat_model import FlatModel
-    from raysim.method import ClientTask, Message
-    from workloads.federated_data import Batch, ClientData, Samples
-
-Loss = Callable[[torch.nn.Module, "Batch"], torch.Tensor]
+from workloads.federated_data import Batch, ClientData, Samples
 
 
 @dataclass(frozen=True)

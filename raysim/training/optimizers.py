@@ -7,16 +7,14 @@ made imports torch's compiler, seconds in every process, and where models are sm
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.optim.adam import adam
 from torch.optim.sgd import sgd
 
+from raysim.config.sections import Training
 from raysim.flat_model import Vector, as_tensor, to_numpy
-
-if TYPE_CHECKING:
-    from raysim.config.run_config import Training
 
 
 class Optimizer:

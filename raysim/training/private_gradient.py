@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
 
 import torch
 from torch.func import functional_call, grad_and_value, vmap
 
+from raysim.config.sections import Training
+from raysim.flat_model import FlatModel
+from raysim.method import ClientTask, Loss
 from raysim.training.optimizers import gradient_of
-from workloads.federated_data import Batch
-
-if TYPE_CHECKING:
-    from raysim.config.sections import Training
-    from raysim.flat_model import FlatModel
-    from raysim.method import ClientTask
-    from workloads.federated_data import Samples
+from workloads.federated_data import Batch, Samples
 
 VALUES = 2**24
 """Numbers that the gradients of samples computed at a time hold, 64 MiB."""
@@ -59,7 +55,7 @@ class PrivateGradient:
         self,
         model: FlatModel,
         task: ClientTask,
-        loss: Callable[[torch.nn.Module, Batch], torch.Tensor],
+        loss: Loss,
         trains: Callable[[str], bool],
         samples: int,
     ) -> None:

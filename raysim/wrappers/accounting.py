@@ -14,12 +14,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from raysim.config.privacy import Privacy
 from raysim.errors import ConfigError
-
-if TYPE_CHECKING:
-    from raysim.config.privacy import Privacy
 
 ORDERS = (*(1 + tenths / 10 for tenths in range(1, 100)), *range(11, 32), *range(32, 65, 4), 128, 512, 1024)
 """Orders of Rényi divergence. Any give an upper bound of ε; of the library's own, those that cost most are left out."""

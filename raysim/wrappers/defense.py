@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 
 from aggregators import robust
-from aggregators.gram import gram_matrix, squared_lengths
+from aggregators.gram import Doubles, gram_matrix, squared_lengths
 from aggregators.means import sample_weights, weighted_sum
 from aggregators.sorted_coordinates import coordinate_median, trimmed_mean
 from raysim import seeds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from aggregators.gram import Doubles
-    from raysim.config.wrappers import Defense
-    from raysim.method import Context, Updates, Vector
+from raysim.config.wrappers import Defense
+from raysim.method import Context, Updates, Vector
 
 
 def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:

@@ -7,19 +7,16 @@ does not protect data.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from aggregators.means import weighted_sum
 from raysim import seeds
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from raysim.config.privacy import Privacy
-    from raysim.method import ClientTask, Context, Update, Updates, Vector
+from raysim.config.privacy import Privacy
+from raysim.method import ClientTask, Context, Update, Updates, Vector
 
 CUT = "clipped"
 """Column of the clients table: 1 for an update that was longer than the bound."""
