@@ -1,19 +1,19 @@
-"""Codecs of the section ``compression``: an update as the arrays that travel, and back, with their exact bytes."""
+"""The section ``compression``: an update as the arrays that travel, and back, and changes on the way to the clients."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.wrappers import low_rank
-
-if TYPE_CHECKING:
-    from raysim.config.wrappers import Compression
-    from raysim.method import Shape, Vector
+from aggregators.gram import one_blas_thread
+from raysim import seeds
+from raysim.config.wrappers import Compression
+from raysim.method import Context, FlatModel, Message, Shape, Vector
 
 SCALED = 4096
 """Entries that share a scale in int8 and int4."""
@@ -32,10 +32,10 @@ def encoded(compression: Compression, vector: Vector, shapes: Sequence[Shape], s
     contraction, as they are. int8 and int4 round to the grid point above or below such that the mean is the value
     (Alistarh et al. 2017, QSGD, section 3.1): an entry is off by less than its block's max |v| / 127 or / 7. sign sends
     the mean of |v| with a bit each (Bernstein et al. 2018; Karimireddy et al. 2019, section 4). low-rank is
-    :func:`raysim.wrappers.low_rank.factors`.
+    :func:`factors`.
     """
     if compression.kind == "low-rank":
-        return low_rank.factors(vector, shapes, compression.rank, seed)
+        return factors(vector, shapes, compression.rank, seed)
     kind, draws = compression.kind, np.random.default_rng(seed)
     if kind == "top-k":
         kept = entries_kept(compression.kept_share, vector.size)
@@ -68,7 +68,7 @@ def decoded(compression: Compression, payload: Payload, shapes: Sequence[Shape])
     """The vector [d] that the receiver makes of the arrays; it knows the tensors' shapes."""
     kind, entries = compression.kind, sum(map(math.prod, shapes))
     if kind == "low-rank":
-        return low_rank.product(payload, shapes, compression.rank)
+        return product(payload, shapes, compression.rank)
     result: NDArray[np.float32] = np.zeros(entries, np.float32)
     if kind == "top-k":
         result[payload["places"]] = payload["values"]
@@ -90,7 +90,8 @@ def wire_bytes(compression: Compression, shapes: Sequence[Shape]) -> int:
     entries = sum(map(math.prod, shapes))
     if entries == 0:
         return 0
-    kept, scales = entries_kept(compression.kept_share, entries), 4 * -(-entries // SCALED)
+    kept, scales, rank = entries_kept(compression.kept_share, entries), 4 * -(-entries // SCALED), compression.rank
+    pieces = _matrices(shapes, rank)
     return {
         "none": 4 * entries,
         "top-k": 8 * kept,
@@ -98,7 +99,7 @@ def wire_bytes(compression: Compression, shapes: Sequence[Shape]) -> int:
         "int8": scales + entries,
         "int4": scales + -(-entries // 2),
         "sign": 4 + -(-entries // 8),
-        "low-rank": 4 * low_rank.numbers_sent(shapes, compression.rank),
+        "low-rank": 4 * sum(rank * (m + n) if n else piece.stop - piece.start for piece, m, n in pieces),
     }[compression.kind]
 
 
@@ -109,3 +110,101 @@ def entries_kept(share: float, entries: int) -> int:
 
 def _random_places(seed: int, entries: int, kept: int) -> NDArray[np.int64]:
     return np.random.default_rng(seed).choice(entries, kept, replace=False, shuffle=False)
+
+
+def factors(vector: Vector, shapes: Sequence[Shape], rank: int, seed: int) -> Payload:
+    """What travels of a vector [d]: P and Q of every matrix that they are smaller than, all other entries as they are.
+
+    Source: Vogels et al. 2019, PowerSGD (arXiv 1905.13727), Algorithm 1. A tensor counts as the matrix M of its first
+    axis and all others; P = M Q from a normal Q [columns, rank] has its columns made orthonormal, then Q = Mᵀ P. What
+    arrives, P Qᵀ = P Pᵀ M, is a projection of M: never longer than M, and M itself if its rank is ``rank`` or less.
+
+    Two departures: every client has factors of its own (the paper's workers average P before it is made orthonormal),
+    and Q is drawn anew each time, so that nothing is kept.
+
+    Args:
+        vector: finite numbers.
+        shapes: of the tensors that it holds, in order.
+        rank: r, the number of columns of P and Q.
+        seed: of the first Q.
+    """
+    draws = np.random.default_rng(seed)
+    payload: Payload = {}
+    with one_blas_thread():
+        for number, (piece, rows, columns) in enumerate(_matrices(shapes, rank)):
+            if not columns:
+                payload[f"whole {number}"] = vector[piece]
+                continue
+            matrix = vector[piece].reshape(rows, columns)
+            basis, _ = np.linalg.qr(matrix @ draws.standard_normal((columns, rank), np.float32))
+            payload[f"left {number}"] = np.ascontiguousarray(basis)
+            payload[f"right {number}"] = matrix.T @ basis
+    return payload
+
+
+def product(payload: Payload, shapes: Sequence[Shape], rank: int) -> Vector:
+    """The vector [d] that the receiver makes of :func:`factors`."""
+    result: Vector = np.empty(sum(map(math.prod, shapes)), np.float32)
+    with one_blas_thread():
+        for number, (piece, _, columns) in enumerate(_matrices(shapes, rank)):
+            if columns:
+                result[piece] = (payload[f"left {number}"] @ payload[f"right {number}"].T).reshape(-1)
+            else:
+                result[piece] = payload[f"whole {number}"]
+    return result
+
+
+def _matrices(shapes: Sequence[Shape], rank: int) -> Iterator[tuple[slice, int, int]]:
+    """Every tensor's place, rows and columns; no columns where it is sent whole, as its factors are not smaller."""
+    start = 0
+    for shape in shapes:
+        size = math.prod(shape)
+        rows = shape[0] if shape else 1
+        columns = size // rows if rows else 0
+        yield slice(start, start + size), rows, columns if rank * (rows + columns) < size else 0
+        start += size
+
+
+@dataclass(frozen=True)
+class Broadcast:
+    """A server's state where what it sends is compressed.
+
+    Source: Gruntkowska et al. 2023, EF21-P and friends (arXiv 2209.15218), Algorithm 1: the server keeps its model w,
+    all clients hold w̃, and the server sends C(w − w̃), which all add to w̃. What was lost of one change is part of the
+    next: that is the feedback of errors. Every client hears every broadcast, also in rounds that it does not train in.
+    """
+
+    method: Any
+    """The method's own state, with w in it."""
+    held: Vector
+    """w̃ [d]."""
+    sent_bytes: int
+    """What a broadcast takes on the wire."""
+
+    def message(self, own: Message) -> Message:
+        """The method's own message, with what clients hold in the place of its parameters."""
+        return replace(own, parameters=self.held, parameter_bytes=self.sent_bytes)
+
+
+def first_broadcast(compression: Compression, method: Any, server: Any, model: FlatModel) -> Broadcast:
+    """Before the first round: all clients hold the method's first parameters."""
+    size = wire_bytes(downward(compression), model.shared_shapes)
+    return Broadcast(server, method.message(server, 0).parameters, size)
+
+
+def next_broadcast(
+    compression: Compression, method: Any, before: Broadcast, server: Any, context: Context
+) -> Broadcast:
+    """After a server step to the state ``server``."""
+    wanted: Vector = method.message(server, 0).parameters
+    change = wanted - before.held
+    if not (change.size and np.isfinite(change).all()):
+        return Broadcast(server, wanted, before.sent_bytes)  # the engine ends a run with NaN
+    compression, seed = downward(compression), seeds.number(context.seed, "compression down", context.round)
+    received = decoded(compression, encoded(compression, change, context.shapes, seed), context.shapes)
+    return Broadcast(server, before.held + received, before.sent_bytes)
+
+
+def downward(compression: Compression) -> Compression:
+    """The codec of the way down; as errors are fed back, random-k sends entries as they are."""
+    return replace(compression, kind=compression.down, error_feedback=True)

@@ -17,30 +17,37 @@ import numpy as np
 
 from raysim import seeds
 from raysim.config.privacy import Privacy, SamplePrivacy
-from raysim.method import NOTHING, Method, Updates
+from raysim.config.wrappers import Attack, Compression, Defense
+from raysim.method import (
+    NOTHING,
+    ClientTask,
+    Context,
+    FlatModel,
+    Message,
+    Method,
+    Module,
+    Shape,
+    Traits,
+    Update,
+    Updates,
+    Vector,
+)
 from raysim.wrappers import backdoor
 from raysim.wrappers.attack import forged, malicious, poisoned, sent
-from raysim.wrappers.broadcast import Broadcast, first_broadcast, next_broadcast
-from raysim.wrappers.compression import decoded, encoded, wire_bytes
+from raysim.wrappers.compression import Broadcast, decoded, encoded, first_broadcast, next_broadcast, wire_bytes
 from raysim.wrappers.defense import robust_mean
 from raysim.wrappers.privacy import CUT, PrivateServer, check_steps, clipped, gaussian_noise, private_round
+from workloads.federated_data import ClientData
 
 if TYPE_CHECKING:
-    import torch
-
     from raysim.config.run_config import RunConfig
-    from raysim.config.wrappers import Attack, Compression, Defense
-    from raysim.flat_model import FlatModel
-    from raysim.method import ClientTask, Context, Message, Shape, Traits, Update, Vector
-    from raysim.wrappers.backdoor import Trigger
-    from workloads.federated_data import ClientData
 
 
 BOUND, NOISE = "privacy bound", "privacy noise"
 """What a message holds besides the method's own."""
 
 
-def running_method(config: RunConfig, trigger: Trigger | None = None) -> Any:
+def running_method(config: RunConfig, trigger: backdoor.Trigger | None = None) -> Any:
     """The method that the engine runs: the config's own, within wrappers where the config asks for any.
 
     Args:
@@ -74,7 +81,7 @@ class Wrapped(Method[Any, Any]):
     attack: Attack
     compression: Compression
     defense: Defense
-    trigger: Trigger | None = None
+    trigger: backdoor.Trigger | None = None
     privacy: Privacy = field(default_factory=Privacy)
     noise: float = 0.0
     """Its noise multiplier."""
@@ -90,11 +97,11 @@ class Wrapped(Method[Any, Any]):
         size = partial(wire_bytes, self.compression) if self.compression.kind != "none" else own.upload_bytes
         return replace(own, weighted_mean=sums, single_step_gradient=False, upload_bytes=size)
 
-    def extend(self, module: torch.nn.Module) -> torch.nn.Module:
+    def extend(self, module: Module) -> Module:
         """The method's."""
         return self.method.extend(module) if hasattr(self.method, "extend") else module
 
-    def shared_names(self, module: torch.nn.Module) -> Collection[str]:
+    def shared_names(self, module: Module) -> Collection[str]:
         """The method's."""
         return self.method.shared_names(module)
 

@@ -1,4 +1,4 @@
-"""Codecs: exact bytes, means and error bounds; runs with error feedback beside a defense and an attack."""
+"""Codecs: exact bytes, means and error bounds; low-rank factors; what a server sends; and runs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,26 @@ from typing import Any, Literal
 
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raysim.config.wrappers import Compression
+import raysim
+from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.errors import ConfigError
 from raysim.method import Shape
+from raysim.methods.fedavg import FedAvg
 from raysim.simulation import run
-from raysim.wrappers.compression import SCALED, decoded, encoded, wire_bytes
+from raysim.wrappers.compression import SCALED, Broadcast, decoded, encoded, wire_bytes
+from raysim.wrappers.wrapped import Wrapped
+from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import small_run
 from tests.wrapped_runs import BASE
 
 Kind = Literal["top-k", "random-k", "int8", "int4", "sign"]
 KINDS: tuple[Kind, ...] = ("top-k", "random-k", "int8", "int4", "sign")
+SHAPES: tuple[Shape, ...] = ((6, 2, 5), (6,), (), (4, 7), (3, 2))
+"""A kernel [6, 10] and a matrix [4, 7], whose factors of rank 2 are 32 and 22 numbers, and 13 entries sent whole."""
 
 
 def received(compression: Compression, vector: Any, seed: int = 0, shapes: Sequence[Shape] = ()) -> Any:
@@ -64,6 +71,89 @@ def test_contraction(kind: Kind) -> None:
     compression = Compression(kind, kept_share=0.1 if kind.endswith("k") else 0.01, error_feedback=True)
     lost = float(np.linalg.norm(received(compression, vector) - vector) ** 2 / np.linalg.norm(vector) ** 2)
     assert lost <= (0.9 if kind == "top-k" else 1.0)
+
+
+def test_low_rank_by_hand() -> None:
+    """Rank 1 of M = ((3, 0, 0), (0, 4, 0)): p is M q / ‖M q‖ and p pᵀ M arrives; a vector arrives as it is."""
+    first, second, _ = np.random.default_rng(5).standard_normal((3, 1), np.float32)[:, 0].tolist()
+    length = ((3 * first) ** 2 + (4 * second) ** 2) ** 0.5
+    p = (3 * first / length, 4 * second / length)
+    expected = [3 * p[0] * p[0], 4 * p[0] * p[1], 0, 3 * p[1] * p[0], 4 * p[1] * p[1], 0, -7, 8]
+    vector = np.array([3, 0, 0, 0, 4, 0, -7, 8], np.float32)
+    compression, shapes = Compression("low-rank", rank=1), ((2, 3), (2,))
+    assert received(compression, vector, 5, shapes).tolist() == pytest.approx(expected, abs=1e-5)
+    assert wire_bytes(compression, shapes) == 4 * (2 + 3 + 2)
+
+
+@pytest.mark.parametrize("rank", [1, 2])
+def test_low_rank_is_exact_up_to_its_rank(rank: int) -> None:
+    draws = np.random.default_rng(1)
+    kernel = draws.standard_normal((6, rank)) @ draws.standard_normal((rank, 10))
+    matrix = draws.standard_normal((4, rank)) @ draws.standard_normal((rank, 7))
+    small = draws.standard_normal((3, rank)) @ draws.standard_normal((rank, 2))
+    parts = (kernel, draws.standard_normal(6), draws.standard_normal(1), matrix, small)
+    vector = np.concatenate([part.reshape(-1) for part in parts]).astype(np.float32)
+    compression = Compression("low-rank", rank=rank)
+    assert np.abs(received(compression, vector, shapes=SHAPES) - vector).max() < 1e-5
+    assert received(compression, np.zeros_like(vector), shapes=SHAPES).tolist() == [0] * len(vector)
+
+
+@settings(deadline=None, max_examples=25)
+@given(rank=st.integers(1, 5), seed=st.integers(0, 2**31))
+def test_bytes_and_lengths_of_low_rank(rank: int, seed: int) -> None:
+    """The arrays have the bytes that are counted; what arrives and what is lost are orthogonal."""
+    vector = np.random.default_rng(seed).standard_normal(101, np.float32)
+    compression = Compression("low-rank", rank=rank)
+    payload = encoded(compression, vector, SHAPES, seed)
+    assert sum(array.nbytes for array in payload.values()) == wire_bytes(compression, SHAPES) <= vector.nbytes
+    arrived = decoded(compression, payload, SHAPES)
+    assert abs(arrived @ (vector - arrived)) < 1e-3 and np.linalg.norm(vector - arrived) <= np.linalg.norm(vector)
+
+
+def test_whole_where_factors_are_larger() -> None:
+    assert wire_bytes(Compression("low-rank", rank=2), SHAPES) == 4 * (32 + 22 + 6 + 1 + 6)
+    assert wire_bytes(Compression("low-rank", rank=4), SHAPES) == 4 * (60 + 28 + 13)
+
+
+def test_what_was_lost_is_part_of_the_next_change() -> None:
+    """top-k of one entry in three, of which the server's model and what clients hold are (1, 1, 1) at first."""
+    method = Wrapped(FedAvg(), Attack(), Compression(down="top-k", kept_share=1 / 3), Defense())
+    first = np.ones(3, np.float32)
+    server = Broadcast(first, first, 8)
+    held = []
+    for number, mean in enumerate(([2, -4, 1], [2, 0, 0], [0, 0, 0], [0, 0, 0]), start=1):
+        server = method.aggregate(server, updates([mean], [1]), context(3, round=number, shapes=((3,),)))
+        message = method.message(server, 0)
+        assert message.parameters is server.held and message.nbytes == 8
+        held.append(message.parameters.tolist())
+    assert server.method.tolist() == [5, -3, 2]
+    assert held == [[1, -3, 1], [5, -3, 1], [5, -3, 2], [5, -3, 2]]
+
+
+def test_the_model_of_a_run_is_what_clients_hold(tmp_path: Path) -> None:
+    """From the file of the model as from the checkpoint."""
+    options = {"workload.clients": 3, "workload.limit": 60, "model.name": "cnn", "schedule.rounds": 2}
+    result = run(small_run(tmp_path / "run", options, compression__down="int8"))
+    assert result.rounds["bytes_down"].max() < 0.3 * result.rounds["bytes_up"].min()
+    images = torch.rand(4, 1, 8, 8)
+    assert result.model is not None
+    model = raysim.load_model(result.folder)
+    (result.folder / "model.safetensors").unlink()
+    again = raysim.load_model(result.folder)
+    with torch.no_grad():
+        assert torch.equal(model(images), again(images))
+
+
+@pytest.mark.parametrize("down", ["top-k", "random-k", "int8", "int4", "sign", "low-rank"])
+def test_clients_follow_the_server(down: str) -> None:
+    """A server that stands still is reached: the distance to what clients hold falls in every kind of compression."""
+    method = Wrapped(FedAvg(), Attack(), Compression(down=down, kept_share=0.2, rank=2), Defense())  # type: ignore[arg-type]
+    wanted = np.random.default_rng(1).standard_normal(300, np.float32)
+    server = Broadcast(wanted, np.zeros(300, np.float32), 0)
+    for number in range(1, 31):
+        told = context(300, round=number, shapes=((15, 20),))
+        server = method.aggregate(server, updates([[0] * 300], [1]), told)
+    assert np.linalg.norm(server.held - wanted) < 0.1 * np.linalg.norm(wanted)
 
 
 def test_bytes_in_the_tables_and_in_virtual_time(tmp_path: Path) -> None:
