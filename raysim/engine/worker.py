@@ -26,8 +26,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import NOTHING
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
-from raysim.wrappers.attack import SUCCESS, judged_by
-from raysim.wrappers.backdoor import trigger_of, triggered
+from raysim.wrappers.attack import SUCCESS, judged_by, trigger_of, triggered
 from raysim.wrappers.wrapped import running_method
 from workloads.federated_data import distinct_tasks
 from workloads.metrics import EvaluationSums, evaluate

@@ -2,33 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from aggregators.means import weighted_sum
 from raysim import seeds
+from raysim.config.wrappers import Attack
 from raysim.errors import ConfigError
-from raysim.wrappers.backdoor import check_backdoor
-from workloads.federated_data import ChangedSamples
-from workloads.objective import objective_of
-
-if TYPE_CHECKING:
-    import torch
-
-    from raysim.config.wrappers import Attack
-    from raysim.method import ClientTask, Vector
-    from workloads.federated_data import ClientData, Federation
-    from workloads.objective import Objective
+from raysim.method import ClientTask, Module, Tensor, Vector
+from workloads.federated_data import Batch, ChangedSamples, ClientData, Federation, Samples, distinct_tasks
+from workloads.metrics import EvaluationSums, evaluate
+from workloads.objective import Objective, objective_of
 
 SUCCESS = "attack_success"
 """Column of the tables: the share of test samples that are given the label that the attackers want."""
 BLOCK = 65_536
 """Entries whose deviations are computed at a time."""
+
+
+@dataclass(frozen=True)
+class Trigger:
+    """A square of white pixels in the lower right corner of an image (Gu et al. 2017, BadNets, arXiv 1708.06733)."""
+
+    size: int
+    """Pixels of a side."""
+    white: tuple[float, ...]
+    """The largest value of a pixel, after normalization, of each channel."""
+    target: int
+    """The label that the attackers want."""
+
+    def stamped(self, images: Tensor) -> Tensor:
+        """The images [B, C, H, W] with the trigger, a new tensor."""
+        result = images.clone()
+        result[:, :, -self.size :, -self.size :] = images.new_tensor(self.white)[:, None, None]
+        return result
+
+
+def trigger_of(attack: Attack, federation: Federation) -> Trigger | None:
+    """The trigger of a run; None without a backdoor."""
+    if attack.kind != "backdoor":
+        return None
+    white = [(1 - float(m)) / float(d) for m, d in zip(federation.mean, federation.deviation, strict=True)]  # type: ignore[attr-defined]
+    return Trigger(attack.patch, tuple(white), attack.target_label)
 
 
 @lru_cache(maxsize=16)
@@ -57,6 +78,27 @@ def check_attack(attack: Attack, federation: Federation, clients: int) -> None:
         check_backdoor(attack, federation)
 
 
+def check_backdoor(attack: Attack, federation: Federation) -> None:
+    """ConfigError for data that have no images, or images that this trigger and label do not fit."""
+    if not (hasattr(federation, "mean") and hasattr(federation, "deviation")):
+        raise ConfigError(
+            f"attack.kind: backdoor needs images with a known largest value, and {federation.name} has none. Take "
+            "another attack, or an image workload such as cifar10 or digits."
+        )
+    for task in distinct_tasks(federation):
+        if attack.target_label >= task.classes:
+            raise ConfigError(
+                f"attack.target_label: {attack.target_label} is no class of {federation.name}. Allowed: 0 to "
+                f"{task.classes - 1}."
+            )
+        largest = min(task.input_shape[1:]) - 1
+        if attack.patch > largest:
+            raise ConfigError(
+                f"attack.patch: {attack.patch} pixels would cover an image of {federation.name}. Allowed: 1 to "
+                f"{largest}."
+            )
+
+
 def judged_by(attack: Attack, objective: Objective) -> Objective:
     """The objective, where labels are flipped with ``attack_success``: how often the attackers' label is predicted."""
     if attack.kind != "label-flip" or objective.kind != "classification":
@@ -64,20 +106,47 @@ def judged_by(attack: Attack, objective: Objective) -> Objective:
     return replace(objective, metrics={**objective.metrics, SUCCESS: attack_success})
 
 
-def attack_success(outputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+def attack_success(outputs: Tensor, labels: Tensor) -> Tensor:
     """1 for each sample that is given the label that malicious clients train it with [B]."""
     return (outputs.argmax(dim=1) == flipped(labels, outputs.shape[1])).double()
 
 
-def flipped(labels: torch.Tensor, classes: int) -> torch.Tensor:
+def triggered(module: Module, samples: Samples, trigger: Trigger, batch_size: int, classes: int) -> EvaluationSums:
+    """Evaluation on test samples of other classes with the trigger; its accuracy is the success of the attack."""
+
+    def batches() -> Iterator[Batch]:
+        for batch in samples.batches(batch_size):
+            others = batch.y != trigger.target
+            if others.any():
+                yield Batch(trigger.stamped(batch.x[others]), batch.y[others].fill_(trigger.target))
+
+    return evaluate(module, batches(), classes)
+
+
+def flipped(labels: Tensor, classes: int) -> Tensor:
     """y + 1, the last class as 0: no label stays."""
     return (labels + 1) % classes
 
 
-def poisoned(data: ClientData, classes: int) -> ClientData:
-    """A malicious client's data, for label-flip; its test set is as it was."""
-    train = ChangedSamples(data.train, lambda batch: replace(batch, y=flipped(batch.y, classes)))
-    return replace(data, train=train)
+def poisoned(attack: Attack, data: ClientData, classes: int, trigger: Trigger | None) -> ClientData:
+    """A malicious client's data; its test set is as it was.
+
+    With label-flip no label stays. With backdoor a share of every batch, the first samples, have the trigger and its
+    label (Bagdasaryan et al. 2020, section 4.2).
+    """
+
+    def changed(batch: Batch) -> Batch:
+        if trigger is None:
+            return replace(batch, y=flipped(batch.y, classes))
+        count = math.ceil(attack.poisoned_share * len(batch) - 1e-9)
+        images, labels = batch.x.clone(), batch.y.clone()
+        images[:count] = trigger.stamped(images[:count])
+        labels[:count] = trigger.target
+        return Batch(images, labels)
+
+    if attack.kind != "label-flip" and trigger is None:
+        return data
+    return replace(data, train=ChangedSamples(data.train, changed))
 
 
 def sent(attack: Attack, delta: Vector, task: ClientTask) -> Vector:

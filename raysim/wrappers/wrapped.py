@@ -32,8 +32,7 @@ from raysim.method import (
     Updates,
     Vector,
 )
-from raysim.wrappers import backdoor
-from raysim.wrappers.attack import forged, malicious, poisoned, sent
+from raysim.wrappers.attack import Trigger, forged, malicious, poisoned, sent
 from raysim.wrappers.compression import Broadcast, decoded, encoded, first_broadcast, next_broadcast, wire_bytes
 from raysim.wrappers.defense import robust_mean
 from raysim.wrappers.privacy import CUT, PrivateServer, check_steps, clipped, gaussian_noise, private_round
@@ -47,7 +46,7 @@ BOUND, NOISE = "privacy bound", "privacy noise"
 """What a message holds besides the method's own."""
 
 
-def running_method(config: RunConfig, trigger: backdoor.Trigger | None = None) -> Any:
+def running_method(config: RunConfig, trigger: Trigger | None = None) -> Any:
     """The method that the engine runs: the config's own, within wrappers where the config asks for any.
 
     Args:
@@ -81,7 +80,7 @@ class Wrapped(Method[Any, Any]):
     attack: Attack
     compression: Compression
     defense: Defense
-    trigger: backdoor.Trigger | None = None
+    trigger: Trigger | None = None
     privacy: Privacy = field(default_factory=Privacy)
     noise: float = 0.0
     """Its noise multiplier."""
@@ -134,10 +133,8 @@ class Wrapped(Method[Any, Any]):
     ) -> tuple[Update, Any]:
         """The method's update as the server will read it: attacked, clipped, noised, and from the bytes on the wire."""
         attacks = self._attacks(task.seed, task.round, task.cohort.existing, task.client)
-        if attacks and self.attack.kind == "label-flip":
-            data = poisoned(data, task.classes)
-        elif attacks and self.trigger is not None:
-            data = backdoor.poisoned(data, self.trigger, self.attack.poisoned_share)
+        if attacks:
+            data = poisoned(self.attack, data, task.classes, self.trigger)
         bound, noise = message.extra.get(BOUND, 0.0), message.extra.get(NOISE, 0.0)
         message = self._own_message(message)
         if self.privacy.kind == "dp-sgd":
