@@ -40,12 +40,7 @@ def minimum_cut(weights: Doubles) -> tuple[list[int], list[int]]:
 
     Args:
         weights: symmetric, not negative, [n, n]; the diagonal does not count.
-
-    Raises:
-        ValueError: fewer than two vertices, which cannot be put apart.
     """
-    if len(weights) < 2:
-        raise ValueError(f"a cut needs at least two vertices, got {len(weights)}")
     import networkx  # late: 0.2 s, and listing methods must not wait for it
 
     graph = networkx.Graph()
@@ -58,32 +53,14 @@ def minimum_cut(weights: Doubles) -> tuple[list[int], list[int]]:
     return (first, second) if first[0] == 0 else (second, first)
 
 
-def split(gram: Doubles, small_mean: float, large_update: float) -> tuple[list[int], list[int]] | None:
-    """The two halves of a cluster as positions in the Gram matrix, that of position 0 first; None: it stays whole.
-
-    Args:
-        gram: ⟨Δ_i, Δ_j⟩ of the cluster's n updates [n, n].
-        small_mean: ε₁, the cluster splits only if ‖mean Δ‖ is below.
-        large_update: ε₂, and max ‖Δ_i‖ above. A cluster of one or two never splits.
-    """
-    if len(gram) <= 2 or mean_norm(gram) >= small_mean or largest_norm(gram) <= large_update:
-        return None
-    return minimum_cut(similarities(gram))
-
-
 def least_cosine_across(gram: Doubles) -> tuple[list[int], list[int], float]:
     """The two sides, each ascending and the one with number 0 first, whose largest cosine across is least; and that.
 
-    Pairs are joined from the largest cosine down until two groups are left, which is optimal.
+    Pairs of the n ≥ 2 updates are joined from the largest cosine down until two groups are left, which is optimal.
 
     Source: Sattler et al. 2021 (arXiv 1910.01991), Algorithm 1 (Optimal bipartition).
-
-    Raises:
-        ValueError: fewer than two updates, which cannot be put apart.
     """
     count = len(gram)
-    if count < 2:
-        raise ValueError(f"a cut needs at least two updates, got {count}")
     cosines = similarities(gram) - 1.0
     rows, columns = np.triu_indices(count, 1)
     group = np.arange(count)

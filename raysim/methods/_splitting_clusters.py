@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from aggregators.clusters import largest_norm
 from aggregators.gram import Doubles, gram_matrix
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import Context, FlatModel, Message, Updates, Vector
@@ -34,13 +35,18 @@ class SplittingClusters(StatelessClients[Server], Protocol):
     A split takes effect before the round's updates are averaged, so that the two halves go different ways at once. Only
     clients that took part in the round are looked at and divided. The larger side (if equal: that of its first
     participant) keeps the cluster's number, and so the members that did not take part, and, of cluster 0, clients yet
-    to come. Norms and cosines are over parameters, not over BatchNorm's running statistics; these are averaged in the
-    cluster too.
+    to come. A cluster of one or two never splits. Norms and cosines are over parameters, not over BatchNorm's running
+    statistics; these are averaged in the cluster too.
     """
 
     @property
     def quiet_rounds(self) -> int:
         """First rounds in which no cluster is split."""
+        ...
+
+    @property
+    def large_update(self) -> float:
+        """ε₂: a cluster splits only if one of its updates is longer."""
         ...
 
     @abstractmethod
@@ -81,7 +87,8 @@ class SplittingClusters(StatelessClients[Server], Protocol):
         """Positions of the clients that leave their cluster; none if it stays whole."""
         rows = [row for row, own in enumerate(clusters) if own == cluster]
         gram = gram_matrix([updates.deltas[row] for row in rows], 0, parameters)
-        halves = self.halves(gram, sample_weights(updates.samples[rows]))
+        may_split = len(rows) > 2 and largest_norm(gram) > self.large_update
+        halves = self.halves(gram, sample_weights(updates.samples[rows])) if may_split else None
         if halves is None:
             return set()
         first, second = halves

@@ -8,7 +8,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.clusters import largest_norm, least_cosine_across
+from aggregators.clusters import least_cosine_across
 from aggregators.gram import Doubles
 from raysim.method import Traits
 from raysim.methods._splitting_clusters import SplittingClusters
@@ -43,7 +43,7 @@ class Clustered(SplittingClusters):
 
     def halves(self, gram: Doubles, weights: NDArray[np.float64]) -> tuple[list[int], list[int]] | None:
         length = float(np.sqrt(max(float(weights @ gram @ weights), 0.0)))
-        if len(gram) <= 2 or length >= self.small_mean or largest_norm(gram) <= self.large_update:
+        if length >= self.small_mean:
             return None
         first, second, across = least_cosine_across(gram)
         return (first, second) if across < np.sqrt((1 - self.gamma) / 2) else None

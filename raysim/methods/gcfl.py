@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.clusters import split
+from aggregators.clusters import mean_norm, minimum_cut, similarities
 from aggregators.gram import Doubles
 from raysim.method import Traits
 from raysim.methods._splitting_clusters import SplittingClusters
@@ -54,7 +54,7 @@ class GCFL(SplittingClusters):
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def halves(self, gram: Doubles, weights: NDArray[np.float64]) -> tuple[list[int], list[int]] | None:
-        return split(gram, self.small_mean, self.large_update)
+        return minimum_cut(similarities(gram)) if mean_norm(gram) < self.small_mean else None
 
 
 METHOD = GCFL

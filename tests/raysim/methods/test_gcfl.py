@@ -57,7 +57,10 @@ def test_a_planted_pair_of_clusters_splits_in_round_21_and_is_averaged_apart() -
         (GCFL(quiet_rounds=21), 21, PLANTED),
         (GCFL(), 21, updates([RIGHT, LEFT], [1, 1])),  # never under three clients
         (GCFL(small_mean=0.019), 21, PLANTED),
+        (GCFL(small_mean=0.25), 21, updates([[1, 0, 5], [-1, 0, 5], [0.75, 0, 5]], [1, 1, 1])),  # ‖mean‖ = 1/4
         (GCFL(large_update=1.01), 21, PLANTED),
+        (GCFL(large_update=1.0), 21, updates([[1, 0, 5], [-1, 0, 5], [0, 0, 5]], [1, 1, 1])),  # the longest are 1
+        (GCFL(), 21, updates([LEFT], [1])),
         (GCFL(), 21, updates([RIGHT, LEFT, RIGHT], [1, 1, 1])),  # ‖mean‖ = 0.33
     ],
 )
