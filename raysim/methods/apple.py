@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,19 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import (
-    ClientTask,
-    Context,
-    FlatModel,
-    Message,
-    Method,
-    Module,
-    Tensor,
-    Traits,
-    Update,
-    Updates,
-    Vector,
-)
+from raysim.method import ClientTask, Context, FlatModel, Message, Method, Module, Traits, Update, Updates, Vector
 from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, Share
 
@@ -131,18 +119,13 @@ class Apple(Method[Server, ClientState]):
 
         if len(state.clients):
             model.load_kept(state.own)
-        known = replace(state, client=task.client, samples=data.samples)
-        combination = self.combination(model, message, known)
-        model.load_shared(message.parameters)
-        n = len(combination.clients)
-        rate = self.relation_learning_rate if n > 1 else 0.0  # a core by itself has nobody to relate to
-        step = combination.step(rate, message.extra["proximal"], n if self.core_rate == "clients" else 1)
+        combination = Combination(self, model, message, replace(state, client=task.client, samples=data.samples))
 
-        def loss(module: Module, batch: Batch) -> Tensor:
+        def loss(module: Module, batch: Batch) -> Any:
             combination.enter()
             return task.loss(module, batch)
 
-        trained = train_epochs(model, data.train, task, loss, add_gradient=step)
+        trained = train_epochs(model, data.train, task, loss, add_gradient=combination.step)
         weights = combination.weights.cpu().numpy()
         metrics = trained.metrics() | {"own_weight": float(weights[combination.own])}
         after = ClientState(task.client, data.samples, model.take_kept(), combination.clients, weights)
@@ -166,24 +149,11 @@ class Apple(Method[Server, ClientState]):
             model.load_shared(message.parameters)
             return
         model.load_kept(state.own)
-        combination = self.combination(model, message, state)
-        model.load_shared(message.parameters)
-        combination.enter()
+        Combination(self, model, message, state).enter()
 
     def start_weights(self, samples: NDArray[np.int64]) -> Weights:
         """p0 over cores whose clients have these numbers of samples [k]."""
         return sample_weights(samples if self.start == "samples" else np.ones_like(samples))
-
-    def combination(self, model: FlatModel, message: Message, state: ClientState) -> Combination:
-        """The cores that the client was sent, with its own among them, and its p over them."""
-        others: Clients = message.extra["others"]
-        own = int(np.searchsorted(others, state.client))
-        clients = np.insert(others, own, state.client)
-        start = self.start_weights(np.insert(message.extra["samples"], own, state.samples))
-        vectors = [message.extra[f"core {other}"] for other in others.tolist()]
-        vectors.insert(own, message.parameters)
-        weights = joined(state.clients, state.weights, clients, start)
-        return Combination(model, clients, vectors, own, weights, start)
 
 
 class Combination:
@@ -193,42 +163,44 @@ class Combination:
     during one it holds Σ_j p_j θ_j^c. Everything is on the flat vectors: two products with the matrix of cores a step.
     """
 
-    def __init__(
-        self, model: FlatModel, clients: Clients, cores: list[Vector], own: int, weights: Weights, start: Weights
-    ) -> None:
+    def __init__(self, method: Apple, model: FlatModel, message: Message, state: ClientState) -> None:
         import torch
 
-        self.model, self.clients, self.own = model, clients, own
+        others: Clients = message.extra["others"]
+        self.own = int(np.searchsorted(others, state.client))
+        self.clients = np.insert(others, self.own, state.client)
+        cores = [message.extra[f"core {other}"] for other in others.tolist()]
+        cores.insert(self.own, message.parameters)
+        start = method.start_weights(np.insert(message.extra["samples"], self.own, state.samples))
+        weights = joined(state.clients, state.weights, self.clients, start)
+        model.load_shared(message.parameters)
+        self.model = model
         self.cores = torch.from_numpy(np.stack(cores)).to(model.device)
         """θ^c [k, d]; row ``own`` changes."""
-        self.weights = torch.from_numpy(weights.copy()).to(model.device)
+        self.weights = torch.from_numpy(weights).to(model.device)
         """p in float64 [k]."""
         self.start = torch.from_numpy(start).to(model.device)
+        self.rate = method.relation_learning_rate if len(cores) > 1 else 0.0  # one core has nobody to relate to
+        self.proximal: float = message.extra["proximal"]
+        """μ·λ(r)."""
+        self.scale = len(cores) if method.core_rate == "clients" else 1
+        """Factor on the own core's gradient."""
 
     def enter(self) -> None:
         """Buffer: own core → personal model, which stays there for the backward pass."""
         self.cores[self.own].copy_(self.model.shared)
         self.model.shared.copy_(self.weights.float() @ self.cores)
 
-    def step(self, rate: float, proximal: float, scale: float) -> Callable[[FlatModel], None]:
+    def step(self, model: FlatModel) -> None:
         """Turn the gradient g at the personal model into that of the own core, after a backward pass.
 
         It becomes scale·p_ii·g; p makes a step at the same point, and the own core goes back into the buffer.
-
-        Args:
-            rate: learning rate of p.
-            proximal: μ·λ(r).
-            scale: factor on the own core's gradient.
         """
-
-        def transform(model: FlatModel) -> None:
-            gradient = model.shared_gradient
-            slope = (self.cores @ gradient).double() + proximal * (self.weights - self.start)
-            gradient.mul_(scale * self.weights[self.own].float())
-            self.weights -= rate * slope
-            model.shared.copy_(self.cores[self.own])
-
-        return transform
+        gradient = model.shared_gradient
+        slope = (self.cores @ gradient).double() + self.proximal * (self.weights - self.start)
+        gradient.mul_(self.scale * self.weights[self.own].float())
+        self.weights -= self.rate * slope
+        model.shared.copy_(self.cores[self.own])
 
 
 def joined(known: Clients, weights: Weights, clients: Clients, start: Weights) -> Weights:

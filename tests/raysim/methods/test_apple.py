@@ -15,7 +15,7 @@ from torch.func import functional_call
 
 from raysim.flat_model import FlatModel
 from raysim.method import Message, Updates, Vector
-from raysim.methods.apple import Apple, ClientState, Server, cosine_decay, joined
+from raysim.methods.apple import Apple, ClientState, Combination, Server, cosine_decay, joined
 from raysim.methods.fedavg import FedAvg
 from tests.raysim.methods.by_hand import context, linear, one_sample, sigmoid, updates
 from tests.state_equality import equal
@@ -153,7 +153,7 @@ def test_messages_and_aggregation() -> None:
     model = linear(method)
     method.deploy(model, method.message(server, 9), method.init_client(model))
     assert model.take_shared().tolist() == [1, 6]
-    found = method.combination(model, method.message(server, 9), kept([], [], client=9, samples=4))
+    found = Combination(method, model, method.message(server, 9), kept([], [], client=9, samples=4))
     assert found.weights.tolist() == [1 / 8, 3 / 8, 1 / 2] and found.own == 2
     found.enter()
     assert model.take_shared().tolist() == [1, 6]
