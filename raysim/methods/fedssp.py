@@ -15,7 +15,6 @@ from raysim.method import (
     ClientTask,
     Context,
     FlatModel,
-    Loss,
     Message,
     Module,
     Tensor,
@@ -25,12 +24,11 @@ from raysim.method import (
     Vector,
 )
 from raysim.methods._halves import PartlyShared
-from workloads.federated_data import ClientData
+from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, PositiveShare
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
-Start = Literal["first", "zero", "every"]
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class FedSSP(PartlyShared[Server]):
         PositiveShare, Help("weight β of a batch in the running mean μ of graph features", "FedSSP, 4.2")
     ] = 0.5
     start: Annotated[
-        Start,
+        Literal["first", "zero", "every"],
         Help(
             "μ starts, in every epoch, as its first batch's mean, or from zero; every: from zero in every"
             " batch, as in the authors' code (docs/fedssp.md has what that changes)"
@@ -130,25 +128,26 @@ class FedSSP(PartlyShared[Server]):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
+        from raysim.flat_model import to_numpy
         from raysim.training.local_sgd import train_epochs
 
         if not self.preference:
             return super().train(model, data, message, state, task)
         self.deploy(model, message, state)
-        mean = RunningMean(self.momentum, self.start)
-        terms: list[Tensor] = []
+        regularizer = Regularizer(self, message.extra["mean"], model.device)
         trained = train_epochs(
             model,
             data.train,
             task,
-            regularized_loss(model, message.extra["mean"], mean, self.regularization, terms),
+            regularizer.loss,
             add_gradient=preference_step(model, self.preference_rate),
             trains=lambda name: name != PREFERENCE,
-            before_epoch=mean.reset,
+            before_epoch=regularizer.reset,
         )
+        terms, mean = regularizer.terms, regularizer.mean
+        assert mean is not None, "a client task has at least one batch"
         metrics = trained.metrics() | {"regularizer": float(sum(terms)) / len(terms) if terms else 0.0}
-        update = Update(model.change_from(message.parameters), metrics, {"mean": mean.numpy()})
-        return update, model.take_kept()
+        return Update(model.change_from(message.parameters), metrics, {"mean": to_numpy(mean)}), model.take_kept()
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         uniform = [1.0 / len(updates.clients)] * len(updates.clients)
@@ -168,57 +167,43 @@ def root_mean_square(values: NDArray[np.float32]) -> float:
     return float(np.sqrt(np.mean(np.square(values, dtype=np.float64))))
 
 
-class RunningMean:
-    """μ of one client task: ``add`` gives the new μ [h], which lets gradients into the batch's part only."""
+class Regularizer:
+    """The loss of one client task, CE(head(h + q), y) + τ ½ mean((μ − μ̄)²); without μ̄, in the first round, CE alone."""
 
-    def __init__(self, momentum: float, start: Start) -> None:
-        self.momentum, self.start = momentum, start
-        self._value: Tensor | None = None
+    def __init__(self, method: FedSSP, global_mean: Vector, device: str) -> None:
+        from raysim.flat_model import as_tensor
+
+        self.method = method
+        self.target = as_tensor(global_mean).to(device) if len(global_mean) else None
+        self.mean: Tensor | None = None
+        """μ [h]."""
+        self.terms: list[Tensor] = []
+        """Every batch's second term, for the clients table."""
 
     def reset(self) -> None:
-        self._value = None
+        self.mean = None
 
-    def add(self, features: Tensor) -> Tensor:
-        new = features.float().mean(dim=0)
-        if self._value is not None and self.start != "every":
-            new = self.momentum * new + (1.0 - self.momentum) * self._value
-        elif self.start != "first":
-            new = self.momentum * new
-        self._value = new.detach()
+    def next_mean(self, features: Tensor) -> Tensor:
+        """The new μ [h], which lets gradients into the batch's part only."""
+        new, share = features.float().mean(dim=0), self.method.momentum
+        if self.mean is not None and self.method.start != "every":
+            new = share * new + (1.0 - share) * self.mean
+        elif self.method.start != "first":
+            new = share * new
+        self.mean = new.detach()
         return new
 
-    def numpy(self) -> Vector:
-        from raysim.flat_model import to_numpy
+    def loss(self, module: Any, batch: Batch) -> Tensor:
+        from torch.nn.functional import cross_entropy
 
-        assert self._value is not None, "a client task has at least one batch"
-        return to_numpy(self._value)
-
-
-def regularized_loss(
-    model: FlatModel, global_mean: Vector, mean: RunningMean, weight: float, terms: list[Tensor]
-) -> Loss:
-    """CE(head(h + q), y) + τ ½ mean((μ − μ̄)²); without a global mean, in the first round, cross-entropy alone.
-
-    Every batch's second term is appended to ``terms``, for the clients table.
-    """
-    import torch
-
-    from raysim.flat_model import as_tensor
-
-    target = as_tensor(global_mean).to(model.device) if len(global_mean) else None
-
-    def loss(module: Module, batch: Any) -> Tensor:
-        parts: Any = module
-        features = parts.body(batch.x)
-        value = torch.nn.functional.cross_entropy(parts.head(features + parts.preference), batch.y)
-        running = mean.add(features)
-        if target is None:
+        features = module.body(batch.x)
+        value = cross_entropy(module.head(features + module.preference), batch.y)
+        mean = self.next_mean(features)
+        if self.target is None:
             return value
-        term = weight * 0.5 * (running - target).square().mean()
-        terms.append(term.detach())
+        term = self.method.regularization * 0.5 * (mean - self.target).square().mean()
+        self.terms.append(term.detach())
         return value + term
-
-    return loss
 
 
 def preference_step(model: FlatModel, learning_rate: float) -> Callable[[FlatModel], None]:

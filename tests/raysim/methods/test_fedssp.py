@@ -16,7 +16,7 @@ from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Message, Update, Updates
-from raysim.methods.fedssp import FedSSP, RunningMean, Server, preference_step, regularized_loss
+from raysim.methods.fedssp import FedSSP, Regularizer, Server, preference_step
 from raysim.simulation import run
 from raysim.storage import pytree
 from tests.raysim.methods.by_hand import context
@@ -49,47 +49,47 @@ def linear_model() -> FlatModel:
     return FlatModel(model, ())
 
 
+def regularizer(start: Any, target: tuple[float, ...] = ()) -> Regularizer:
+    return Regularizer(FedSSP(momentum=0.5, start=start, regularization=3.0), np.array(target, np.float32), "cpu")
+
+
 def test_the_running_mean_over_two_batches() -> None:
     """β = 0.5 from 0: ½·(2, 4) = (1, 2), then ½·(1, 2) + ½·(6, 0) = (3.5, 1). Gradients enter by the batch alone."""
-    mean = RunningMean(0.5, "zero")
-    mean.reset()
+    mean = regularizer("zero")
     first = torch.tensor([[1.0, 3.0], [3.0, 5.0]], requires_grad=True)
-    assert mean.add(first).tolist() == [1.0, 2.0]
+    assert mean.next_mean(first).tolist() == [1.0, 2.0]
     second = torch.tensor([[6.0, 0.0]], requires_grad=True)
-    found = mean.add(second)
+    found = mean.next_mean(second)
     found.sum().backward()
-    assert found.tolist() == [3.5, 1.0] and mean.numpy().tolist() == [3.5, 1.0]
+    assert found.tolist() == [3.5, 1.0] and mean.mean is not None and mean.mean.tolist() == [3.5, 1.0]
     assert first.grad is None and second.grad is not None and second.grad.tolist() == [[0.5, 0.5]]
     mean.reset()
-    assert mean.add(second.detach()).tolist() == [3.0, 0.0]
+    assert mean.next_mean(second.detach()).tolist() == [3.0, 0.0]
 
 
 @pytest.mark.parametrize(("start", "expected"), [("first", [4.0, 2.0]), ("zero", [3.5, 1.0]), ("every", [3.0, 0.0])])
 def test_starts_of_the_running_mean(start: Any, expected: list[float]) -> None:
     """Batch means (2, 4), then (6, 0), β = 0.5."""
-    mean = RunningMean(0.5, start)
-    mean.add(torch.tensor([[2.0, 4.0]]))
-    assert mean.add(torch.tensor([[6.0, 0.0]])).tolist() == expected
+    mean = regularizer(start)
+    mean.next_mean(torch.tensor([[2.0, 4.0]]))
+    assert mean.next_mean(torch.tensor([[6.0, 0.0]])).tolist() == expected
 
 
 def test_the_loss_over_two_batches_by_hand() -> None:
     """Batch (2, 4), then (6, 0), μ̄ = (1, 1), τ = 3: terms 3·½·mean(0, 1) = 0.75 and 3·½·mean(6.25, 0) = 4.6875."""
-    model = linear_model()
-    mean = RunningMean(0.5, "zero")
-    terms: list[torch.Tensor] = []
-    loss = regularized_loss(model, np.array([1.0, 1.0], np.float32), mean, 3.0, terms)
+    model, found = linear_model(), regularizer("zero", (1.0, 1.0))
     for inputs, label, term in (([[2.0, 4.0]], 1, 0.75), ([[6.0, 0.0]], 0, 4.6875)):
         x, y = torch.tensor(inputs), torch.tensor([label])
         entropy = cross_entropy(x + torch.tensor([0.5, -0.5]), y)
-        np.testing.assert_allclose(float(loss(model.module, Batch(x, y)).detach()), float(entropy) + term, rtol=1e-6)
-    assert [float(term) for term in terms] == [0.75, 4.6875]
+        value = float(found.loss(model.module, Batch(x, y)).detach())
+        np.testing.assert_allclose(value, float(entropy) + term, rtol=1e-6)
+    assert [float(term) for term in found.terms] == [0.75, 4.6875]
 
 
 def test_without_a_global_mean_the_loss_is_cross_entropy_with_the_preference() -> None:
     model = linear_model()
     x, y = torch.tensor([[2.0, 4.0]]), torch.tensor([1])
-    loss = regularized_loss(model, np.zeros(0, np.float32), RunningMean(0.5, "zero"), 3.0, [])
-    assert torch.equal(loss(model.module, Batch(x, y)), cross_entropy(model.module(x), y))
+    assert torch.equal(regularizer("zero").loss(model.module, Batch(x, y)), cross_entropy(model.module(x), y))
 
 
 def test_the_preference_follows_plain_sgd() -> None:
