@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.method import ClientTask, FlatModel, Loss, Message, Module, Tensor, Update, Vector
-from workloads.federated_data import Samples
+from raysim.method import ClientTask, FlatModel, Loss, Message, Tensor, Update, Vector
+from workloads.federated_data import Batch, Samples
 
 
 def feature_sums(
@@ -19,23 +19,18 @@ def feature_sums(
     import torch
     from torch.nn.functional import one_hot
 
-    model.module.eval()
+    body: Any = model.module.eval().body
     sums = torch.zeros((), dtype=torch.float64, device=model.device)
     counts = torch.zeros(task.classes, dtype=torch.int64, device=model.device)
     squares = torch.zeros((), dtype=torch.float64, device=model.device)
     with torch.no_grad():
         for batch in samples.batches(task.evaluation_batch):
-            features = body_of(model.module)(batch.x).double()
+            features = body(batch.x).double()
             member = one_hot(batch.y, task.classes)
             sums = sums + member.T.double() @ features
             counts += member.sum(dim=0)
             squares += features.square().sum()
     return sums.cpu().numpy(), counts.cpu().numpy(), float(squares)
-
-
-def body_of(module: Module) -> Any:
-    """The feature extractor of a ``workloads.models.classifier.Classifier``."""
-    return module.body
 
 
 def own_centroids(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, Any]:
@@ -74,11 +69,10 @@ def centroid_loss(model: FlatModel, message: Message, weight: float) -> Loss:
     centroids = as_tensor(message.extra["centroids"]).to(model.device)
     known = torch.tensor(message.extra["centroid_samples"] > 0, device=model.device)
 
-    def loss(module: Module, batch: Any) -> Tensor:
-        features = body_of(module)(batch.x)
-        head: Any = module.head
+    def loss(module: Any, batch: Batch) -> Tensor:
+        features = module.body(batch.x)
         distance = (features - centroids[batch.y]).square().sum(dim=1)
         term = torch.where(known[batch.y], distance, torch.zeros_like(distance)).mean()
-        return torch.nn.functional.cross_entropy(head(features), batch.y) + weight * term
+        return torch.nn.functional.cross_entropy(module.head(features), batch.y) + weight * term
 
     return loss

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Protocol
 
 from raysim.method import (
@@ -12,6 +13,7 @@ from raysim.method import (
     FlatModel,
     Message,
     Method,
+    Module,
     ServerState,
     Update,
     Updates,
@@ -19,6 +21,9 @@ from raysim.method import (
     WholeModel,
 )
 from workloads.federated_data import ClientData
+
+HEAD = "head."
+"""How names of the head's parameters begin."""
 
 
 class Averaged(Method[Vector, ClientState], Protocol[ClientState]):
@@ -73,6 +78,15 @@ class PartlyShared(Method[ServerState, Vector], Protocol[ServerState]):
 
 class AveragedPart(Averaged[Vector], PartlyShared[Vector], Protocol):
     """FedAvg on a part of the model; a method says with ``shared_names`` which, and clients keep the rest."""
+
+
+class SharedBody(Method[ServerState, ClientState], Protocol[ServerState, ClientState]):
+    """What is named ``head.*`` is each client's own; all else, the body, is shared."""
+
+    def shared_names(self, module: Module) -> Collection[str]:
+        from raysim.flat_model import all_names
+
+        return {name for name in all_names(module) if not name.startswith(HEAD)}
 
 
 class StatelessClients(WholeModel[ServerState, None], Protocol[ServerState]):

@@ -8,7 +8,8 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
-from raysim.methods.fedper import HEAD, FedPer
+from raysim.methods._halves import HEAD
+from raysim.methods.fedper import FedPer
 from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegativeInt
 

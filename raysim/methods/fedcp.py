@@ -73,16 +73,12 @@ class FedCP(Averaged[Vector]):
         return NOTHING  # yet: `deploy` takes the global head
 
     def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
-        import torch
-
         module = classifier(model)
         model.load_shared(message.parameters)
         if state.size:
             model.load_kept(state)
         else:
-            with torch.no_grad():
-                for own, received in zip(module.head.parameters(), module.global_head.parameters(), strict=True):
-                    own.copy_(received)
+            module.head.load_state_dict(module.global_head.state_dict())
         module.set_context()
 
     def train(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -11,24 +10,11 @@ from numpy.typing import NDArray
 
 from aggregators.classifier_combination import combination_weights
 from aggregators.means import sample_weights, weighted_sum
-from raysim.method import (
-    ClientTask,
-    Context,
-    FlatModel,
-    Message,
-    Method,
-    Module,
-    Tensor,
-    Traits,
-    Update,
-    Updates,
-    Vector,
-)
-from raysim.methods._class_centroids import body_of, centroid_loss, feature_sums, mixed_centroids, own_centroids
-from workloads.federated_data import ClientData
+from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
+from raysim.methods._class_centroids import centroid_loss, feature_sums, mixed_centroids, own_centroids
+from raysim.methods._halves import HEAD, SharedBody
+from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
-
-HEAD = "head."
 
 
 @dataclass(frozen=True)
@@ -46,7 +32,7 @@ class Server:
 
 
 @dataclass(frozen=True)
-class FedPAC(Method[Server, None]):
+class FedPAC(SharedBody[Server, None]):
     """FedPAC: averaged body aligned to global class centroids, and for each client the best mixture of all heads.
 
     Source: Xu et al. 2023, Personalized federated learning with feature alignment and classifier collaboration (arXiv
@@ -77,11 +63,6 @@ class FedPAC(Method[Server, None]):
     traits: ClassVar[Traits] = Traits(
         personal=True, same_task=True, classification=True, model_parts=("body.", HEAD), head_of_body=True
     )
-
-    def shared_names(self, module: Module) -> Collection[str]:
-        from raysim.flat_model import all_names
-
-        return {name for name in all_names(module) if not name.startswith(HEAD)}
 
     def init_server(self, model: FlatModel) -> Server:
         nothing = np.zeros((0, 0), np.float32)
@@ -147,14 +128,13 @@ class FedPAC(Method[Server, None]):
         return Server(server.parameters + updates.mean(), mean_head, server.heads | combined, centroids, known)
 
 
-def head_loss(module: Module, batch: Any) -> Tensor:
+def head_loss(module: Any, batch: Batch) -> Tensor:
     """Cross-entropy as a function of the head alone: no backward pass through the body."""
     import torch
 
     with torch.no_grad():
-        features = body_of(module)(batch.x)
-    head: Any = module.head
-    return torch.nn.functional.cross_entropy(head(features), batch.y)
+        features = module.body(batch.x)
+    return torch.nn.functional.cross_entropy(module.head(features), batch.y)
 
 
 METHOD = FedPAC

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
-from raysim.method import Module, Traits
-from raysim.methods._halves import AveragedPart
-
-HEAD = "head."
+from raysim.method import Traits, Vector
+from raysim.methods._halves import HEAD, AveragedPart, SharedBody
 
 
 @dataclass(frozen=True)
-class FedPer(AveragedPart):
+class FedPer(SharedBody[Vector, Vector], AveragedPart):
     """FedPer: FedAvg on the body alone; every client trains body and head together and keeps its own head.
 
     Source: Arivazhagan et al. 2019, Federated learning with personalization layers (arXiv 1912.00818), Algorithm 1.
@@ -32,11 +29,6 @@ class FedPer(AveragedPart):
     traits: ClassVar[Traits] = Traits(
         weighted_mean=True, personal=True, plain_training=True, model_parts=("body.", HEAD)
     )
-
-    def shared_names(self, module: Module) -> Collection[str]:
-        from raysim.flat_model import all_names
-
-        return {name for name in all_names(module) if not name.startswith(HEAD)}
 
 
 METHOD = FedPer
