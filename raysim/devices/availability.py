@@ -91,19 +91,16 @@ def daily(begins: Times, lengths: Times) -> Availability:
         begins: when it begins, in seconds after midnight [n].
         lengths: how long it is, in seconds [n], at most a day; it may go on after midnight.
     """
-    starts: list[tuple[float, ...]] = []
-    ends: list[tuple[float, ...]] = []
+    windows = []
     for begin, length in zip((begins % DAY).tolist(), lengths.tolist(), strict=True):
+        end = begin + length
         if length >= DAY:
-            starts.append((0.0,))
-            ends.append((DAY,))
-        elif begin + length <= DAY:
-            starts.append((begin,))
-            ends.append((begin + length,))
+            windows.append([(0.0, DAY)])
+        elif end <= DAY:
+            windows.append([(begin, end)])
         else:
-            starts.append((0.0, begin))
-            ends.append((begin + length - DAY, DAY))
-    return Availability(tuple(starts), tuple(ends), DAY)
+            windows.append([(0.0, end - DAY), (begin, DAY)])
+    return from_windows(windows, DAY)
 
 
 def absent(availability: Availability | None, absence: Absence, clients: int) -> Availability:

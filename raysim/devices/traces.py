@@ -44,15 +44,9 @@ def read(devices: Devices, clients: int) -> Profiles:
             f"{', '.join(AVAILABLE)}, client, and FedScale's {', '.join(FEDSCALE)}."
         )
     table = {name: _column(path, rows, name, getattr(devices, name)) for name in COLUMNS}
-    return Profiles(
-        table["seconds_per_sample"],
-        table["bandwidth_down"] * BYTES_OF_MBIT,
-        table["bandwidth_up"] * BYTES_OF_MBIT,
-        table["latency"],
-        table["drop_probability"],
-        table["watts"],
-        _availability(path, rows),
-    )
+    table["bandwidth_down"] *= BYTES_OF_MBIT
+    table["bandwidth_up"] *= BYTES_OF_MBIT
+    return Profiles(**table, availability=_availability(path, rows))
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:
@@ -66,8 +60,8 @@ def _rows(path: Path) -> list[dict[str, Any]]:
             return found
         columns = pandas.read_csv(path, nrows=0).columns
         # Of a single column, an empty line is a row: a client without windows, say.
-        frame = pandas.read_csv(path, skip_blank_lines=len(columns) > 1)
-        return [{str(name): value for name, value in row.items() if not _missing(value)} for row in _records(frame)]
+        records: Any = pandas.read_csv(path, skip_blank_lines=len(columns) > 1).to_dict("records")
+        return [{str(name): value for name, value in row.items() if not pandas.isna(value)} for row in records]
     except OSError as error:
         raise ConfigError(
             f"devices.trace: {path} cannot be read: {error.strerror}. Give the path of a file."
@@ -76,15 +70,6 @@ def _rows(path: Path) -> list[dict[str, Any]]:
         raise ConfigError(
             f"devices.trace: {path} cannot be read as {'JSON' if path.suffix.lower() == '.json' else 'CSV'}: {error}"
         ) from error
-
-
-def _records(frame: Any) -> list[dict[str, Any]]:
-    records: list[dict[str, Any]] = frame.to_dict("records")
-    return records
-
-
-def _missing(value: object) -> bool:
-    return isinstance(value, float) and math.isnan(value)
 
 
 def _renamed(row: Mapping[str, Any]) -> dict[str, Any]:
