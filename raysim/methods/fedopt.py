@@ -31,7 +31,7 @@ class ServerOptimizer(StatelessClients[Server], Protocol):
     @property
     def first_square(self) -> float | None:
         """What v starts from; None: there is no v."""
-        ...
+        return None
 
     @abstractmethod
     def step(self, change: Vector, momentum: Vector, squares: Vector) -> tuple[Vector, Vector, Vector]:
@@ -63,8 +63,6 @@ class FedAvgM(ServerOptimizer):
 
     server_momentum: Annotated[ShareBelowOne, Help("momentum β of the server", "code of Reddi et al. 2021")] = 0.9
     server_rate: Annotated[Positive, Help("learning rate η of the server", "1 in Hsu et al. 2019")] = 1.0
-
-    first_square: ClassVar[float | None] = None
 
     def step(self, change: Vector, momentum: Vector, squares: Vector) -> tuple[Vector, Vector, Vector]:
         momentum = np.float32(self.server_momentum) * momentum + change

@@ -175,8 +175,5 @@ def _joined(tensors: Sequence[torch.Tensor]) -> Vector:
 
 
 def _pieces(values: Vector, like: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    given, pieces, start = as_tensor(values), [], 0
-    for tensor in like:
-        pieces.append(given[start : start + tensor.numel()].to(tensor.device, copy=True))
-        start += tensor.numel()
-    return pieces
+    pieces = as_tensor(values).split([tensor.numel() for tensor in like])
+    return [piece.to(tensor.device, copy=True) for piece, tensor in zip(pieces, like, strict=True)]

@@ -31,7 +31,7 @@ LARGE = 100.0
 """ε above which privacy loss distributions, whose memory grows with it, are not computed: Rényi's bound is told."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Sums:
     """A number of noised sums over random parts of the same clients or samples."""
 
@@ -82,7 +82,7 @@ def _worst(histories: Iterable[History], noise: float, privacy: Privacy) -> tupl
     if len(distinct) > 1:
         bounds = {history: _by_orders(history, noise, privacy.delta, COARSE_ORDERS) for history in distinct}
     worst: History = ()
-    for history in sorted(distinct, key=lambda each: (-bounds[each], _key(each))):
+    for history in sorted(distinct, key=lambda each: (-bounds[each], each)):
         if bounds[history] <= largest:
             break
         found = _epsilon(history, noise, privacy)
@@ -103,10 +103,6 @@ def _not_below(histories: Iterable[History]) -> set[History]:
             most.add((sums,))
             longest = sums.count
     return most
-
-
-def _key(history: History) -> list[tuple[int, int, int]]:
-    return [(sums.drawn, sums.of, sums.count) for sums in history]
 
 
 def _epsilon(history: History, noise: float, privacy: Privacy) -> float:
