@@ -22,7 +22,7 @@ from raysim.flat_model import FlatModel
 from raysim.launch import main
 from raysim.method import ClientTask, Message
 from tests.fingerprint import fingerprint
-from tests.raysim.methods.by_hand import context, updates
+from tests.raysim.methods.by_hand import InOrder, context, updates
 from tests.small_runs import IN_PROCESS, LOGISTIC, words
 from workloads.errors import WorkloadError
 from workloads.federated_data import Batch, ClientData
@@ -32,17 +32,6 @@ SETTINGS = IN_PROCESS | LOGISTIC | {"model.name": "mlp"}
 SMALL = words({path: value for path, value in SETTINGS.items() if path != "method.name"})
 
 
-class TwoBatches:
-    """The sample x = 1 with label 0, in two mini-batches of one sample."""
-
-    def __len__(self) -> int:
-        return 2
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Any:
-        for _ in range(2):
-            yield Batch(torch.tensor([[1.0]]), torch.tensor([0]))
-
-
 def test_a_client_task_of_feddyn_by_hand() -> None:
     # Logits (w0, w1) = (0, 0), label 0: the gradient is (-1/2, 1/2); minus g = (1/4, -1/2) it is (-3/4, 1).
     # Rate 1/2: w = (3/8, -1/2). The second step has p0 = sigmoid(7/8) and the penalty α (w - 0) = 2 (3/8, -1/2).
@@ -50,7 +39,8 @@ def test_a_client_task_of_feddyn_by_hand() -> None:
     module = torch.nn.Linear(1, 2, bias=False)
     model = FlatModel(module, method.shared_names(module))
     task = ClientTask(0, 1, 0, 1, 0.5, Training(learning_rate=0.5, batch_size=1), classes=2)
-    data = ClientData(0, "one", TwoBatches(), TwoBatches())
+    samples = InOrder(*[Batch(torch.tensor([[1.0]]), torch.tensor([0]))] * 2)
+    data = ClientData(0, "one", samples, samples)
     update, after = method.train(model, data, Message(np.zeros(2, np.float32)), state, task)
     p1 = 1 - 1 / (1 + np.exp(-7 / 8))
     expected = [0.375 - 0.5 * (-p1 + 0.75 - 0.25), -0.5 - 0.5 * (p1 - 1.0 + 0.5)]

@@ -17,7 +17,7 @@ from raysim.method import ClientTask, Message
 from raysim.simulation import run
 from raysim.training.local_sgd import Phase, train_epochs
 from tests.fingerprint import fingerprint
-from tests.raysim.training.test_local_sgd import Points, squared_error
+from tests.raysim.training.test_local_sgd import points, squared_error
 from tests.raysim.training.test_optimizers import torchs_own
 from tests.small_runs import MakeConfig, worker_of
 from tests.watch import stopped
@@ -27,7 +27,7 @@ WITH_STATE = [
     Training(learning_rate=0.1, optimizer="adam", weight_decay=0.1),
     Training(learning_rate=0.1, optimizer="adamw", weight_decay=0.1),
 ]
-POINTS = [(1.0, 3.0), (2.0, 1.0), (-1.0, 0.5)]
+POINTS = points((1.0, 3.0), (2.0, 1.0), (-1.0, 0.5))
 
 
 @pytest.fixture
@@ -59,7 +59,7 @@ def plain_loop(training: Training, tasks: int, anew: str) -> float:
     for _ in range(tasks):
         if anew == "task":
             optimizer = torchs_own(list(module.parameters()), training)
-        for batch in [*Points(POINTS).batches(1)] * 2:
+        for batch in [*POINTS.batches(1)] * 2:
             if anew == "batch":
                 optimizer = torchs_own(list(module.parameters()), training)
             optimizer.zero_grad()
@@ -78,7 +78,7 @@ def test_three_tasks_are_those_of_torchs_own_optimizer(training: Training, state
         found.reset()  # as the worker does before every task
         found.buffer.copy_(values)
         found.optimizer_states = kept
-        train_epochs(found, Points(POINTS), task, squared_error)
+        train_epochs(found, POINTS, task, squared_error)
     assert float(found.buffer) == pytest.approx(plain_loop(training, 3, anew), abs=1e-6)
     assert bool(found.optimizer_states) == (state == "kept")
     others = {plain_loop(training, 3, other) for other in {"task", "never", "batch"} - {anew}}
@@ -97,12 +97,12 @@ def test_each_phase_and_each_set_of_parameters_has_moments_of_its_own() -> None:
     model = FlatModel(module, all_names(module))
     task = ClientTask(0, 1, 0, 1, 0.1, Training(optimizer="adam", optimizer_state="kept"))
     first, second = (lambda name: name.startswith("0.")), (lambda name: name.startswith("1."))
-    train_epochs(model, Points(POINTS), task, squared_error, trains=first)
-    train_epochs(model, Points(POINTS), task, squared_error, trains=second)
-    train_epochs(model, Points(POINTS), task, squared_error, trains=second, phase=Phase("again"))
+    train_epochs(model, POINTS, task, squared_error, trains=first)
+    train_epochs(model, POINTS, task, squared_error, trains=second)
+    train_epochs(model, POINTS, task, squared_error, trains=second, phase=Phase("again"))
     sizes = {name: (len(state["mean"]), state["steps"]) for name, state in model.optimizer_states.items()}
     assert sizes == {"shuffle 0:4": (4, 3), "shuffle 4:7": (3, 3), "again 4:7": (3, 3)}
-    train_epochs(model, Points(POINTS), task, squared_error, trains=first)
+    train_epochs(model, POINTS, task, squared_error, trains=first)
     assert model.optimizer_states["shuffle 0:4"]["steps"] == 6 and len(model.optimizer_states) == 3
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,21 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Update, Updates
 from workloads.array_samples import ArraySamples
-from workloads.federated_data import ClientData
+from workloads.federated_data import Batch, ClientData
+
+
+class InOrder:
+    """Given mini-batches, in the same order in every epoch; it says how often it was gone through."""
+
+    def __init__(self, *given: Batch) -> None:
+        self.given, self.passes = given, 0
+
+    def __len__(self) -> int:
+        return sum(map(len, self.given))
+
+    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+        self.passes += 1
+        yield from self.given
 
 
 def linear(method: Any) -> FlatModel:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import copy
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from raysim.cohort import Cohort
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Updates
+from tests.raysim.methods.by_hand import InOrder
 from tests.state_equality import equal
 from workloads.federated_data import Batch, ClientData
 
@@ -28,18 +28,10 @@ COHORTS = ((0, 2), (1, 2))
 Vector = NDArray[np.float64]
 
 
-@dataclass(frozen=True)
-class InOrder:
-    """A client's samples, one a mini-batch, in the same order in every epoch."""
-
-    client: int
-
-    def __len__(self) -> int:
-        return len(DATA[self.client])
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Any:
-        for x, label in DATA[self.client]:
-            yield Batch(torch.tensor([x]), torch.tensor([label]))
+def data_of(client: int) -> ClientData:
+    """A client's samples, one a mini-batch."""
+    samples = InOrder(*(Batch(torch.tensor([x]), torch.tensor([label])) for x, label in DATA[client]))
+    return ClientData(client, str(client), samples, samples)
 
 
 def gradient_of(weights: Vector, x: list[float], label: int) -> Vector:
@@ -76,10 +68,9 @@ def play(
         updates = []
         for i in clients:
             model.reset()
-            data = ClientData(i, str(i), InOrder(i), InOrder(i))
             task = ClientTask(0, round, i, epochs, rate, training, classes=2, cohort=cohort)
             before = copy.deepcopy(states[i])
-            update, after = method.train(model, data, method.message(server, i), states[i], task)
+            update, after = method.train(model, data_of(i), method.message(server, i), states[i], task)
             assert equal(states[i], before), "a client task may not write to what it was given"
             states[i] = after
             updates.append(update)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,9 +11,8 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedala import Client, FedALA
-from tests.raysim.methods.softmax_by_hand import COHORTS, DATA, InOrder
+from tests.raysim.methods.softmax_by_hand import COHORTS, DATA, data_of
 from tests.raysim.methods.two_layers import RATE, START, WEIGHTS, Matrix, TwoLayers, check, gradient, steps
-from workloads.federated_data import ClientData
 
 SHARE, PASSES, WEIGHT_RATE = 0.5, 3, 0.7
 
@@ -45,26 +42,15 @@ def test_two_rounds_of_two_clients_out_of_three() -> None:
     np.testing.assert_allclose(states[2].weights.reshape(2, 2), weights, rtol=1e-5, atol=1e-6)
 
 
-@dataclass(frozen=True)
-class Counted(InOrder):
-    """Says how often it was gone through."""
-
-    passes: list[int]
-
-    def batches(self, batch_size: int, generator: Any = None) -> Iterator[Any]:
-        self.passes.append(1)
-        yield from super().batches(batch_size, generator)
-
-
 @pytest.mark.parametrize(("known", "passes"), [(False, 11), (True, 1)])
 def test_the_first_weights_are_learned_until_the_loss_stands_still(known: bool, passes: int) -> None:
     method = FedALA(weight_rate=1e-9, most_passes=100)
     model = FlatModel(TwoLayers(), ["body.weight", "head.weight"])
-    samples = Counted(0, [])
+    data = data_of(0)
     state = Client(model.take_shared() * np.float32(0.5), np.ones(4 * known, np.float32))
     task = ClientTask(0, 2, 0, 0, RATE, Training(learning_rate=RATE, batch_size=1), classes=2)
-    method.train(model, ClientData(0, "0", samples, samples), Message(model.take_shared()), state, task)
-    assert len(samples.passes) == passes
+    method.train(model, data, Message(model.take_shared()), state, task)
+    assert data.train.passes == passes
 
 
 @pytest.mark.parametrize(("layers", "expected"), [(1, [False] * 4 + [True] * 4), (2, [True] * 8), (9, [True] * 8)])

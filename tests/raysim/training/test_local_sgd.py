@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -15,21 +14,13 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
 from raysim.training.local_sgd import Phase, train_epochs, training_mode
+from tests.raysim.methods.by_hand import InOrder
 from workloads.federated_data import Batch
 
 
-class Points:
-    """Two batches of one sample each, in a fixed order: a scalar model y = w x with known steps."""
-
-    def __init__(self, points: list[tuple[float, float]]) -> None:
-        self.points = points
-
-    def __len__(self) -> int:
-        return len(self.points)
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        for x, y in self.points:
-            yield Batch(torch.tensor([[float(x)]]), torch.tensor([float(y)]))
+def points(*pairs: tuple[float, float]) -> InOrder:
+    """Samples (x, y), one a mini-batch, of a scalar model y = w x with known steps."""
+    return InOrder(*(Batch(torch.tensor([[float(x)]]), torch.tensor([float(y)])) for x, y in pairs))
 
 
 def squared_error(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
@@ -53,7 +44,7 @@ def test_two_steps_by_hand(task: ClientTask) -> None:
     # w = 1. Step 1: (x, y) = (1, 3): gradient (1 - 3)·1 = -2, w = 1.2, loss 2.
     # Step 2: (2, 1): gradient (2.4 - 1)·2 = 2.8, w = 0.92, loss 0.98. Mean loss 1.49.
     model = scalar_model(1.0)
-    trained = train_epochs(model, Points([(1, 3), (2, 1)]), task, squared_error)
+    trained = train_epochs(model, points((1, 3), (2, 1)), task, squared_error)
     assert float(model.buffer) == pytest.approx(0.92, abs=1e-6)
     assert trained.loss == pytest.approx(1.49, abs=1e-6)
     assert trained.steps == 2
@@ -64,24 +55,24 @@ def test_an_added_gradient_acts_in_every_step(task: ClientTask) -> None:
     # Were it lost after the first step, w would be 0.86.
     model = scalar_model(1.0)
     train_epochs(
-        model, Points([(1, 3), (2, 1)]), task, squared_error, add_gradient=lambda model: model.gradient.add_(1.0)
+        model, points((1, 3), (2, 1)), task, squared_error, add_gradient=lambda model: model.gradient.add_(1.0)
     )
     assert float(model.buffer) == pytest.approx(0.76, abs=1e-6)
 
 
 def test_epochs_and_steps_per_epoch(task: ClientTask) -> None:
-    points = Points([(1, 3), (2, 1)])
-    assert train_epochs(scalar_model(1), points, replace(task, local_epochs=3), squared_error).steps == 6
+    two = points((1, 3), (2, 1))
+    assert train_epochs(scalar_model(1), two, replace(task, local_epochs=3), squared_error).steps == 6
     five = replace(task, local_epochs=2, training=replace(task.training, steps_per_epoch=5))
     # Five mini-batches are more than one pass over two: passes go on until there are five.
-    assert train_epochs(scalar_model(1), points, five, squared_error).steps == 10
+    assert train_epochs(scalar_model(1), two, five, squared_error).steps == 10
 
 
 def test_only_the_chosen_parameters_move(task: ClientTask) -> None:
     module = torch.nn.Sequential(torch.nn.Linear(1, 1), torch.nn.Linear(1, 1))
     model = FlatModel(module, all_names(module))
     before = {name: value.detach().clone() for name, value in module.named_parameters()}
-    train_epochs(model, Points([(1, 3)]), task, squared_error, trains=lambda name: name.startswith("1."))
+    train_epochs(model, points((1, 3)), task, squared_error, trains=lambda name: name.startswith("1."))
     for name, value in module.named_parameters():
         assert torch.equal(value.detach(), before[name]) == name.startswith("0.")
 
@@ -99,10 +90,10 @@ def test_frozen_parameters_stay_as_in_torch(task: ClientTask, options: dict[str,
     """A pretrained layer with ``requires_grad_(False)`` does not decay, and the rest trains as with torch's class."""
     torch.manual_seed(0)
     plain = torch.nn.Sequential(torch.nn.Linear(1, 2).requires_grad_(False), torch.nn.Linear(2, 1))
-    model, points = FlatModel(copy.deepcopy(plain), all_names(plain)), Points([(1, 3), (2, -1)])
-    train_epochs(model, points, replace(task, training=replace(task.training, **options)), squared_error)
+    model, samples = FlatModel(copy.deepcopy(plain), all_names(plain)), points((1, 3), (2, -1))
+    train_epochs(model, samples, replace(task, training=replace(task.training, **options)), squared_error)
     optimizer = reference(plain[1].parameters(), 0.1, **{key: options[key] for key in options if key != "optimizer"})
-    for batch in points.batches(1):
+    for batch in samples.batches(1):
         optimizer.zero_grad()
         squared_error(plain, batch).backward()
         optimizer.step()
@@ -113,7 +104,7 @@ def test_frozen_parameters_stay_as_in_torch(task: ClientTask, options: dict[str,
 
 def test_no_epoch_leaves_the_model_and_has_no_loss(task: ClientTask) -> None:
     model = scalar_model(1.0)
-    trained = train_epochs(model, Points([(1, 3)]), task, squared_error, phase=Phase(epochs=0))
+    trained = train_epochs(model, points((1, 3)), task, squared_error, phase=Phase(epochs=0))
     assert float(model.buffer) == 1.0
     assert trained.steps == 0
     assert math.isnan(trained.loss)
@@ -142,13 +133,11 @@ def test_plain_descent_has_the_bits_of_the_flat_optimizer_and_gives_the_gradient
         )
         return FlatModel(module, all_names(module))
 
-    class Images(Points):
-        def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-            for seed, y in self.points:
-                images = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(int(seed)))
-                yield Batch(images.to(memory_format=torch.channels_last), torch.tensor([float(y)]))
+    def image_batch(seed: int, y: float) -> Batch:
+        images = torch.randn(5, 3, 8, 8, generator=torch.Generator().manual_seed(seed))
+        return Batch(images.to(memory_format=torch.channels_last), torch.tensor([y]))
 
-    images = Images([(1, 3), (2, 1), (3, -2)])
+    images = InOrder(image_batch(1, 3.0), image_batch(2, 1.0), image_batch(3, -2.0))
     plain, flat, part = network(), network(), network()
     train_epochs(plain, images, task, squared_error)
     train_epochs(flat, images, task, squared_error, add_gradient=lambda model: None)
@@ -179,12 +168,8 @@ def test_frozen_batchnorm_normalizes_by_its_statistics_and_keeps_them(task: Clie
     layer.get_buffer("running_var").fill_(4.0 - layer.eps)
     model = FlatModel(layer, all_names(layer))
     task = replace(task, training=replace(task.training, freeze_batchnorm=frozen))
-
-    class Two(Points):
-        def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-            yield Batch(torch.tensor([[5.0], [5.0]]), torch.tensor([4.0, 4.0]))
-
-    train_epochs(model, Two([(5, 4)]), task, squared_error)
+    two = Batch(torch.tensor([[5.0], [5.0]]), torch.tensor([4.0, 4.0]))
+    train_epochs(model, InOrder(two), task, squared_error)
     if frozen:
         assert model.buffer.tolist() == pytest.approx([2.6, -0.2, 1.0, 4.0], abs=1e-4)
     else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -17,24 +16,12 @@ from raysim.method import ClientTask
 from raysim.training import private_gradient
 from raysim.training.local_sgd import Phase, train_epochs
 from raysim.training.private_gradient import PrivateGradient, poisson_batches, poisson_sampling
+from workloads.array_samples import ArraySamples
 from workloads.federated_data import Batch
 
 COUNT, CLIP = 7, 1.25
-
-
-class Rows:
-    """Samples of a small classification, in order."""
-
-    def __init__(self, count: int = COUNT) -> None:
-        draws = torch.Generator().manual_seed(3)
-        self.x, self.y = torch.randn(count, 4, generator=draws), torch.arange(count) % 3
-
-    def __len__(self) -> int:
-        return len(self.y)
-
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        for start in range(0, len(self), batch_size):
-            yield Batch(self.x[start : start + batch_size], self.y[start : start + batch_size])
+X, Y = torch.randn(COUNT, 4, generator=torch.Generator().manual_seed(3)), torch.arange(COUNT) % 3
+SAMPLES = ArraySamples(X.numpy(), Y.numpy(), "cpu")
 
 
 def small_model() -> FlatModel:
@@ -51,9 +38,9 @@ def private_task(noise: float, training: Training) -> ClientTask:
 def test_is_the_loop_over_single_samples(rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Σ_b g_b · min(1, C / ‖g_b‖) / B in one piece, in pieces of three samples, and one by one; some are cut."""
     monkeypatch.setattr(private_gradient, "VALUES", rows)
-    model, whole, task = small_model(), Rows(), private_task(0.0, Training(batch_size=5))
+    model, task = small_model(), private_task(0.0, Training(batch_size=5))
     expected, lengths, losses = torch.zeros_like(model.gradient), [], []
-    for x, y in zip(whole.x, whole.y, strict=True):
+    for x, y in zip(X, Y, strict=True):
         model.gradient.zero_()
         loss = task.loss(model.module, Batch(x[None], y[None]))
         loss.backward()
@@ -63,7 +50,7 @@ def test_is_the_loop_over_single_samples(rows: int, monkeypatch: pytest.MonkeyPa
     assert min(lengths) < CLIP < max(lengths)
     model.gradient.zero_()
     private = PrivateGradient(model, task, task.loss, lambda name: True, COUNT)
-    mean = private.backward(Batch(whole.x, whole.y))
+    mean = private.backward(Batch(X, Y))
     torch.testing.assert_close(model.gradient, expected / 5)
     assert float(mean) == pytest.approx(np.mean(losses))
 
@@ -87,10 +74,9 @@ def test_poisson_batches() -> None:
     training = Training(batch_size=5, steps_per_epoch=4000)
     task = private_task(1.0, training)
     counts, sizes = torch.zeros(COUNT), []
-    samples = Rows()
-    for batch in poisson_batches(samples, task, task.generator("shuffle")):
+    for batch in poisson_batches(SAMPLES, task, task.generator("shuffle")):
         sizes.append(len(batch))
-        counts += (samples.x[:, None] == batch.x[None]).all(2).any(1)
+        counts += (X[:, None] == batch.x[None]).all(2).any(1)
     rate = 5 / COUNT
     assert (counts - 4000 * rate).abs().max() <= 6 * (4000 * rate * (1 - rate)) ** 0.5
     assert np.var(sizes) == pytest.approx(COUNT * rate * (1 - rate), rel=0.15)
@@ -104,8 +90,8 @@ def test_training(options: dict[str, Any]) -> None:
     training = Training(batch_size=COUNT, **options)
     task = replace(private_task(0.0, training), local_epochs=5, sample_privacy=SamplePrivacy(1e6, 0.0))
     private, plain = small_model(), small_model()
-    found = train_epochs(private, Rows(), task)
-    expected = train_epochs(plain, Rows(), replace(task, sample_privacy=None))
+    found = train_epochs(private, SAMPLES, task)
+    expected = train_epochs(plain, SAMPLES, replace(task, sample_privacy=None))
     torch.testing.assert_close(private.buffer, plain.buffer, rtol=1e-4, atol=1e-6)
     assert found.steps == expected.steps and found.loss == pytest.approx(expected.loss, rel=1e-5)
 
@@ -116,7 +102,7 @@ def test_training_of_a_part() -> None:
     task = replace(private_task(0.0, training), local_epochs=3, sample_privacy=SamplePrivacy(1e6, 0.0))
     private, plain = small_model(), small_model()
     for model, given in ((private, task), (plain, replace(task, sample_privacy=None))):
-        train_epochs(model, Rows(), given, trains=lambda name: name.startswith("0."))
+        train_epochs(model, SAMPLES, given, trains=lambda name: name.startswith("0."))
     torch.testing.assert_close(private.buffer, plain.buffer, rtol=1e-4, atol=1e-6)
     assert not torch.equal(private.buffer, small_model().buffer)
 
@@ -126,8 +112,8 @@ def test_frozen_parameters_are_in_no_gradient() -> None:
     task = replace(private_task(1.0, Training()), sample_privacy=SamplePrivacy(0.1, 1.0))
     frozen, chosen = small_model(), small_model()
     frozen.module.get_submodule("0").requires_grad_(False)
-    train_epochs(FlatModel(frozen.module, ()), Rows(), task)
-    train_epochs(chosen, Rows(), task, trains=lambda name: name.startswith("2."))
+    train_epochs(FlatModel(frozen.module, ()), SAMPLES, task)
+    train_epochs(chosen, SAMPLES, task, trains=lambda name: name.startswith("2."))
     for found, expected in zip(frozen.module.parameters(), chosen.module.parameters(), strict=True):
         torch.testing.assert_close(found.data, expected.data)
     assert not torch.equal(chosen.buffer, small_model().buffer)
@@ -136,4 +122,4 @@ def test_frozen_parameters_are_in_no_gradient() -> None:
 def test_phases_are_refused() -> None:
     """Their steps are in no one's count."""
     with pytest.raises(RuntimeError, match="takes steps that privacy does not count"):
-        train_epochs(small_model(), Rows(), private_task(1.0, Training()), phase=Phase("shuffle head"))
+        train_epochs(small_model(), SAMPLES, private_task(1.0, Training()), phase=Phase("shuffle head"))
