@@ -9,7 +9,7 @@ import pytest
 
 from raysim.config.run_config import RunConfig
 from raysim.engine.client_task import kept_globals, seed_globals
-from raysim.method import ClientTask, Message, Update
+from raysim.method import ClientTask, Message, Update, Vector
 from tests.small_runs import MakeConfig, worker_of
 
 
@@ -38,6 +38,13 @@ class LocalTraining:
             seed_globals(task)
             result: tuple[Update, Any] = self.method.train(model, data, message, kept, task)
         return result
+
+    def first_message(self) -> Message:
+        return self.method.message(self.method.init_server(self.worker.model(0)), 0)
+
+    def delta(self) -> Vector:
+        """The first update of client 0, of a method whose clients keep nothing."""
+        return self.train(0, self.first_message())[0].delta
 
 
 @pytest.fixture

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -38,12 +41,20 @@ def test_fedprox_pulls_back_from_the_second_step_on() -> None:
     assert update.metrics["proximal"] == pytest.approx(2 * expected**2, abs=1e-6)
 
 
-def test_fedprox_without_its_term_is_fedavg() -> None:
-    task, data = one_sample(epochs=2)
-    message = Message(np.array([0.3, -0.7], np.float32))
-    one, _ = FedAvg().train(linear(FedAvg()), data, message, None, task)
-    other, _ = FedProx(mu=0.0).train(linear(FedProx()), data, message, None, task)
-    assert np.array_equal(one.delta, other.delta)
+@pytest.mark.parametrize(
+    ("method", "terms"), [("fedld", ["margin_weight"]), ("fedprox", ["mu"]), ("fgssl", ["contrast", "structure"])]
+)
+def test_without_its_terms_it_is_fedavg_and_with_one_it_is_not(
+    make_local_training: Callable[..., Any], method: str, terms: list[str]
+) -> None:
+    def delta(name: str, *off: str) -> Any:
+        options = {f"method__{term}": 0.0 for term in off}
+        return make_local_training(method__name=name, workload__name="digits", **options).delta()
+
+    plain = delta("fedavg")
+    assert np.array_equal(delta(method, *terms), plain)
+    for on in terms:
+        assert not np.array_equal(delta(method, *(term for term in terms if term != on)), plain)
 
 
 @pytest.mark.parametrize("method", [FedAvg(), FedProx(), Centralized(), FGSSL(), FedSage()])

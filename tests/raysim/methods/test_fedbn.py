@@ -12,6 +12,7 @@ from raysim.config.run_config import RunConfig
 from raysim.flat_model import FlatModel
 from raysim.methods.fedbn import FedBN
 from raysim.simulation import run
+from tests.raysim.methods.test_graph_baselines import GRAPHS
 
 
 def flat(*layers: nn.Module) -> FlatModel:
@@ -45,13 +46,21 @@ def test_without_batch_norm_it_is_fedavg(make_config: Callable[..., RunConfig]) 
     assert found["train_loss"].tolist() == own["train_loss"].tolist()
 
 
-def test_a_client_task_goes_on_from_the_clients_own_statistics(make_local_training: Callable[..., Any]) -> None:
-    local = make_local_training(method__name="fedbn", model__name="mobilenet", model__width=0.1)
-    method, model = local.method, local.worker.model(0)
-    message = method.message(method.init_server(model), 0)
-    first = method.init_client(model)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"method__name": "fedbn", "model__name": "mobilenet", "model__width": 0.1},
+        {"method__name": "fedstar", "model__name": "gin-star", **GRAPHS},
+    ],
+)
+def test_a_client_task_goes_on_from_the_clients_own_part(
+    make_local_training: Callable[..., Any], options: dict[str, Any]
+) -> None:
+    local = make_local_training(**options)
+    method, message = local.method, local.first_message()
+    first = method.init_client(local.worker.model(0))
     _, second = local.train(0, message, first)
-    _, other = local.train(1, message, first)
+    _, other = local.train(1, message, method.init_client(local.worker.model(1)))
     assert not np.array_equal(first, second) and not np.array_equal(second, other)
     again, third = local.train(0, message, second)
     assert np.array_equal(third, local.train(0, message, second)[1])

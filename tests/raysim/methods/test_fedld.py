@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 import pytest
@@ -101,16 +99,6 @@ def test_without_principal_gradients_the_step_is_fedavgs_bit_for_bit() -> None:
     assert np.array_equal(found.parameters, plain)
     projected = FedLD().aggregate(Server(start, np.array([0, 4])), updates(DELTAS, SAMPLES), context(4))
     assert not np.allclose(projected.parameters, plain)
-
-
-def test_without_a_margin_client_tasks_are_fedavgs_bit_for_bit(make_local_training: Callable[..., Any]) -> None:
-    def delta(**options: Any) -> Any:
-        local = make_local_training(**options)
-        return local.train(0, local.method.message(local.method.init_server(local.worker.model(0)), 0))[0].delta
-
-    plain = delta(method__name="fedavg")
-    assert np.array_equal(delta(method__name="fedld", method__margin_weight=0.0), plain)
-    assert not np.array_equal(delta(method__name="fedld", method__margin_weight=0.03), plain)
 
 
 @pytest.mark.parametrize("margin", ["l2", "log", "softmax_log"])

@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from raysim.config.run_config import build
 from raysim.config.sections import Training
-from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fednova import FedNova
 from tests.raysim.methods.by_hand import context, updates
@@ -48,8 +46,3 @@ def test_a_round_of_clients_with_two_four_and_six_steps(momentum: float) -> None
     np.testing.assert_allclose(server, theta + float(shares @ lengths) * directions, rtol=1e-5, atol=1e-6)
     averaged, _ = play(FedAvg(), ((0, 1, 2),), epochs, training)
     assert np.abs(server - averaged).max() > 0.01
-
-
-def test_adam_has_no_steps_to_divide_by() -> None:
-    with pytest.raises(ConfigError, match="fednova, which divides a client's change by its steps of sgd"):
-        build([{"method.name": "fednova", "training.optimizer": "adam"}])

@@ -96,8 +96,7 @@ def test_alignment_by_hand() -> None:
 def test_statistics_against_numpy(make_local_training: Callable[..., Any]) -> None:
     local = make_local_training(method__name="fedpac", method__head_epochs=0)
     model, data = local.worker.model(0), local.worker.data(0)
-    method = local.method
-    message = method.message(method.init_server(model), 0)
+    message = local.first_message()
     batch = next(iter(data.train.batches(10_000)))
     with torch.no_grad():
         h, y = model.module.get_submodule("body")(batch.x).double().numpy(), batch.y.numpy()
@@ -122,8 +121,7 @@ def test_statistics_against_numpy(make_local_training: Callable[..., Any]) -> No
 
 def test_each_phase_moves_its_own_part(make_local_training: Callable[..., Any]) -> None:
     local = make_local_training(method__name="fedpac")
-    method, model = local.method, local.worker.model(0)
-    message = method.message(method.init_server(model), 0)
+    method, message = local.method, local.first_message()
     head_only, _ = local.train(0, message, local_epochs=0)
     assert not head_only.delta.any()
     assert not np.array_equal(head_only.extra["head"], message.extra["head"])

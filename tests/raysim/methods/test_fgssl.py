@@ -1,10 +1,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -88,16 +85,3 @@ def test_the_global_model_is_in_evaluation_mode_and_leaves_no_trace() -> None:
     model(batch.x)  # one plain pass moves BatchNorm's statistics and the random stream just as far
     assert all(torch.equal(after[name], value) for name, value in model.state_dict().items())
     assert torch.equal(drawn, torch.random.get_rng_state())
-
-
-def test_without_its_terms_it_is_fedavg_bit_for_bit(make_local_training: Callable[..., Any]) -> None:
-    def delta(**options: Any) -> Any:
-        local = make_local_training(workload__name="digits", **options)
-        return local.train(0, local.method.message(local.method.init_server(local.worker.model(0)), 0))[0].delta
-
-    off = {"method__contrast": 0.0, "method__structure": 0.0}
-    plain = delta(method__name="fedavg")
-    assert np.array_equal(delta(method__name="fgssl", **off), plain)
-    for term in off:
-        rest = {name: value for name, value in off.items() if name != term}
-        assert not np.array_equal(delta(method__name="fgssl", **rest), plain)

@@ -67,6 +67,7 @@ def test_a_server_step_with_buffers_and_a_client_that_failed() -> None:
     assert told.report.round_columns["control_norm"] == pytest.approx(np.hypot(2.0, 1.0))
 
 
-def test_an_optimizer_whose_steps_are_no_gradients_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"adam is not possible with method scaffold, which reads .* Allowed: sgd"):
-        build([{"method.name": "scaffold", "training.optimizer": "adam"}])
+@pytest.mark.parametrize("method", ["scaffold, which reads", "fednova, which divides a client's change by its steps"])
+def test_an_optimizer_whose_steps_are_no_gradients_is_refused(method: str) -> None:
+    with pytest.raises(ConfigError, match=rf"adam is not possible with method {method} .* Allowed: sgd"):
+        build([{"method.name": method.partition(",")[0], "training.optimizer": "adam"}])
