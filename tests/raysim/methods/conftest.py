@@ -40,7 +40,8 @@ class LocalTraining:
         return result
 
     def first_message(self) -> Message:
-        return self.method.message(self.method.init_server(self.worker.model(0)), 0)
+        message: Message = self.method.message(self.method.init_server(self.worker.model(0)), 0)
+        return message
 
     def delta(self) -> Vector:
         """The first update of client 0, of a method whose clients keep nothing."""

@@ -11,6 +11,7 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedala import Client, FedALA
+from tests.raysim.methods.by_hand import InOrder
 from tests.raysim.methods.softmax_by_hand import COHORTS, DATA, data_of
 from tests.raysim.methods.two_layers import RATE, START, WEIGHTS, Matrix, TwoLayers, check, gradient, steps
 
@@ -50,7 +51,7 @@ def test_the_first_weights_are_learned_until_the_loss_stands_still(known: bool, 
     state = Client(model.take_shared() * np.float32(0.5), np.ones(4 * known, np.float32))
     task = ClientTask(0, 2, 0, 0, RATE, Training(learning_rate=RATE, batch_size=1), classes=2)
     method.train(model, data, Message(model.take_shared()), state, task)
-    assert data.train.passes == passes
+    assert isinstance(data.train, InOrder) and data.train.passes == passes
 
 
 @pytest.mark.parametrize(("layers", "expected"), [(1, [False] * 4 + [True] * 4), (2, [True] * 8), (9, [True] * 8)])
