@@ -15,7 +15,7 @@ import numpy as np
 
 from raysim.config.sections import Schedule
 from raysim.config.timing import Devices, Timing
-from raysim.devices import presets
+from raysim.devices.profiles import make_profiles
 from raysim.engine.fleet import Fleet, Rules
 from raysim.engine.timeline import plan
 
@@ -35,7 +35,7 @@ def bare(events: int, concurrency: int) -> float:
 def measured(preset: str, clients: int, events: int, concurrency: int) -> tuple[int, float]:
     """Events of a buffered run, and their CPU seconds."""
     started = time.process_time()
-    profiles = presets.make(Devices(preset=preset, drop_probability=0.05), clients, seed=0)  # type: ignore[arg-type]
+    profiles = make_profiles(Devices(preset=preset, drop_probability=0.05), clients, seed=0)  # type: ignore[arg-type]
     fleet = Fleet(profiles, np.full(clients, 100, np.int64), 1_000_000, 1_000_000)
     timing = Timing(mode="buffered", buffer=10, concurrency=concurrency)
     rounds = events // 20  # a dispatch and an arrival for each of ten updates

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raysim.config.timing import Devices
 from raysim.devices.availability import Availability, from_windows
-from raysim.devices.profiles import BYTES_OF_MBIT, Profiles
 from raysim.errors import ConfigError
 
 COLUMNS = ("seconds_per_sample", "bandwidth_down", "bandwidth_up", "latency", "drop_probability", "watts")
@@ -25,8 +25,8 @@ FEDSCALE = {"computation": ("seconds_per_sample", 1e-3), "communication": ("band
 """FedScale's columns (milliseconds a sample, kbit/s both ways), and what they are here."""
 
 
-def read(devices: Devices, clients: int) -> Profiles:
-    """The profiles of ``devices.trace`` for the first rows of the file.
+def read(devices: Devices, clients: int) -> tuple[dict[str, NDArray[np.float64]], Availability | None]:
+    """The columns of ``devices.trace`` [n] and the windows of availability, from the first rows of the file.
 
     Raises:
         ConfigError: the file is missing or no table, has too few rows, unknown columns, or values out of range; the
@@ -44,9 +44,7 @@ def read(devices: Devices, clients: int) -> Profiles:
             f"{', '.join(AVAILABLE)}, client, and FedScale's {', '.join(FEDSCALE)}."
         )
     table = {name: _column(path, rows, name, getattr(devices, name)) for name in COLUMNS}
-    table["bandwidth_down"] *= BYTES_OF_MBIT
-    table["bandwidth_up"] *= BYTES_OF_MBIT
-    return Profiles(**table, availability=_availability(path, rows))
+    return table, _availability(path, rows)
 
 
 def _rows(path: Path) -> list[dict[str, Any]]:

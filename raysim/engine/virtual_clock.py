@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim import seeds
-from raysim.devices import presets
 from raysim.devices.availability import Absence, absent
+from raysim.devices.profiles import Profiles, make_profiles
 from raysim.engine import schedule
 from raysim.engine.drift import check_drift_time
 from raysim.engine.fleet import Fleet, Rules, never_available
@@ -19,7 +19,6 @@ from raysim.engine.timeline import Flight, ServerStep, plan
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from raysim.devices.profiles import Profiles
     from workloads.federated_data import Federation
 
 NAMED = 10
@@ -129,7 +128,7 @@ def profiles_of(config: RunConfig, clients: int) -> Profiles:
     Raises:
         ConfigError: the trace file is missing, damaged, or has too few rows.
     """
-    profiles = presets.make(config.devices, clients, config.seed)
+    profiles = make_profiles(config.devices, clients, config.seed)
     if config.events.leave:
         draw = seeds.numpy_generator(config.seed, "events leave")
         leaving = schedule.participants(clients, config.events.leave, draw).tolist()
