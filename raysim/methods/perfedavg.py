@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
 from raysim.method import ClientTask, FlatModel, Message, Tensor, Traits, Update, Vector
 from raysim.methods._halves import PersonalModel
-from workloads.federated_data import Batch, ClientData, Samples
+from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, Positive
 
 
@@ -40,11 +39,11 @@ class PerFedAvg(PersonalModel):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
-        from raysim.training.local_sgd import train_epochs, training_mode
+        from raysim.training.local_sgd import endless, train_epochs, training_mode
 
         model.load_shared(message.parameters)
         size, rate = task.training.batch_size, self.adaptation_rate
-        second, third = (endless(data.train, size, task, f"shuffle {name}") for name in ("second", "third"))
+        second, third = (endless(data.train, size, task.generator(f"shuffle {name}")) for name in ("second", "third"))
 
         def meta_gradient(model: FlatModel) -> None:
             """In the place of the gradient on D."""
@@ -78,13 +77,6 @@ def gradient_of(model: FlatModel, batch: Batch, task: ClientTask) -> Tensor:
     model.gradient.zero_()
     task.loss(model.module, batch).backward()
     return model.gradient.clone()
-
-
-def endless(samples: Samples, batch_size: int, task: ClientTask, stream: str) -> Iterator[Batch]:
-    """Mini-batches of as many shuffled passes as are asked for."""
-    generator = task.generator(stream)
-    while True:
-        yield from samples.batches(batch_size, generator)
 
 
 METHOD = PerFedAvg

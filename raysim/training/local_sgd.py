@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import Any
@@ -156,7 +156,7 @@ def _state_name(stream: str, parameters: Sequence[torch.nn.Parameter]) -> str:
     return f"{stream} {','.join(places)}"
 
 
-def epoch_batches(samples: Samples, task: ClientTask, generator: torch.Generator) -> Iterable[Batch]:
+def epoch_batches(samples: Samples, task: ClientTask, generator: torch.Generator) -> Iterator[Batch]:
     """One local epoch: a full shuffled pass, or ``training.steps_per_epoch`` mini-batches over as many passes.
 
     With ``task.sample_privacy`` it is as many mini-batches, of which each is a Poisson sample.
@@ -168,5 +168,10 @@ def epoch_batches(samples: Samples, task: ClientTask, generator: torch.Generator
     if limit == 0:
         yield from samples.batches(size, generator)
         return
-    passes = (samples.batches(size, generator) for _ in itertools.count())
-    yield from itertools.islice(itertools.chain.from_iterable(passes), limit)
+    yield from itertools.islice(endless(samples, size, generator), limit)
+
+
+def endless(samples: Samples, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+    """Mini-batches of as many shuffled passes as are asked for."""
+    while True:
+        yield from samples.batches(batch_size, generator)
