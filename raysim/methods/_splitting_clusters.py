@@ -25,9 +25,6 @@ class Server:
     cluster_of: dict[int, int]
     """The cluster of every client that was moved out of cluster 0."""
 
-    def of_cluster(self, cluster: int) -> Vector:
-        return self.split_off[cluster] if cluster else self.parameters
-
 
 class SplittingClusters(StatelessClients[Server], Protocol):
     """FedAvg inside clusters; a method says when a cluster splits, and how.
@@ -63,7 +60,7 @@ class SplittingClusters(StatelessClients[Server], Protocol):
         return Server(model.take_shared(), {}, {})
 
     def message(self, server: Server, client: int) -> Message:
-        return Message(server.of_cluster(server.cluster_of.get(client, 0)))
+        return Message(server.split_off.get(server.cluster_of.get(client, 0), server.parameters))
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         clusters = [server.cluster_of.get(client, 0) for client in updates.clients]
