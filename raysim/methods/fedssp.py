@@ -95,7 +95,7 @@ class FedSSP(PartlyShared[Server]):
     def extend(self, module: torch.nn.Module) -> torch.nn.Module:
         if not self.preference:
             return module
-        from workloads.models.preference import WithPreference
+        from workloads.models.classifier import WithPreference
 
         return WithPreference(module)
 

@@ -13,7 +13,6 @@ from torch import Tensor, nn
 
 from raysim.config.registry import resolve
 from raysim.flat_model import FlatModel, all_names
-from workloads.errors import WorkloadError
 from workloads.federated_data import InputSpec
 from workloads.graphs.batch import GraphBatch
 from workloads.graphs.structural_encodings import structure_encodings
@@ -196,9 +195,3 @@ def test_dropout_acts_in_training_only(options: Any) -> None:
     assert torch.equal(model(batch), model(batch)) == (options.dropout == 0.0)
     model.eval()
     assert torch.equal(model(batch), model(batch))
-
-
-@pytest.mark.parametrize("name", ["gin", "graphsage", "gin-star"])
-def test_images_are_refused(name: str) -> None:
-    with pytest.raises(WorkloadError, match=rf"Model '{name}' needs graphs.*shape \(1, 8, 8\).*'cnn'"):
-        resolve("model", name)().build(InputSpec((1, 8, 8), 10))

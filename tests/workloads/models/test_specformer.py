@@ -15,6 +15,7 @@ from workloads.federated_data import InputSpec
 from workloads.graphs.batch import GraphSamples, collate, pack_starts
 from workloads.graphs.graph_set import Graphs, offsets
 from workloads.graphs.spectra import compute_spectra
+from workloads.models.graph_specs import Spectral
 from workloads.models.specformer import (
     EdgeFilter,
     EigenvalueAttention,
@@ -24,7 +25,6 @@ from workloads.models.specformer import (
     entries_at_edges,
     mean_of_nodes,
 )
-from workloads.models.spectral_specs import Spectral
 from workloads.parallel_map import sequential
 
 
@@ -254,8 +254,3 @@ def test_a_batch_keeps_labels_with_their_graphs() -> None:
 def test_widths_that_do_not_fit_are_refused(options: Spectral, message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
         options.build(InputSpec((3,), 2, "graph"))
-
-
-def test_images_are_refused() -> None:
-    with pytest.raises(WorkloadError, match="needs graphs"):
-        Spectral().build(InputSpec((3, 8, 8), 2))
