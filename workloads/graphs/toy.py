@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
 from workloads.federated_data import Stream
 from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graph_set import Graphs, Integers, offsets, without_nodes
+from workloads.graphs.graph_set import Graphs, Integers, of_pairs, offsets, without_nodes
+from workloads.graphs.set_files import one_hot
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import stratified
 from workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
@@ -86,25 +87,17 @@ class ToyGraphs:
 
 def from_networkx(made: list[networkx.Graph], labels: Integers, width: int) -> Graphs:
     """These graphs with one-hot degrees as features, [nodes, width]; degrees of width − 1 and more share a column."""
-    from workloads.graphs.tu_reader import one_hot
+    import networkx
 
-    edges, sizes, edge_counts = [], [], []
-    for graph in made:
-        places = {node: place for place, node in enumerate(graph)}
-        pairs = sorted(tuple(sorted((places[one], places[two]))) for one, two in graph.edges())
-        edges.append(np.array(pairs, np.int64).reshape(-1, 2))
-        sizes.append(len(places))
-        edge_counts.append(len(pairs))
-    node_offsets = offsets(np.array(sizes))
-    bare = Graphs(
-        np.zeros((int(node_offsets[-1]), 0), np.float32),
-        node_offsets,
-        np.ascontiguousarray(np.concatenate(edges).T),
-        offsets(np.array(edge_counts)),
-        labels,
-    )
-    features = one_hot(np.minimum(bare.degrees(), width - 1), width, "toy-graphs")
-    return Graphs(features, bare.node_offsets, bare.edges, bare.edge_offsets, labels)
+    node_offsets = offsets(np.array([len(graph) for graph in made]))
+    pairs = [
+        np.array(networkx.convert_node_labels_to_integers(graph, first).edges, np.int64).reshape(-1, 2)
+        for graph, first in zip(made, node_offsets.tolist(), strict=False)
+    ]
+    none = np.zeros((int(node_offsets[-1]), 0), np.float32)
+    bare = of_pairs(none, node_offsets, np.concatenate(pairs).T, labels)
+    degrees = np.minimum(bare.degrees(), width - 1)[:, None]
+    return replace(bare, features=one_hot(degrees, np.array([width]), "toy-graphs", "one-hot node features"))
 
 
 # networkx is imported where a graph is made: the list of options does without it.

@@ -22,7 +22,7 @@ from workloads.graphs.transforms import TransformOption, built, parsed, transfor
 from workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
-    from workloads.graphs.tu_files import TuFiles
+    from workloads.graphs.set_files import SetFiles
 
 MOLECULES = ("MUTAG", "BZR", "COX2", "DHFR", "PTC_MR", "AIDS", "NCI1")
 BIOLOGY = ("Peking_1", "OHSU", "PROTEINS")
@@ -170,7 +170,7 @@ class TuDataset:
             )
         return not missing
 
-    def _files(self) -> list[TuFiles]:
+    def _files(self) -> list[SetFiles]:
         """Where the sets are, downloaded if they may be."""
         self._all_there()
         folders = search_folders(self.data, self.name)

@@ -204,8 +204,12 @@ def test_graphs_that_are_not_sound_are_refused(item: Data, text: str) -> None:
         (graphs(4), None, "cut it over clients with raysim.split"),
         ([graphs(4), []], None, "client 1: it has no graph"),
         ([graphs(4)], graphs(2), "graphs have no global test set"),
-        ([graphs(4)], [graphs(2, 5)], "nodes have 5 features, but 3 in the client's training graphs"),
-        ([graphs(4)], [[with_attributes(graph(0))]], "edges have 2 attributes, but 0 in the client's training graphs"),
+        ([graphs(4)], [graphs(2, 5)], "nodes have 5 features, and 3 in the client's training graphs"),
+        (
+            [graphs(4)],
+            [[with_attributes(graph(0))]],
+            r"edges have 2 attributes \(edge_attr\), and 0 in the client's training",
+        ),
     ],
 )
 def test_clients_that_do_not_go_together_are_refused(clients: Any, test: Any, text: str) -> None:

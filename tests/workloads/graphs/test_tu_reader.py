@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from workloads.errors import WorkloadError
-from workloads.graphs import tu_reader
+from workloads.graphs import set_files
 from workloads.graphs.graph_set import Graphs
-from workloads.graphs.tu_files import TuFiles
+from workloads.graphs.tu_files import files_in
 from workloads.graphs.tu_reader import read_graphs
 
 Zipped = Callable[[Path, str, Mapping[str, str]], Path]
@@ -34,7 +34,7 @@ real = pytest.mark.skipif(SHARED is None, reason="RAYSIM_DATA is not set")
 @pytest.fixture
 def read(tmp_path: Path, zipped: Zipped) -> Callable[..., tuple[Graphs, tuple[str, ...]]]:
     def call(texts: Mapping[str, str], name: str = "S") -> tuple[Graphs, tuple[str, ...]]:
-        return read_graphs(TuFiles(name, zipped(tmp_path, name, texts)))
+        return read_graphs(files_in(zipped(tmp_path, name, texts), name))
 
     return call
 
@@ -124,7 +124,7 @@ def test_no_edges_at_all_and_no_last_newline(read: Any) -> None:
         ("graph_indicator", "1\n1\n1\n2\n3\n3\n4\n", r"graph_indicator names graphs 1 to 4, graph_labels has 3"),
         ("graph_indicator", "1\n1\n1\n1\n3\n3\n3\n", r"graph 2 has no node"),
         ("graph_indicator", "", r"graph_indicator names graphs none, graph_labels has 3"),
-        ("graph_labels", "1, 0\n0, 1\n1, 1\n", r"graph_labels has 2 columns where 1 are expected"),
+        ("graph_labels", "1, 0\n0, 1\n1, 1\n", r"graph_labels does not hold a number a line"),
         ("node_labels", "3\n5\n", r"node_labels has 2 lines, graph_indicator 7"),
         ("node_labels", "1.5\n" * 7, r"node_labels does not hold numbers"),
         ("edge_labels", "1\n" * 7, r"edge_labels has 7 lines, A 8"),
@@ -150,8 +150,8 @@ def test_letter_attributes_must_be_numbers(read: Any, small: dict[str, str]) -> 
 
 
 def test_huge_one_hot_features_are_refused(read: Any, small: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tu_reader, "LARGEST_FEATURES", 4 * 7 * 6 - 1)
-    with pytest.raises(WorkloadError, match=r"S: one-hot node features would be 7 nodes x 6 columns"):
+    monkeypatch.setattr(set_files, "LARGEST_FEATURES", 4 * 7 * 6 - 1)
+    with pytest.raises(WorkloadError, match=r"S: one-hot node features would be 7 lines x 6 columns"):
         read(small)
 
 
@@ -159,7 +159,7 @@ def test_huge_one_hot_features_are_refused(read: Any, small: dict[str, str], mon
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_counts_are_the_published_ones(name: str) -> None:
     assert SHARED is not None
-    graphs, class_names = read_graphs(TuFiles(name, SHARED / f"{name}.zip"))
+    graphs, class_names = read_graphs(files_in(SHARED / f"{name}.zip", name))
     found = (len(graphs), len(class_names), len(graphs.features), graphs.edges.shape[1], graphs.features.shape[1])
     assert found == PUBLISHED[name]
     assert (graphs.edges[0] <= graphs.edges[1]).all()
@@ -182,7 +182,7 @@ def test_it_agrees_with_the_reader_of_pyg(name: str, tmp_path: Path) -> None:
                 with archive.open(member) as source, (raw / Path(member).name).open("wb") as file:
                     shutil.copyfileobj(source, file)
     theirs = TUDataset(str(tmp_path), name, use_node_attr=name.startswith("Letter"), use_edge_attr=True)
-    ours, class_names = read_graphs(TuFiles(name, raw))
+    ours, class_names = read_graphs(files_in(raw, name))
     assert ours.edge_width == theirs.num_edge_features == {"MUTAG": 4, "PTC_MR": 4, "Letter-low": 0}[name]
     assert len(theirs) == len(ours)
     assert theirs.num_classes == len(class_names)
