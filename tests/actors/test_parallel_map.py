@@ -68,9 +68,9 @@ def test_the_results_are_those_in_process_in_the_order_of_the_items(ray_session:
 
 
 def test_spectra_from_tasks_are_bit_for_bit_those_in_process(ray_session: None) -> None:
-    named = [(f"rings of {nodes}", ring(nodes)) for nodes in (3, 5, 40)]
-    here = compute_spectra(named, "normalized", sequential, None)
-    there = compute_spectra(named, "normalized", RayParallel(), None)
+    sets = [ring(nodes) for nodes in (3, 5, 40)]
+    here = compute_spectra(sets, "normalized", sequential, None)
+    there = compute_spectra(sets, "normalized", RayParallel(), None)
     for one, other in zip(here, there, strict=True):
         np.testing.assert_array_equal(one.eigenvalues, other.eigenvalues)
         np.testing.assert_array_equal(one.eigenvectors, other.eigenvectors)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -82,18 +82,17 @@ class Graphs:
         """The chosen graphs, in that order, as copies."""
         nodes = spans(self.node_offsets, chosen)
         edges = spans(self.edge_offsets, chosen)
-        found = Graphs(
+        spectral = self.has_spectra
+        return Graphs(
             self.features[nodes],
             offsets(self.sizes[chosen]),
             self.edges[:, edges],
             offsets(self.edge_counts[chosen]),
             self.labels[chosen],
-            attributes=self.attributes[edges] if self.edge_width else self.attributes,
+            self.eigenvalues[nodes] if spectral else NO_FLOATS,
+            self.eigenvectors[spans(self.vector_offsets, chosen)] if spectral else NO_FLOATS,
+            self.attributes[edges] if self.edge_width else self.attributes,
         )
-        if not self.has_spectra:
-            return found
-        vectors = self.eigenvectors[spans(self.vector_offsets, chosen)]
-        return replace(found, eigenvalues=self.eigenvalues[nodes], eigenvectors=vectors)
 
     def degrees(self) -> Integers:
         """Degree of every node [nodes]; a self-loop counts once."""

@@ -5,13 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
 
 from workloads.cache_files import CACHE, whole_file
-from workloads.graphs.graph_set import Floats, Graphs
+from workloads.graphs.graph_set import Graphs
 
 FORMAT = 1
 """Part of the key: raise it when the computation gives other numbers."""
@@ -20,14 +20,6 @@ FORMAT = 1
 def default_folder() -> Path:
     """The folder of this user in which spectra are kept from run to run."""
     return Path(CACHE).expanduser() / "spectra"
-
-
-@dataclass(frozen=True, eq=False)
-class Spectra:
-    """Of several graphs, one behind the other: λ [Σ n] and U, row-major [Σ n²], as in ``Graphs``."""
-
-    values: Floats
-    vectors: Floats
 
 
 @dataclass(eq=False)
@@ -45,8 +37,8 @@ class SpectraCache:
     def path(self, graphs: Graphs, laplacian: str) -> Path | None:
         return None if self.folder is None else self.folder / f"{key(graphs, laplacian)}.npz"
 
-    def read(self, graphs: Graphs, laplacian: str) -> Spectra | None:
-        """The graphs' spectra, or None if the folder does not have them whole."""
+    def read(self, graphs: Graphs, laplacian: str) -> Graphs | None:
+        """The graphs with their spectra, or None if the folder does not have them whole."""
         path = self.path(graphs, laplacian)
         if path is None:
             return None
@@ -55,21 +47,21 @@ class SpectraCache:
                 path.open("rb") as file,
                 np.load(file, allow_pickle=False) as archive,
             ):  # the archive has a checksum of every array
-                found = Spectra(archive["values"], archive["vectors"])
+                values, vectors = archive["values"], archive["vectors"]
         except Exception:  # a damaged file may fail in any step of reading it, and all of them mean: compute it again
             return None
-        for array, length in ((found.values, graphs.sizes.sum()), (found.vectors, (graphs.sizes**2).sum())):
+        for array, length in ((values, graphs.sizes.sum()), (vectors, (graphs.sizes**2).sum())):
             if array.dtype != np.float32 or array.shape != (length,):
                 return None
-        return found
+        return replace(graphs, eigenvalues=values, eigenvectors=vectors)
 
-    def write(self, graphs: Graphs, laplacian: str, spectra: Spectra) -> None:
+    def write(self, graphs: Graphs, laplacian: str) -> None:
         path = self.path(graphs, laplacian)
         if path is None or self._failed:
             return
         try:
             with whole_file(path) as partial, partial.open("xb") as file:
-                np.savez(file, values=spectra.values, vectors=spectra.vectors)
+                np.savez(file, values=graphs.eigenvalues, vectors=graphs.eigenvectors)
         except OSError as error:
             self._failed = True
             warnings.warn(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -25,11 +24,10 @@ from workloads.models.specformer import (
     entries_at_edges,
     mean_of_nodes,
 )
-from workloads.parallel_map import sequential
 
 
-def with_spectra(graphs: Graphs, folder: Path | None = None) -> Graphs:
-    return compute_spectra([("test", graphs)], "normalized", sequential, cache=folder)[0]
+def with_spectra(graphs: Graphs) -> Graphs:
+    return compute_spectra([graphs], "normalized", cache=None)[0]
 
 
 def from_lists(sizes: list[int], edges: list[list[tuple[int, int]]], width: int = 3, seed: int = 0) -> Graphs:
