@@ -30,9 +30,8 @@ from raysim.ui.server import is_loopback
 from raysim.ui.serving import Address
 from tests.http_server import served
 from workloads.errors import WorkloadError
-from workloads.graphs.spectra_cache import SpectraCache
-from workloads.graphs.tu_files import files_in
-from workloads.graphs.tu_reader import read_graphs
+from workloads.graphs.spectra import SpectraCache
+from workloads.graphs.tu_reader import files_in, read_graphs
 from workloads.images.decode import decode
 from workloads.images.image_set import read_npz
 from workloads.images.torchvision_sets import Cifar10, Mnist

@@ -48,17 +48,11 @@ def read_split(files: SetFiles, graphs: int) -> Integers:
             f"{files.name}: {files.place / 'split'} has {', '.join(found) or 'no folder'}, and one published split is "
             "expected there, as split/scaffold. Copy the set again, or set split to drawn"
         )
-    roles = np.full(graphs, -1)
-    for role, part in enumerate(SPLIT_FILES):
-        numbers = files.table(f"split/{found[0]}/{part}", np.int64, 1)[:, 0]
-        if len(numbers) and (numbers.min() < 0 or numbers.max() >= graphs):
-            raise files.damaged(f"split/{found[0]}/{part} names graphs {numbers.min()} to {numbers.max()} of {graphs}")
-        if (roles[numbers] >= 0).any() or len(np.unique(numbers)) != len(numbers):
-            raise files.damaged(f"split/{found[0]}: {part} has a graph that is there twice or in another part")
-        roles[numbers] = role
-    if (roles < 0).any():
-        raise files.damaged(f"split/{found[0]} lacks graph {int(np.argmin(roles))}")
-    return roles
+    parts = [files.table(f"split/{found[0]}/{part}", np.int64, 1)[:, 0] for part in SPLIT_FILES]
+    numbers = np.concatenate(parts)
+    if not np.array_equal(np.sort(numbers), np.arange(graphs)):
+        raise files.damaged(f"split/{found[0]} does not have each of the graphs 0 to {graphs - 1} in one part, once")
+    return np.repeat(range(len(parts)), [len(part) for part in parts])[np.argsort(numbers)]
 
 
 def read_graphs(files: SetFiles, labels: Integers, as_kinds: bool) -> Graphs:

@@ -5,8 +5,11 @@ FedSSP, section 3 (Specformer's preprocessing). All matrices are float64 until t
 
 from __future__ import annotations
 
+import hashlib
+import json
+import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
@@ -14,8 +17,8 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
+from workloads.cache_files import CACHE, whole_file
 from workloads.graphs.graph_set import NO_ATTRIBUTES, Floats, Graphs, Integers, spans
-from workloads.graphs.spectra_cache import SpectraCache, default_folder
 from workloads.parallel_map import Parallel, sequential
 
 Matrices = NDArray[np.float64]
@@ -26,6 +29,8 @@ COST = 5e7
 """Largest cost (``cut``) of a task's graphs, about a third of a second; a larger graph is a task of its own."""
 TIE = 1e-6
 """Entries of an eigenvector whose sizes differ by less than this part are equally large for its sign."""
+FORMAT = 1
+"""Part of a kept file's key: raise it when the computation gives other numbers."""
 
 
 def adjacencies(graphs: Graphs) -> Matrices:
@@ -117,6 +122,69 @@ def join(graphs: Graphs, pieces: list[Integers], solved: Iterator[tuple[Floats, 
     for piece in pieces:
         values[spans(graphs.node_offsets, piece)], vectors[spans(vector_offsets, piece)] = next(solved)
     return replace(graphs, eigenvalues=values, eigenvectors=vectors)
+
+
+def default_folder() -> Path:
+    """The folder of this user in which spectra are kept from run to run."""
+    return Path(CACHE).expanduser() / "spectra"
+
+
+@dataclass(eq=False)
+class SpectraCache:
+    """Finished spectra in a folder (None: none are kept).
+
+    Any number of runs may share the folder: a file appears when it is whole, under a name that says what is in it. A
+    file that is damaged counts as missing and is replaced. A folder that cannot be written to costs the speed of the
+    next start, so it is one warning and no error.
+    """
+
+    folder: Path | None
+    _failed: bool = field(default=False, init=False)
+
+    def path(self, graphs: Graphs, laplacian: str) -> Path | None:
+        return None if self.folder is None else self.folder / f"{key(graphs, laplacian)}.npz"
+
+    def read(self, graphs: Graphs, laplacian: str) -> Graphs | None:
+        """The graphs with their spectra, or None if the folder does not have them whole."""
+        path = self.path(graphs, laplacian)
+        if path is None:
+            return None
+        try:
+            with (
+                path.open("rb") as file,
+                np.load(file, allow_pickle=False) as archive,
+            ):  # the archive has a checksum of every array
+                values, vectors = archive["values"], archive["vectors"]
+        except Exception:  # a damaged file may fail in any step of reading it, and all of them mean: compute it again
+            return None
+        for array, length in ((values, graphs.sizes.sum()), (vectors, (graphs.sizes**2).sum())):
+            if array.dtype != np.float32 or array.shape != (length,):
+                return None
+        return replace(graphs, eigenvalues=values, eigenvectors=vectors)
+
+    def write(self, graphs: Graphs, laplacian: str) -> None:
+        path = self.path(graphs, laplacian)
+        if path is None or self._failed:
+            return
+        try:
+            with whole_file(path) as partial, partial.open("xb") as file:
+                np.savez(file, values=graphs.eigenvalues, vectors=graphs.eigenvectors)
+        except OSError as error:
+            self._failed = True
+            warnings.warn(
+                f"the spectra are not kept, because {path.parent} cannot be written to ({error}); the next run "
+                "computes them again. Make room there or allow writing",
+                stacklevel=3,
+            )
+
+
+def key(graphs: Graphs, laplacian: str) -> str:
+    """What decides on the spectra, as a name of 24 letters; labels and features do not."""
+    # Another NumPy brings another LAPACK, whose last bits may differ.
+    digest = hashlib.sha256(json.dumps([FORMAT, np.__version__, laplacian, len(graphs)]).encode())
+    for array in (graphs.sizes, graphs.edge_counts, graphs.edges):
+        digest.update(np.ascontiguousarray(array, dtype="<i8").data)
+    return digest.hexdigest()[:24]
 
 
 def compute_spectra(

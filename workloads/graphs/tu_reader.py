@@ -1,21 +1,76 @@
-"""The text files of a TUDataset as flat arrays.
+"""The text files of a TUDataset: where they are, their download, and their content as flat arrays.
 
-Read here and not by PyG, whose reader drops self-loops, adds up the attributes of repeated edges, takes a damaged file
-as it is (nodes that are not there, edges between graphs, one-hot labels of any size), and takes a second where this
-takes a tenth (its splitting of lines is Python). On sets without self-loops the results agree; the tests compare them.
+They are read here and not by PyG, whose reader drops self-loops, adds up the attributes of repeated edges, takes a
+damaged file as it is (nodes that are not there, edges between graphs, one-hot labels of any size), and takes a second
+where this takes a tenth (its splitting of lines is Python). On sets without self-loops the results agree; the tests
+compare them.
 """
 
 from __future__ import annotations
 
+import shutil
+import urllib.request
+import zipfile
 from dataclasses import replace
+from http.client import HTTPException
+from pathlib import Path
 
 import numpy as np
 
+from workloads.cache_files import whole_file
+from workloads.errors import WorkloadError
 from workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
 from workloads.graphs.set_files import SetFiles, one_hot
 
 PUBLISHED_DEGREES = {"IMDB-BINARY": 135, "IMDB-MULTI": 88}
 """Largest degrees of sets without node features as published; a copy that lacks its largest graph keeps the width."""
+PAGE = "https://chrsmrrs.github.io/datasets"
+SECONDS = 60  # a server that is silent for so long will not answer
+
+
+def files_in(place: Path, name: str) -> SetFiles:
+    """The files NAME_PART.txt of one set, in a folder or a zip archive."""
+    return SetFiles(name, place, f"{name}_{{}}.txt")
+
+
+def find(name: str, folders: list[Path]) -> SetFiles | None:
+    """Find the files of a set in the first folder that has them.
+
+    They are NAME/raw/NAME_A.txt (PyG's layout), NAME/NAME_A.txt, or NAME.zip with NAME/NAME_A.txt or NAME_A.txt in it.
+    """
+    for folder in folders:
+        for place in (folder / name / "raw", folder / name):
+            if (place / f"{name}_A.txt").exists():
+                return files_in(place, name)
+        if (folder / f"{name}.zip").exists():
+            return files_in(folder / f"{name}.zip", name)
+    return None
+
+
+def download(name: str, folder: Path) -> SetFiles:
+    """NAME.zip from where PyG's TUDataset takes it, into ``folder``.
+
+    The file gets its name when it is whole, so any number of processes may do this at once. PyG's own download unpacks
+    whatever paths are in the archive, and into the place where others read; here nothing is unpacked at all.
+    """
+    from workloads._torch_geometric import TUDataset
+
+    source = f"{TUDataset.url}/{name}.zip"
+    try:
+        with whole_file(folder / f"{name}.zip") as partial:
+            with urllib.request.urlopen(source, timeout=SECONDS) as answer, partial.open("wb") as file:
+                shutil.copyfileobj(answer, file)
+            if not zipfile.is_zipfile(partial):
+                raise WorkloadError(
+                    f"{name}: what {source} sends is no whole zip archive ({partial.stat().st_size} bytes); try again "
+                    f"later, or put {name}.zip from {PAGE} into {folder}"
+                )
+    except (OSError, HTTPException) as error:  # URLError is an OSError
+        raise WorkloadError(
+            f"{name}: {source} cannot be downloaded into {folder} ({error}); check the name ({PAGE} lists all), "
+            f"the network and the folder, or put {name}.zip there by hand"
+        ) from error
+    return files_in(folder / f"{name}.zip", name)
 
 
 def read_graphs(files: SetFiles) -> tuple[Graphs, tuple[str, ...]]:

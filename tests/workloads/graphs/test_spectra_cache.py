@@ -12,8 +12,7 @@ import numpy as np
 import pytest
 
 from workloads.graphs.graph_set import Graphs, offsets
-from workloads.graphs.spectra import Laplacian, compute_spectra
-from workloads.graphs.spectra_cache import SpectraCache, default_folder, key
+from workloads.graphs.spectra import Laplacian, SpectraCache, compute_spectra, default_folder, key
 
 
 @pytest.fixture
