@@ -10,26 +10,20 @@ import numpy as np
 import pytest
 import torch
 
+from tests.made_graphs import graphs_of, path
 from workloads.errors import WorkloadError
 from workloads.federated_data import NO_SAMPLES, Federation, InputSpec, Samples
 from workloads.graphs.federation import GraphClient, GraphFederation, union
-from workloads.graphs.graph_set import Graphs, offsets
+from workloads.graphs.graph_set import Graphs
 from workloads.parallel_map import sequential
 from workloads.partition_report import draw_partition
 
 
 def path_graphs(sizes: list[int], labels: list[int], width: int) -> Graphs:
     """Paths of these sizes; the first feature of every node of graph g is g."""
-    edges = [np.stack([np.arange(size - 1), np.arange(1, size)]) for size in sizes]
     features = np.zeros((sum(sizes), width), np.float32)
     features[:, 0] = np.repeat(np.arange(len(sizes)), sizes)
-    return Graphs(
-        features,
-        offsets(np.array(sizes)),
-        np.concatenate(edges, axis=1),
-        offsets(np.array(sizes) - 1),
-        np.array(labels, dtype=np.int64),
-    )
+    return graphs_of(*map(path, sizes), features=features, labels=labels)
 
 
 def a_client(name: str, width: int, class_names: tuple[str, ...] = ("no", "yes")) -> GraphClient:

@@ -41,10 +41,10 @@ def test_more_than_the_limit_is_not_read(tmp_path: Path, monkeypatch: pytest.Mon
 )
 def test_a_damaged_archive_is_named(tmp_path: Path, kind: str, damage: str) -> None:
     files, path = written(tmp_path, kind)
-    content = bytearray(path.read_bytes())
+    content = path.read_bytes()
     flipped = bytearray(content)
     flipped[content.find(b"S_A.txt") + 12] ^= 0xFF
-    damaged = {"empty": b"", "text": b"<html>", "cut": content[:-40], "flipped": flipped}
+    damaged: dict[str, bytes] = {"empty": b"", "text": b"<html>", "cut": content[:-40], "flipped": bytes(flipped)}
     path.write_bytes(damaged[damage])
     with pytest.raises(WorkloadError, match=r"S: .*A\..* in .* cannot be read .*damaged, copy or download"):
         files.read("A")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,17 +10,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.made_graphs import graphs_of, ring
 from workloads.graphs.graph_set import Graphs, offsets
-from workloads.graphs.spectra import Laplacian, SpectraCache, compute_spectra, default_folder, key
+from workloads.graphs.spectra import Laplacian, compute_spectra, default_folder, key
 
 
 @pytest.fixture
 def rings() -> Graphs:
     """Rings of 3 and of 5 nodes."""
-    edges = np.array([[0, 0, 1, 0, 0, 1, 2, 3], [1, 2, 2, 1, 4, 2, 3, 4]])
-    return Graphs(
-        np.ones((8, 1), np.float32), offsets(np.array([3, 5])), edges, offsets(np.array([3, 5])), np.zeros(2, int)
-    )
+    return graphs_of(ring(3), ring(5))
 
 
 def solved(graphs: Graphs, folder: Path | None, laplacian: Laplacian = "normalized") -> Graphs:
@@ -138,13 +135,6 @@ def test_a_folder_that_cannot_be_written_is_one_warning(rings: Graphs, tmp_path:
         found = compute_spectra([rings, rings.subset(np.array([1]))], "normalized", cache=tmp_path / "file" / "below")
     assert len(caught) == 1
     assert found[0].has_spectra and found[1].has_spectra
-
-
-def test_no_folder_no_warning(rings: Graphs) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert SpectraCache(None).path(rings, "normalized") is None
-        assert solved(rings, None).has_spectra
 
 
 def test_the_default_is_in_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rings: Graphs) -> None:
