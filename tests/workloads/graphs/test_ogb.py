@@ -12,6 +12,7 @@ import pandas as pd
 import pytest
 
 from raysim.launch import main
+from tests.workloads.conftest import Stream
 from workloads.errors import WorkloadError
 from workloads.graphs.ogb import Ogb
 from workloads.graphs.ogb_reader import read_graphs, read_labels
@@ -59,10 +60,6 @@ def molecules(folder: Path, graphs: int = 40) -> None:
     )
 
 
-def stream(purpose: str) -> np.random.Generator:
-    return np.random.default_rng(len(purpose))
-
-
 def test_a_set_by_hand(tmp_path: Path) -> None:
     files = written(tmp_path, SMALL)
     graphs = read_graphs(files, np.array([1, 0, 1]), as_kinds=True)
@@ -92,7 +89,6 @@ def test_nodes_without_features_have_a_one(tmp_path: Path) -> None:
         ("raw/edge", "1,0\n0,3\n0,1\n1,0\n", r"graph 0 has an edge \[0, 3\], and nodes 0 to 2"),
         ("raw/edge", "1,0\n0,2\n0,1\n-1,0\n", r"graph 2 has an edge \[-1, 0\]"),
         ("raw/edge", "1,0\n", "edge has 1 lines, num-edge-list adds up to 4"),
-        ("raw/edge", "a,b\n", "raw/edge does not hold numbers in columns"),
         ("raw/num-edge-list", "9000000000\n0\n2\n", "does not hold counts from 0 to 1000000000"),
         ("raw/num-edge-list", "900000000\n0\n2\n", "edge has 4 lines, num-edge-list adds up to 900000002"),
         ("raw/num-node-list", "3\n0\n2\n", "graph 1 has no node"),
@@ -123,7 +119,7 @@ def test_what_does_not_fit_is_named(tmp_path: Path, part: str, text: str, messag
     ],
 )
 def test_a_sketch_tells_what_cannot_be(
-    tmp_path: Path, options: dict[str, Any], part: str, text: str, message: str
+    tmp_path: Path, stream: Stream, options: dict[str, Any], part: str, text: str, message: str
 ) -> None:
     written(tmp_path, {**SMALL, part: text} if part else SMALL)
     wanted: dict[str, Any] = {"set": "ogbg-small", "data": str(tmp_path), "clients": 1, "partition": "iid"} | options
@@ -131,16 +127,13 @@ def test_a_sketch_tells_what_cannot_be(
         Ogb(**wanted).sketch(stream)
 
 
-def test_clients_have_the_published_split(tmp_path: Path) -> None:
+def test_clients_have_the_published_split(tmp_path: Path, stream: Stream) -> None:
     molecules(tmp_path)
     options = Ogb(set="ogbg-small", clients=3, partition="iid", data=str(tmp_path))
     federation, sketch = options.load(stream), options.sketch(stream)
     assert federation.notes == ("4 of 40 graphs have no label in column 0 and are left out",)
-    assert [sum(len(getattr(part, role)) for part in federation.parts) for role in ("train", "validation", "test")] == [
-        20,
-        8,
-        8,
-    ]
+    for role, count in (("train", 20), ("validation", 8), ("test", 8)):
+        assert sum(len(getattr(part, role)) for part in federation.parts) == count
     for one, two in zip(federation.parts, sketch.parts, strict=True):
         assert np.array_equal(one.train, two.train) and np.array_equal(one.graphs.labels, two.graphs.labels)
     task = federation.tasks[0]

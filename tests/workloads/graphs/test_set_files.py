@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import gzip
-import zipfile
 from pathlib import Path
 
 import pytest
 
+from tests.workloads.graphs.tu_texts import zipped
 from workloads.errors import WorkloadError
 from workloads.graphs import set_files
 from workloads.graphs.set_files import SetFiles
@@ -18,9 +18,8 @@ TEXT = b"1, 2\n" * 4000
 def written(folder: Path, kind: str) -> tuple[SetFiles, Path]:
     """A set with one part, ``A``, and the file that it is in."""
     if kind == "zip":
-        with zipfile.ZipFile(folder / "S.zip", "w", zipfile.ZIP_DEFLATED) as archive:
-            archive.writestr("S/S_A.txt", TEXT)
-        return SetFiles("S", folder / "S.zip", "S_{}.txt"), folder / "S.zip"
+        path = zipped(folder, "S", {"A": TEXT.decode()})
+        return SetFiles("S", path, "S_{}.txt"), path
     pattern = "{}.csv.gz" if kind == "gz" else "S_{}.txt"
     path = folder / pattern.format("A")
     path.write_bytes(gzip.compress(TEXT) if kind == "gz" else TEXT)

@@ -25,10 +25,8 @@ def solved(found: Graphs, laplacian: Laplacian = "normalized") -> Graphs:
 
 def parts(found: Graphs, graph: int) -> tuple[Any, Any]:
     """(λ [n], U [n, n]) of one graph."""
-    nodes = int(found.sizes[graph])
-    start, first = int(found.node_offsets[graph]), int(found.vector_offsets[graph])
-    vectors = found.eigenvectors[first : first + nodes**2].reshape(nodes, nodes)
-    return found.eigenvalues[start : start + nodes], vectors
+    one = found.subset(np.array([graph]))
+    return one.eigenvalues, one.eigenvectors.reshape(len(one.eigenvalues), -1)
 
 
 @pytest.mark.parametrize(

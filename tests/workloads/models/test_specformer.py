@@ -54,14 +54,6 @@ def body(width: int = 3, hidden: int = 8) -> SpectralBody:
     return SpectralBody(width, hidden, heads=2, layers=2, decoder_activation="none")
 
 
-def matrix(graphs: Graphs, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(λ, U) of one graph."""
-    size = int(graphs.sizes[number])
-    nodes, start = int(graphs.node_offsets[number]), int(graphs.vector_offsets[number])
-    vectors = graphs.eigenvectors[start : start + size * size].reshape(size, size)
-    return torch.tensor(graphs.eigenvalues[nodes : nodes + size]), torch.tensor(vectors)
-
-
 def test_entries_at_edges_are_those_of_the_dense_matrix() -> None:
     graphs = with_spectra(random_graphs(40, seed=3, loops=True))
     batch = collate(graphs)
@@ -70,7 +62,8 @@ def test_entries_at_edges_are_those_of_the_dense_matrix() -> None:
     found = entries_at_edges(new, batch.spectrum)
     assert found.shape == (batch.edges.shape[1], 3)
     for number in range(len(graphs)):
-        _, vectors = matrix(graphs, number)
+        size = int(graphs.sizes[number])
+        vectors = torch.tensor(graphs.subset(np.array([number])).eigenvectors).view(size, size)
         nodes = slice(int(graphs.node_offsets[number]), int(graphs.node_offsets[number + 1]))
         edges = slice(int(graphs.edge_offsets[number]), int(graphs.edge_offsets[number + 1]))
         i, j = torch.tensor(graphs.edges[:, edges])
