@@ -31,7 +31,7 @@ from workloads.federated_data import InputSpec
 from workloads.graphs.batch import collate
 from workloads.graphs.graph_set import Graphs
 from workloads.graphs.tudataset import TuDataset
-from workloads.models.spectral_specs import Spectral
+from workloads.models.graph_specs import Spectral
 from workloads.parallel_map import sequential
 
 BODIES: dict[str, Any] = {"edges": lambda body: body, "dense bases": DenseBasesBody, "dense filters": DenseFiltersBody}

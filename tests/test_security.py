@@ -30,9 +30,8 @@ from raysim.ui.server import is_loopback
 from raysim.ui.serving import Address
 from tests.http_server import served
 from workloads.errors import WorkloadError
-from workloads.graphs.spectra_cache import SpectraCache
-from workloads.graphs.tu_files import TuFiles
-from workloads.graphs.tu_reader import read_graphs
+from workloads.graphs.spectra import SpectraCache
+from workloads.graphs.tu_reader import files_in, read_graphs
 from workloads.images.decode import decode
 from workloads.images.image_set import read_npz
 from workloads.images.torchvision_sets import Cifar10, Mnist
@@ -147,7 +146,7 @@ def test_a_zip_archive_is_read_and_never_unpacked(tmp_path: Path) -> None:
         link = zipfile.ZipInfo("S/S_A.txt")
         link.create_system, link.external_attr = 3, (stat.S_IFLNK | 0o777) << 16
         archive.writestr(link, str(tmp_path / "secret"))
-    files = TuFiles("S", path)
+    files = files_in(path, "S")
     assert files.read("A") == str(tmp_path / "secret").encode()
     with pytest.raises(WorkloadError, match="S_"):
         read_graphs(files)

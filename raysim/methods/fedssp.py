@@ -100,7 +100,7 @@ class FedSSP(PartlyShared[Server]):
     def extend(self, module: Module) -> Module:
         if not self.preference:
             return module
-        from workloads.models.preference import WithPreference
+        from workloads.models.classifier import WithPreference
 
         return WithPreference(module)
 

@@ -13,8 +13,8 @@ from ray import cloudpickle
 
 from actors.parallel_map import RETRIES, RayParallel
 from raysim.errors import RaysimError
+from tests.made_graphs import graphs_of, ring
 from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Graphs, offsets
 from workloads.graphs.spectra import compute_spectra
 from workloads.parallel_map import sequential
 
@@ -47,18 +47,6 @@ def dies(job: tuple[Path, int]) -> int:
     return log.stat().st_size
 
 
-def ring(nodes: int) -> Graphs:
-    starts = np.arange(nodes)
-    edges = np.sort(np.stack([starts, (starts + 1) % nodes]), axis=0)
-    return Graphs(
-        np.ones((nodes, 1), np.float32),
-        offsets(np.array([nodes])),
-        edges,
-        offsets(np.array([nodes])),
-        np.zeros(1, np.int64),
-    )
-
-
 def test_the_results_are_those_in_process_in_the_order_of_the_items(ray_session: None) -> None:
     seen: list[tuple[str, int, int]] = []
     parallel = RayParallel(lambda *progress: seen.append(progress))
@@ -68,9 +56,9 @@ def test_the_results_are_those_in_process_in_the_order_of_the_items(ray_session:
 
 
 def test_spectra_from_tasks_are_bit_for_bit_those_in_process(ray_session: None) -> None:
-    named = [(f"rings of {nodes}", ring(nodes)) for nodes in (3, 5, 40)]
-    here = compute_spectra(named, "normalized", sequential, None)
-    there = compute_spectra(named, "normalized", RayParallel(), None)
+    sets = [graphs_of(ring(nodes)) for nodes in (3, 5, 40)]
+    here = compute_spectra(sets, "normalized", sequential, None)
+    there = compute_spectra(sets, "normalized", RayParallel(), None)
     for one, other in zip(here, there, strict=True):
         np.testing.assert_array_equal(one.eigenvalues, other.eigenvalues)
         np.testing.assert_array_equal(one.eigenvectors, other.eigenvectors)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
 from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
@@ -130,15 +131,12 @@ class GraphFederation:
         return replace(self, parts=(whole,))
 
     def prepare(self, needs_spectra: bool, parallel: Parallel) -> GraphFederation:
-        """With the spectra of all graphs if the model needs them; what is there already is not computed again."""
-        missing = [part for part in self.parts if not part.graphs.has_spectra]
-        if not needs_spectra or not missing:
+        """With the spectra of all graphs if the model needs them."""
+        if not needs_spectra:
             return self
-        found = compute_spectra([(part.name, part.graphs) for part in missing], self.laplacian, parallel)
-        graphs = dict(zip(map(id, missing), found, strict=True))
-        return replace(
-            self, parts=tuple(replace(part, graphs=graphs.get(id(part), part.graphs)) for part in self.parts)
-        )
+        found = compute_spectra([part.graphs for part in self.parts], self.laplacian, parallel)
+        parts = zip(self.parts, found, strict=True)
+        return replace(self, parts=tuple(replace(part, graphs=graphs) for part, graphs in parts))
 
     def manifest(self) -> pandas.DataFrame:
         """Also validation_samples, and the mean number of nodes and of (undirected) edges of all graphs of a client."""
@@ -158,22 +156,21 @@ class GraphFederation:
 def union(sets: list[Graphs]) -> Graphs:
     """All graphs of sets with node features of one width and edge attributes of one width, one set behind the other.
 
-    With spectra if every set has them.
+    With spectra if they have them.
     """
-    found = Graphs(
-        np.concatenate([graphs.features for graphs in sets]),
-        offsets(np.concatenate([graphs.sizes for graphs in sets])),
-        np.concatenate([graphs.edges for graphs in sets], axis=1),
-        offsets(np.concatenate([graphs.edge_counts for graphs in sets])),
-        np.concatenate([graphs.labels for graphs in sets]),
-        attributes=np.concatenate([graphs.attributes for graphs in sets]),
-    )
-    if not all(graphs.has_spectra for graphs in sets):
-        return found
-    return replace(
-        found,
-        eigenvalues=np.concatenate([graphs.eigenvalues for graphs in sets]),
-        eigenvectors=np.concatenate([graphs.eigenvectors for graphs in sets]),
+
+    def joined(name: str, axis: int = 0) -> NDArray[Any]:
+        return np.concatenate([getattr(graphs, name) for graphs in sets], axis=axis)
+
+    return Graphs(
+        joined("features"),
+        offsets(joined("sizes")),
+        joined("edges", axis=1),
+        offsets(joined("edge_counts")),
+        joined("labels"),
+        joined("eigenvalues"),
+        joined("eigenvectors"),
+        joined("attributes"),
     )
 
 

@@ -14,7 +14,7 @@ from workloads.federated_data import Stream
 from workloads.given import GivenClients, missing
 from workloads.graphs.federation import GraphClient, GraphFederation, union
 from workloads.graphs.graph_set import Graphs, Integers
-from workloads.graphs.pyg_data import read_graphs
+from workloads.graphs.pyg_data import check_widths, read_graphs
 from workloads.graphs.stratified_split import stratified
 from workloads.objective import Objective
 from workloads.option_types import Help, ShareBelowOne
@@ -66,7 +66,7 @@ class GivenGraphs(GivenClients):
         own: OwnGraphs = self.held
         widths: dict[tuple[int, int], str] = {}
         for name, graphs in zip(own.names, own.graphs, strict=True):
-            widths.setdefault((graphs.features.shape[1], graphs.edge_width), name)
+            widths.setdefault(graphs.widths, name)
         if self.tasks == "one" and len(widths) > 1:
             (one, client), (two, other) = list(widths.items())[:2]
             whose, what, which = ("nodes", "features", 0) if one[0] != two[0] else ("edges", "attributes", 1)
@@ -146,15 +146,7 @@ def gather_graphs(clients: object, test: object = None) -> OwnGraphs:
             )
         for number, (name, data) in enumerate(tests_of_clients(test, names, len(named))):
             one, two = graphs[number], read_graphs(data, f"the test of client {name}", notes)
-            for what, here, there in (
-                ("nodes have {} features", two.features.shape[1], one.features.shape[1]),
-                ("edges have {} attributes", two.edge_width, one.edge_width),
-            ):
-                if here != there:
-                    raise WorkloadError(
-                        f"the test of client {name}: {what.format(here)}, but {there} in the client's training "
-                        "graphs; all must have one width"
-                    )
+            check_widths(two.widths, one.widths, f"the test of client {name}", "the client's training graphs")
             _check_alike(one, two, f"the test of client {name}")
             graphs[number] = union([one, two])
     for (name, _), own in zip(named, graphs, strict=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -65,6 +65,11 @@ class Graphs:
         return int(self.attributes.shape[2])
 
     @property
+    def widths(self) -> tuple[int, int]:
+        """F and D."""
+        return self.features.shape[1], self.edge_width
+
+    @property
     def has_spectra(self) -> bool:
         return len(self.eigenvalues) > 0
 
@@ -77,18 +82,17 @@ class Graphs:
         """The chosen graphs, in that order, as copies."""
         nodes = spans(self.node_offsets, chosen)
         edges = spans(self.edge_offsets, chosen)
-        found = Graphs(
+        spectral = self.has_spectra
+        return Graphs(
             self.features[nodes],
             offsets(self.sizes[chosen]),
             self.edges[:, edges],
             offsets(self.edge_counts[chosen]),
             self.labels[chosen],
-            attributes=self.attributes[edges] if self.edge_width else self.attributes,
+            self.eigenvalues[nodes] if spectral else NO_FLOATS,
+            self.eigenvectors[spans(self.vector_offsets, chosen)] if spectral else NO_FLOATS,
+            self.attributes[edges] if self.edge_width else self.attributes,
         )
-        if not self.has_spectra:
-            return found
-        vectors = self.eigenvectors[spans(self.vector_offsets, chosen)]
-        return replace(found, eigenvalues=self.eigenvalues[nodes], eigenvectors=vectors)
 
     def degrees(self) -> Integers:
         """Degree of every node [nodes]; a self-loop counts once."""
@@ -115,6 +119,19 @@ def undirected(directed: Integers, nodes: int, attributes: Floats | None = None)
     known, lines = np.unique(np.concatenate([keys, back]), return_index=True)  # of equal keys the first
     both = np.stack([np.searchsorted(known, kept), np.searchsorted(known, second * nodes + first)], axis=1)
     return np.stack([first, second]), attributes[lines[both] % len(keys)]
+
+
+def of_pairs(
+    features: Floats, node_offsets: Integers, pairs: Integers, labels: NDArray[Any], attributes: Floats | None = None
+) -> Graphs:
+    """Graphs of edges that are numbered over the nodes of all of them, both ends in one graph.
+
+    ``pairs`` [2, lines] and ``attributes`` are as :func:`undirected` takes them, the others as ``Graphs`` has them.
+    """
+    ends, both = undirected(pairs, int(node_offsets[-1]), attributes)
+    owners = np.searchsorted(node_offsets, ends[0], side="right") - 1
+    counts = np.bincount(owners, minlength=len(node_offsets) - 1)
+    return Graphs(features, node_offsets, ends - node_offsets[owners], offsets(counts), labels, attributes=both)
 
 
 def without_nodes(labels: Integers, width: int = 0) -> Graphs:

@@ -15,7 +15,8 @@ from workloads.federated_data import Stream
 from workloads.graphs.client_parts import Skew, client_parts
 from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.graphs.graph_set import Integers, without_nodes
-from workloads.graphs.ogb_reader import TEST, TRAIN, VALIDATION, OgbFiles, read_graphs, read_labels, read_split
+from workloads.graphs.ogb_reader import TEST, TRAIN, VALIDATION, read_graphs, read_labels, read_split
+from workloads.graphs.set_files import SetFiles
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import stratified
 from workloads.graphs.transforms import TransformOption, built, parsed, transformed
@@ -119,13 +120,13 @@ class Ogb:
             )
         return train, validation, test
 
-    def _files(self) -> OgbFiles:
+    def _files(self) -> SetFiles:
         """Where the set is, by the name that the package ogb gives its folder."""
         folders = search_folders(self.data, self.name)
         name = self.set.replace("-", "_")
         for folder in folders:
             if (folder / name / "raw").is_dir():
-                return OgbFiles(self.set, folder / name)
+                return SetFiles(self.set, folder / name, "{}.csv.gz", empty_lines=True)
         raise WorkloadError(
             f"{self.set}: there is no folder {name}/raw in {' or '.join(map(str, folders))}. Fetch the set from {PAGE} "
             f"or with the package ogb, unpack it as {name}, and set data to the folder that has it"

@@ -9,7 +9,7 @@ import numpy as np
 
 from workloads.errors import WorkloadError
 from workloads.given import MAX_CLASSES
-from workloads.graphs.graph_set import Floats, Graphs, Integers, offsets, undirected
+from workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
 from workloads.own_items import untensored
 
 if TYPE_CHECKING:
@@ -34,34 +34,32 @@ def read_graphs(data: object, where: str, notes: dict[str, None]) -> Graphs:
         raise WorkloadError(f"{where}: {type(data).__name__} is no list of graphs; give a list of PyG's Data")
     if not len(items):
         raise WorkloadError(f"{where}: it has no graph; leave it out or give it at least one")
-    features, edges, attributes, labels = [], [], [], []
+    features, pairs, attributes, labels = [], [], [], []
     for number in range(len(items)):
         item, what = items[number], f"{where}, graph {number}"
         features.append(_features(item, what))
-        own_edges, own_attributes = _edges(item, len(features[-1]), what)
-        edges.append(own_edges)
-        attributes.append(own_attributes)
+        pairs.append(_edges(item, len(features[-1]), what))
+        attributes.append(_attributes(item, pairs[-1].shape[1], what))
         labels.append(_label(item, what))
-        if features[-1].shape[1] != features[0].shape[1]:
-            raise WorkloadError(
-                f"{what}: nodes have {features[-1].shape[1]} features, and {features[0].shape[1]} in graph 0; all "
-                "graphs of a client must have one width"
-            )
-        if attributes[-1].shape[2] != attributes[0].shape[2]:
-            raise WorkloadError(
-                f"{what}: edges have {attributes[-1].shape[2]} attributes (edge_attr), and "
-                f"{attributes[0].shape[2]} in graph 0; all graphs of a client must have one width"
-            )
+        first, last = ((features[at].shape[1], attributes[at].shape[1]) for at in (0, -1))
+        check_widths(last, first, what, "graph 0")
         if getattr(item, "edge_weight", None) is not None:
             notes[NOT_USED] = None
-    return Graphs(
-        np.concatenate(features),
-        offsets(np.array([len(own) for own in features])),
-        np.concatenate(edges, axis=1),
-        offsets(np.array([own.shape[1] for own in edges])),
-        _labels(labels, where),
-        attributes=np.concatenate(attributes),
-    )
+    starts = offsets(np.array([len(own) for own in features]))
+    numbered = np.concatenate([own + start for own, start in zip(pairs, starts[:-1], strict=True)], axis=1)
+    values = np.concatenate(attributes)
+    given = values if values.shape[1] else None
+    return of_pairs(np.concatenate(features), starts, numbered, _labels(labels, where), given)
+
+
+def check_widths(own: tuple[int, int], other: tuple[int, int], where: str, others: str) -> None:
+    """WorkloadError unless graphs have equally many features of a node, and attributes of an edge, as others."""
+    words = "nodes have {} features", "edges have {} attributes (edge_attr)"
+    for what, here, there in zip(words, own, other, strict=True):
+        if here != there:
+            raise WorkloadError(
+                f"{where}: {what.format(here)}, and {there} in {others}; all graphs of a client must have one width"
+            )
 
 
 def labels_of(data: Any) -> Integers | Floats:
@@ -74,18 +72,13 @@ def as_data(graphs: Graphs) -> Iterator[Data]:
     import torch
 
     from workloads._torch_geometric import Data
+    from workloads.graphs.batch import collate
 
     for number in range(len(graphs)):
         one = graphs.subset(np.array([number]))
-        apart = one.edges[0] != one.edges[1]
-        both = np.concatenate([one.edges, one.edges[::-1, apart]], axis=1)
-        attributes = np.concatenate([one.attributes[:, 0], one.attributes[apart, 1]]) if one.edge_width else None
-        yield Data(
-            x=torch.from_numpy(one.features),
-            edge_index=torch.from_numpy(both),
-            edge_attr=None if attributes is None else torch.from_numpy(attributes),
-            y=torch.from_numpy(one.labels),
-        )
+        batch = collate(one)
+        y = torch.from_numpy(one.labels)
+        yield Data(x=batch.x, edge_index=batch.edge_index, edge_attr=batch.edge_attr, y=y)
 
 
 def _array(item: Any, name: str, where: str, advice: str) -> Any:
@@ -104,8 +97,8 @@ def _features(item: Any, where: str) -> Any:
     return x.astype(np.float32)
 
 
-def _edges(item: Any, nodes: int, where: str) -> tuple[Integers, Floats]:
-    """Each undirected edge once [2, edges], first end ≤ second end, and its attributes [edges, 2, D]."""
+def _edges(item: Any, nodes: int, where: str) -> Integers:
+    """Every edge in both directions [2, edges]."""
     directed = _array(item, "edge_index", where, "give its edges as integers [2, edges]")
     if directed.ndim != 2 or len(directed) != 2 or directed.dtype.kind not in "iu":
         raise WorkloadError(
@@ -114,20 +107,21 @@ def _edges(item: Any, nodes: int, where: str) -> tuple[Integers, Floats]:
     wrong = directed[(directed < 0) | (directed >= nodes)]
     if len(wrong):
         raise WorkloadError(f"{where}: edge_index names node {wrong[0]}, and there are nodes 0 to {nodes - 1}")
-    directed = directed.astype(np.int64)
-    keys = np.unique(directed[0] * nodes + directed[1])
+    found: Integers = directed.astype(np.int64)
+    keys = np.unique(found[0] * nodes + found[1])
     first, second = np.divmod(keys, nodes)
     if not np.array_equal(np.sort(second * nodes + first), keys):
         raise WorkloadError(
             f"{where}: an edge is there in one direction only; the models are for undirected graphs: apply PyG's "
             "transform ToUndirected, which adds the other directions"
         )
-    return undirected(directed, nodes, _attributes(item, directed.shape[1], where))
+    return found
 
 
-def _attributes(item: Any, edges: int, where: str) -> Floats | None:
+def _attributes(item: Any, edges: int, where: str) -> Floats:
+    """[edges, D]; D = 0: it has none."""
     if getattr(item, "edge_attr", None) is None:
-        return None
+        return np.zeros((edges, 0), np.float32)
     values = np.asarray(untensored(item.edge_attr))
     values = values[:, None] if values.ndim == 1 else values
     if values.ndim != 2 or len(values) != edges or values.dtype.kind not in "fiub" or not np.isfinite(values).all():

@@ -5,19 +5,20 @@ FedSSP, section 3 (Specformer's preprocessing). All matrices are float64 until t
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Literal
 
 import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Floats, Graphs, Integers, offsets, spans
-from workloads.graphs.spectra_cache import Spectra, SpectraCache, default_folder
+from workloads.cache_files import CACHE, whole_file
+from workloads.graphs.graph_set import NO_ATTRIBUTES, Floats, Graphs, Integers, spans
 from workloads.parallel_map import Parallel, sequential
 
 Matrices = NDArray[np.float64]
@@ -25,23 +26,21 @@ Laplacian = Literal["normalized", "combinatorial"]
 
 LABEL = "eigendecompositions"
 COST = 5e7
-"""Largest cost (``costs``) of a task's graphs, about a third of a second; a larger graph is a task of its own."""
+"""Largest cost (``cut``) of a task's graphs, about a third of a second; a larger graph is a task of its own."""
 TIE = 1e-6
 """Entries of an eigenvector whose sizes differ by less than this part are equally large for its sign."""
+FORMAT = 1
+"""Part of a kept file's key: raise it when the computation gives other numbers."""
 
 
-def adjacencies(nodes: int, edges: Integers, edge_counts: Integers) -> Matrices:
-    """A [g, n, n] of g graphs with n nodes each; a self-loop is a 1 on the diagonal.
-
-    Args:
-        nodes: n.
-        edges: [2, edges], undirected edges once, numbered within each graph, one graph behind the other.
-        edge_counts: [g].
-    """
-    matrices = np.zeros((len(edge_counts), nodes, nodes))
-    graph = np.repeat(np.arange(len(edge_counts)), edge_counts)
-    matrices[graph, edges[0], edges[1]] = 1.0
-    matrices[graph, edges[1], edges[0]] = 1.0
+def adjacencies(graphs: Graphs) -> Matrices:
+    """A [g, n, n] of g graphs with n nodes each; a self-loop is a 1 on the diagonal."""
+    nodes = int(graphs.sizes[0])
+    matrices = np.zeros((len(graphs), nodes, nodes))
+    graph = np.repeat(np.arange(len(graphs)), graphs.edge_counts)
+    first, second = graphs.edges
+    matrices[graph, first, second] = 1.0
+    matrices[graph, second, first] = 1.0
     return matrices
 
 
@@ -81,82 +80,115 @@ def decompose(matrices: Matrices, kind: Laplacian) -> tuple[Matrices, Matrices]:
     The largest entry of every eigenvector (the first of equally large ones) is positive. Eigenvectors of a repeated
     eigenvalue stay what LAPACK gives, any basis of their space is as good.
     """
-    laplacians = normalized_laplacians(matrices) if kind == "normalized" else combinatorial_laplacians(matrices)
-    values, vectors = np.linalg.eigh(laplacians)
+    laplacians = {"normalized": normalized_laplacians, "combinatorial": combinatorial_laplacians}[kind]
+    values, vectors = np.linalg.eigh(laplacians(matrices))
     sizes = np.abs(vectors)
     first = np.argmax(sizes >= (1 - TIE) * sizes.max(axis=-2, keepdims=True), axis=-2)[:, None, :]
     signs = np.where(np.take_along_axis(vectors, first, axis=-2) < 0, -1.0, 1.0)
     return np.clip(values, 0.0, 2.0 if kind == "normalized" else None), vectors * signs
 
 
-@dataclass(frozen=True, eq=False)
-class Piece:
-    """Some graphs of one set, ascending in size: what one task decomposes."""
-
-    sizes: Integers
-    edges: Integers
-    edge_counts: Integers
-    laplacian: Laplacian
-
-
-def solve(piece: Piece) -> Spectra:
-    """Spectra of a piece's graphs, in their order; graphs of equal size are decomposed as one stack.
+def solve(item: tuple[Graphs, Laplacian]) -> tuple[Floats, Floats]:
+    """λ and U, as ``Graphs`` has them, of graphs that ascend in size; those of equal size are decomposed as one stack.
 
     One BLAS thread: the bits of a graph's spectrum then depend on nothing but that graph.
     """
-    sizes, starts = np.unique(piece.sizes, return_index=True)
-    edge_offsets = offsets(piece.edge_counts)
-    values: list[Floats] = []
-    vectors: list[Floats] = []
+    piece, laplacian = item
+    starts = np.unique(piece.sizes, return_index=True)[1]
     with threadpoolctl.threadpool_limits(1):
-        bounds = itertools.pairwise([*starts.tolist(), len(piece.sizes)])
-        for nodes, (start, stop) in zip(sizes.tolist(), bounds, strict=True):
-            edges = piece.edges[:, edge_offsets[start] : edge_offsets[stop]]
-            stack = adjacencies(nodes, edges, piece.edge_counts[start:stop])
-            found = decompose(stack, piece.laplacian)
-            values.append(found[0].astype(np.float32).ravel())
-            vectors.append(found[1].astype(np.float32).ravel())
-    return Spectra(np.concatenate(values), np.concatenate(vectors))
+        stacks = [piece.subset(own) for own in np.split(np.arange(len(piece)), starts[1:])]
+        found = [decompose(adjacencies(stack), laplacian) for stack in stacks]
+    values, vectors = ([part.astype(np.float32).ravel() for part in parts] for parts in zip(*found, strict=True))
+    return np.concatenate(values), np.concatenate(vectors)
 
 
-def costs(sizes: Integers) -> NDArray[np.float64]:
-    """Cost of each graph's decomposition, in units of n³ with something for the call [G]."""
-    return sizes.astype(np.float64) ** 3 + 1000.0
-
-
-def cut(graphs: Graphs, laplacian: Laplacian) -> tuple[Integers, list[Piece]]:
-    """(order of the graphs by size, pieces of that order) of one set: contiguous, each of at most ``COST``."""
+def cut(graphs: Graphs) -> list[Integers]:
+    """The numbers of a set's graphs, ascending in size, in pieces of at most ``COST``: n³ a graph, and 1000 a call."""
     order = np.argsort(graphs.sizes, kind="stable")
-    sizes, counts = graphs.sizes[order], graphs.edge_counts[order]
-    edges = graphs.edges[:, spans(graphs.edge_offsets, order)]
-    edge_offsets = offsets(counts)
-    bounds, total = [0], 0.0
-    for index, cost in enumerate(costs(sizes).tolist()):
+    bounds, total = [], 0.0
+    for index, cost in enumerate((graphs.sizes[order].astype(np.float64) ** 3 + 1000.0).tolist()):
         if total and total + cost > COST:
             bounds.append(index)
             total = 0.0
         total += cost
-    bounds.append(len(order))
-    pieces = [
-        Piece(sizes[start:stop], edges[:, edge_offsets[start] : edge_offsets[stop]], counts[start:stop], laplacian)
-        for start, stop in itertools.pairwise(bounds)
-        if stop > start
-    ]
-    return order, pieces
+    return [piece for piece in np.split(order, bounds) if len(piece)]
 
 
-def join(graphs: Graphs, order: Integers, solved: Sequence[Spectra]) -> Spectra:
-    """The pieces' spectra in the order of the set's graphs."""
-    values = np.empty(int(graphs.sizes.sum()), np.float32)
-    vectors = np.empty(int((graphs.sizes**2).sum()), np.float32)
-    if solved:
-        values[spans(graphs.node_offsets, order)] = np.concatenate([found.values for found in solved])
-        vectors[spans(graphs.vector_offsets, order)] = np.concatenate([found.vectors for found in solved])
-    return Spectra(values, vectors)
+def join(graphs: Graphs, pieces: list[Integers], solved: Iterator[tuple[Floats, Floats]]) -> Graphs:
+    """A set with its spectra, which come piece after piece."""
+    vector_offsets = graphs.vector_offsets
+    values = np.empty(int(graphs.node_offsets[-1]), np.float32)
+    vectors = np.empty(int(vector_offsets[-1]), np.float32)
+    for piece in pieces:
+        values[spans(graphs.node_offsets, piece)], vectors[spans(vector_offsets, piece)] = next(solved)
+    return replace(graphs, eigenvalues=values, eigenvectors=vectors)
+
+
+def default_folder() -> Path:
+    """The folder of this user in which spectra are kept from run to run."""
+    return Path(CACHE).expanduser() / "spectra"
+
+
+@dataclass(eq=False)
+class SpectraCache:
+    """Finished spectra in a folder (None: none are kept).
+
+    Any number of runs may share the folder: a file appears when it is whole, under a name that says what is in it. A
+    file that is damaged counts as missing and is replaced. A folder that cannot be written to costs the speed of the
+    next start, so it is one warning and no error.
+    """
+
+    folder: Path | None
+    _failed: bool = field(default=False, init=False)
+
+    def path(self, graphs: Graphs, laplacian: str) -> Path | None:
+        return None if self.folder is None else self.folder / f"{key(graphs, laplacian)}.npz"
+
+    def read(self, graphs: Graphs, laplacian: str) -> Graphs | None:
+        """The graphs with their spectra, or None if the folder does not have them whole."""
+        path = self.path(graphs, laplacian)
+        if path is None:
+            return None
+        try:
+            with (
+                path.open("rb") as file,
+                np.load(file, allow_pickle=False) as archive,
+            ):  # the archive has a checksum of every array
+                values, vectors = archive["values"], archive["vectors"]
+        except Exception:  # a damaged file may fail in any step of reading it, and all of them mean: compute it again
+            return None
+        for array, length in ((values, graphs.sizes.sum()), (vectors, (graphs.sizes**2).sum())):
+            if array.dtype != np.float32 or array.shape != (length,):
+                return None
+        return replace(graphs, eigenvalues=values, eigenvectors=vectors)
+
+    def write(self, graphs: Graphs, laplacian: str) -> None:
+        path = self.path(graphs, laplacian)
+        if path is None or self._failed:
+            return
+        try:
+            with whole_file(path) as partial, partial.open("xb") as file:
+                np.savez(file, values=graphs.eigenvalues, vectors=graphs.eigenvectors)
+        except OSError as error:
+            self._failed = True
+            warnings.warn(
+                f"the spectra are not kept, because {path.parent} cannot be written to ({error}); the next run "
+                "computes them again. Make room there or allow writing",
+                stacklevel=3,
+            )
+
+
+def key(graphs: Graphs, laplacian: str) -> str:
+    """What decides on the spectra, as a name of 24 letters; labels and features do not."""
+    # Another NumPy brings another LAPACK, whose last bits may differ.
+    digest = hashlib.sha256(json.dumps([FORMAT, np.__version__, laplacian, len(graphs)]).encode())
+    for array in (graphs.sizes, graphs.edge_counts, graphs.edges):
+        digest.update(np.ascontiguousarray(array, dtype="<i8").data)
+    return digest.hexdigest()[:24]
 
 
 def compute_spectra(
-    named: Sequence[tuple[str, Graphs]],
+    sets: Sequence[Graphs],
     laplacian: Laplacian,
     parallel: Parallel = sequential,
     cache: Path | Literal["default"] | None = "default",
@@ -167,34 +199,24 @@ def compute_spectra(
     work is cut, on what computes it or on threads.
 
     Args:
-        named: sets of graphs with names for errors.
+        sets: of graphs.
         laplacian: "normalized" (I − D^{-1/2} A D^{-1/2}) or "combinatorial" (D − A); see the functions above.
         parallel: where the decompositions are computed. All sets' tasks go to it in one call.
         cache: folder of the files that keep spectra, one a set; None: keep nothing. Only this process reads and writes
             it, so it need not be there on other nodes.
-
-    Raises:
-        WorkloadError: an unknown Laplacian, or a graph without nodes.
     """
-    if laplacian not in get_args(Laplacian):
-        raise WorkloadError(f"laplacian: {laplacian!r} is not allowed; choose {' or '.join(get_args(Laplacian))}")
-    for name, graphs in named:
-        if len(graphs) and graphs.sizes.min() < 1:
-            raise WorkloadError(
-                f"{name}: graph {int(graphs.sizes.argmin())} has no node, so no spectrum; leave it out of the set"
-            )
     kept = SpectraCache(default_folder() if cache == "default" else cache)
-    found = [kept.read(graphs, laplacian) for _, graphs in named]
-    missing = [index for index, spectra in enumerate(found) if spectra is None]
-    cuts = [cut(named[index][1], laplacian) for index in missing]
-    solved = parallel(solve, [piece for _, pieces in cuts for piece in pieces], LABEL) if missing else []
-    start = 0
-    for index, (order, pieces) in zip(missing, cuts, strict=True):
-        spectra = join(named[index][1], order, solved[start : start + len(pieces)])
-        start += len(pieces)
-        kept.write(named[index][1], laplacian, spectra)
-        found[index] = spectra
-    return [
-        replace(graphs, eigenvalues=spectra.values, eigenvectors=spectra.vectors) if spectra else graphs
-        for (_, graphs), spectra in zip(named, found, strict=True)
-    ]
+    found = [kept.read(graphs, laplacian) for graphs in sets]
+    cuts = [cut(graphs) if known is None else [] for graphs, known in zip(sets, found, strict=True)]
+    items = []
+    for graphs, pieces in zip(sets, cuts, strict=True):
+        bare = replace(graphs, features=graphs.features[:, :0], attributes=NO_ATTRIBUTES)
+        items += [(bare.subset(piece), laplacian) for piece in pieces]
+    solved = iter(parallel(solve, items, LABEL) if items else [])
+    results = []
+    for graphs, known, pieces in zip(sets, found, cuts, strict=True):
+        if known is None:
+            known = join(graphs, pieces, solved)
+            kept.write(known, laplacian)
+        results.append(known)
+    return results

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
 from workloads.federated_data import Stream
 from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graph_set import Graphs, Integers, offsets, without_nodes
+from workloads.graphs.graph_set import Graphs, Integers, of_pairs, offsets, without_nodes
+from workloads.graphs.set_files import one_hot
 from workloads.graphs.spectra import Laplacian
 from workloads.graphs.stratified_split import stratified
 from workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Family:
-    """How a client's graphs are made: ``make(class number, nodes, networkx seed)``, about ``nodes`` nodes large."""
+    """How a client's graphs are made: ``make(networkx, class number, nodes, seed)``, about ``nodes`` nodes large."""
 
     name: str
     class_names: tuple[str, ...]
@@ -31,7 +32,7 @@ class Family:
     so that clients have input layers of different shapes."""
     smallest: int
     largest: int
-    make: Callable[[int, int, int], networkx.Graph]
+    make: Callable[[Any, int, int, int], networkx.Graph]
 
 
 @dataclass(frozen=True)
@@ -79,62 +80,49 @@ class ToyGraphs:
             return GraphClient(name, without_nodes(labels, family.width), *parts, family.class_names, family.name)
         nodes = generator.integers(family.smallest, family.largest + 1, size=len(labels))
         seeds = generator.integers(2**31, size=len(labels))
-        made = [family.make(*values) for values in zip(labels.tolist(), nodes.tolist(), seeds.tolist(), strict=True)]
+        import networkx
+
+        drawn = zip(labels.tolist(), nodes.tolist(), seeds.tolist(), strict=True)
+        made = [family.make(networkx, *values) for values in drawn]
         graphs = from_networkx(made, labels, family.width)
         return GraphClient(name, graphs, *parts, family.class_names, family.name)
 
 
 def from_networkx(made: list[networkx.Graph], labels: Integers, width: int) -> Graphs:
     """These graphs with one-hot degrees as features, [nodes, width]; degrees of width − 1 and more share a column."""
-    from workloads.graphs.tu_reader import one_hot
+    import networkx
 
-    edges, sizes, edge_counts = [], [], []
-    for graph in made:
-        places = {node: place for place, node in enumerate(graph)}
-        pairs = sorted(tuple(sorted((places[one], places[two]))) for one, two in graph.edges())
-        edges.append(np.array(pairs, np.int64).reshape(-1, 2))
-        sizes.append(len(places))
-        edge_counts.append(len(pairs))
-    node_offsets = offsets(np.array(sizes))
-    bare = Graphs(
-        np.zeros((int(node_offsets[-1]), 0), np.float32),
-        node_offsets,
-        np.ascontiguousarray(np.concatenate(edges).T),
-        offsets(np.array(edge_counts)),
-        labels,
-    )
-    features = one_hot(np.minimum(bare.degrees(), width - 1), width, "toy-graphs")
-    return Graphs(features, bare.node_offsets, bare.edges, bare.edge_offsets, labels)
+    node_offsets = offsets(np.array([len(graph) for graph in made]))
+    pairs = [
+        np.array(networkx.convert_node_labels_to_integers(graph, first).edges, np.int64).reshape(-1, 2)
+        for graph, first in zip(made, node_offsets.tolist(), strict=False)
+    ]
+    none = np.zeros((int(node_offsets[-1]), 0), np.float32)
+    bare = of_pairs(none, node_offsets, np.concatenate(pairs).T, labels)
+    degrees = np.minimum(bare.degrees(), width - 1)[:, None]
+    return replace(bare, features=one_hot(degrees, np.array([width]), "toy-graphs", "one-hot node features"))
 
 
-# networkx is imported where a graph is made: the list of options does without it.
+# networkx is given to what makes a graph: the list of options does without it.
 
 
-def _erdos_renyi(label: int, nodes: int, seed: int) -> networkx.Graph:
+def _erdos_renyi(nx: Any, label: int, nodes: int, seed: int) -> networkx.Graph:
     """Isolated nodes occur, mostly in the first class."""
-    from networkx import fast_gnp_random_graph
-
-    return fast_gnp_random_graph(nodes, (2.0, 4.0)[label] / (nodes - 1), seed=seed)
+    return nx.fast_gnp_random_graph(nodes, (2.0, 4.0)[label] / (nodes - 1), seed=seed)
 
 
-def _barabasi_albert(label: int, nodes: int, seed: int) -> networkx.Graph:
-    from networkx import barabasi_albert_graph
-
-    return barabasi_albert_graph(nodes, label + 1, seed=seed)
+def _barabasi_albert(nx: Any, label: int, nodes: int, seed: int) -> networkx.Graph:
+    return nx.barabasi_albert_graph(nodes, label + 1, seed=seed)
 
 
-def _watts_strogatz(label: int, nodes: int, seed: int) -> networkx.Graph:
-    from networkx import watts_strogatz_graph
-
-    return watts_strogatz_graph(nodes, 4, (0.02, 0.5)[label], seed=seed)
+def _watts_strogatz(nx: Any, label: int, nodes: int, seed: int) -> networkx.Graph:
+    return nx.watts_strogatz_graph(nodes, 4, (0.02, 0.5)[label], seed=seed)
 
 
-def _grid(label: int, nodes: int, seed: int) -> networkx.Graph:
+def _grid(nx: Any, label: int, nodes: int, seed: int) -> networkx.Graph:
     """Two rows or a square; a tenth of the edges is missing, so that no two graphs of a size are the same."""
-    from networkx import grid_2d_graph
-
     rows = (2, round(nodes**0.5))[label]
-    graph = grid_2d_graph(rows, round(nodes / rows))
+    graph = nx.grid_2d_graph(rows, round(nodes / rows))
     generator = np.random.default_rng(seed)
     edges = list(graph.edges())
     dropped = generator.choice(len(edges), size=len(edges) // 10, replace=False)
@@ -142,12 +130,10 @@ def _grid(label: int, nodes: int, seed: int) -> networkx.Graph:
     return graph
 
 
-def _tree(label: int, nodes: int, seed: int) -> networkx.Graph:
+def _tree(nx: Any, label: int, nodes: int, seed: int) -> networkx.Graph:
     """Each new node hangs on one of the last two nodes, on any node, or on one of the first three."""
-    from networkx import Graph
-
     generator = np.random.default_rng(seed)
-    graph = Graph()
+    graph = nx.Graph()
     graph.add_node(0)
     for node in range(1, nodes):
         low, high = ((max(0, node - 2), node), (0, node), (0, min(3, node)))[label]
@@ -155,21 +141,19 @@ def _tree(label: int, nodes: int, seed: int) -> networkx.Graph:
     return graph
 
 
-def _blocks(label: int, nodes: int, seed: int) -> networkx.Graph:
+def _blocks(nx: Any, label: int, nodes: int, seed: int) -> networkx.Graph:
     """A graph of 1, 2 or 3 communities of equal density.
 
     A node has about 5 neighbors in its community, whatever the class, and one in two nodes one outside it; with more
     communities these are smaller, denser and so richer in triangles.
     """
-    from networkx import stochastic_block_model
-
     communities = label + 1
     sizes = [len(part) for part in np.array_split(np.arange(nodes), communities)]
     outside = 0.5 / max(1, nodes - sizes[0])
     inside = min(1.0, 5.0 / (sizes[0] - 1))
     chances = np.full((communities, communities), outside)
     np.fill_diagonal(chances, inside)
-    return stochastic_block_model(sizes, chances.tolist(), seed=seed)
+    return nx.stochastic_block_model(sizes, chances.tolist(), seed=seed)
 
 
 FAMILIES: tuple[Family, ...] = (

@@ -1,30 +1,79 @@
-"""The text files of a TUDataset as flat arrays.
+"""The text files of a TUDataset: where they are, their download, and their content as flat arrays.
 
-Read here and not by PyG, whose reader drops self-loops, adds up the attributes of repeated edges, takes a damaged file
-as it is (nodes that are not there, edges between graphs, one-hot labels of any size), and takes a second where this
-takes a tenth (its splitting of lines is Python). On sets without self-loops the results agree; the tests compare them.
+They are read here and not by PyG, whose reader drops self-loops, adds up the attributes of repeated edges, takes a
+damaged file as it is (nodes that are not there, edges between graphs, one-hot labels of any size), and takes a second
+where this takes a tenth (its splitting of lines is Python). On sets without self-loops the results agree; the tests
+compare them.
 """
 
 from __future__ import annotations
 
-import io
+import shutil
+import urllib.request
+import zipfile
 from dataclasses import replace
-from typing import Any
+from http.client import HTTPException
+from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
+from workloads.cache_files import whole_file
 from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Floats, Graphs, Integers, offsets, undirected
-from workloads.graphs.tu_files import TuFiles
+from workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
+from workloads.graphs.set_files import SetFiles, one_hot
 
 PUBLISHED_DEGREES = {"IMDB-BINARY": 135, "IMDB-MULTI": 88}
 """Largest degrees of sets without node features as published; a copy that lacks its largest graph keeps the width."""
-LARGEST_FEATURES = 2 * 10**9
-"""Bytes of a set's dense one-hot features beyond which it is refused."""
+PAGE = "https://chrsmrrs.github.io/datasets"
+SECONDS = 60  # a server that is silent for so long will not answer
 
 
-def read_graphs(files: TuFiles) -> tuple[Graphs, tuple[str, ...]]:
+def files_in(place: Path, name: str) -> SetFiles:
+    """The files NAME_PART.txt of one set, in a folder or a zip archive."""
+    return SetFiles(name, place, f"{name}_{{}}.txt")
+
+
+def find(name: str, folders: list[Path]) -> SetFiles | None:
+    """Find the files of a set in the first folder that has them.
+
+    They are NAME/raw/NAME_A.txt (PyG's layout), NAME/NAME_A.txt, or NAME.zip with NAME/NAME_A.txt or NAME_A.txt in it.
+    """
+    for folder in folders:
+        for place in (folder / name / "raw", folder / name):
+            if (place / f"{name}_A.txt").exists():
+                return files_in(place, name)
+        if (folder / f"{name}.zip").exists():
+            return files_in(folder / f"{name}.zip", name)
+    return None
+
+
+def download(name: str, folder: Path) -> SetFiles:
+    """NAME.zip from where PyG's TUDataset takes it, into ``folder``.
+
+    The file gets its name when it is whole, so any number of processes may do this at once. PyG's own download unpacks
+    whatever paths are in the archive, and into the place where others read; here nothing is unpacked at all.
+    """
+    from workloads._torch_geometric import TUDataset
+
+    source = f"{TUDataset.url}/{name}.zip"
+    try:
+        with whole_file(folder / f"{name}.zip") as partial:
+            with urllib.request.urlopen(source, timeout=SECONDS) as answer, partial.open("wb") as file:
+                shutil.copyfileobj(answer, file)
+            if not zipfile.is_zipfile(partial):
+                raise WorkloadError(
+                    f"{name}: what {source} sends is no whole zip archive ({partial.stat().st_size} bytes); try again "
+                    f"later, or put {name}.zip from {PAGE} into {folder}"
+                )
+    except (OSError, HTTPException) as error:  # URLError is an OSError
+        raise WorkloadError(
+            f"{name}: {source} cannot be downloaded into {folder} ({error}); check the name ({PAGE} lists all), "
+            f"the network and the folder, or put {name}.zip there by hand"
+        ) from error
+    return files_in(folder / f"{name}.zip", name)
+
+
+def read_graphs(files: SetFiles) -> tuple[Graphs, tuple[str, ...]]:
     """(graphs, names of their classes) of one set.
 
     Node features [nodes, F], the first of these that applies: one-hot node labels (value minus the smallest value,
@@ -37,146 +86,75 @@ def read_graphs(files: TuFiles) -> tuple[Graphs, tuple[str, ...]]:
     Raises:
         WorkloadError: a file that is missing, damaged, or does not agree with another; a graph without nodes.
     """
-    indicator = _column(files, "graph_indicator")
-    values, labels = np.unique(_column(files, "graph_labels"), return_inverse=True)
+    indicator = files.table("graph_indicator", np.int64, 1)[:, 0]
+    labels, class_names = read_classes(files)
     count, nodes = len(labels), len(indicator)
     if nodes == 0 or indicator.min() < 1 or indicator.max() > count:
         seen = f"{indicator.min()} to {indicator.max()}" if nodes else "none"
-        raise _damaged(files, f"graph_indicator names graphs {seen}, graph_labels has {count}")
+        raise files.damaged(f"graph_indicator names graphs {seen}, graph_labels has {count}")
     sizes = np.bincount(indicator - 1, minlength=count)
     if sizes.min() < 1:
-        raise _damaged(files, f"graph {int(sizes.argmin()) + 1} has no node")
+        raise files.damaged(f"graph {int(sizes.argmin()) + 1} has no node")
     order = np.argsort(indicator, kind="stable")  # nodes of a graph together, as they are in all published sets
-    node_offsets = offsets(sizes)
-    edges, edge_counts, attributes = _edges(files, indicator, order, node_offsets)
+    places = np.empty(nodes, np.int64)
+    places[order] = np.arange(nodes)
+    pairs = places[_pairs(files, indicator)].T
     none = np.zeros((nodes, 0), np.float32)
-    graphs = Graphs(none, node_offsets, edges, offsets(edge_counts), labels.reshape(count), attributes=attributes)
-    return replace(graphs, features=_features(files, graphs, order)), tuple(str(value) for value in values)
+    graphs = of_pairs(none, offsets(sizes), pairs, labels, _edge_attributes(files, pairs.shape[1]))
+    return replace(graphs, features=_features(files, graphs, order)), class_names
 
 
-def read_classes(files: TuFiles) -> tuple[Integers, tuple[str, ...]]:
-    """(class of every graph [G], names of the classes), as :func:`read_graphs` has them, and without pandas."""
-    content = files.read("graph_labels")
-    if content is None:
-        raise _no_file(files, "graph_labels")
+def read_classes(files: SetFiles) -> tuple[Integers, tuple[str, ...]]:
+    """(class of every graph [G], names of the classes), without pandas."""
+    content = files.needed("graph_labels")
     try:
         values, labels = np.unique(np.array(content.split(), np.int64), return_inverse=True)
     except (ValueError, OverflowError) as error:
-        raise _damaged(files, f"graph_labels does not hold a number a line ({error})") from error
+        raise files.damaged(f"graph_labels does not hold a number a line ({error})") from error
     return labels.reshape(-1), tuple(str(value) for value in values)
 
 
-def one_hot(values: Integers, width: int, name: str, part: str = "node_labels") -> Floats:
-    """[len(values), width]: row i has its 1 in column values[i]."""
-    if 4 * len(values) * width > LARGEST_FEATURES:
-        what, rows = ("edge attributes", "lines") if part == "edge_labels" else ("node features", "nodes")
-        raise WorkloadError(
-            f"{name}: one-hot {what} would be {len(values)} {rows} x {width} columns, "
-            f"{4 * len(values) * width / 1e9:.0f} GB; leave this set out"
-        )
-    hot = np.zeros((len(values), width), np.float32)
-    hot[np.arange(len(values)), values] = 1.0
-    return hot
-
-
-def _edges(
-    files: TuFiles, indicator: Integers, order: Integers, node_offsets: Integers
-) -> tuple[Integers, Integers, Floats]:
-    """(edges [2, E], edges of each graph [G], attributes [E, 2, D]) as ``Graphs`` has them, from A, nodes from 1."""
-    pairs = _table(files, "A", np.int64, 2) - 1
+def _pairs(files: SetFiles, indicator: Integers) -> Integers:
+    """The lines of A [lines, 2], nodes from 0."""
+    pairs: Integers = files.table("A", np.int64, 2) - 1
     nodes = len(indicator)
     if len(pairs) and (pairs.min() < 0 or pairs.max() >= nodes):
         wrong = int(pairs.min() if pairs.min() < 0 else pairs.max()) + 1
-        raise _damaged(files, f"A has an edge of node {wrong}, graph_indicator has nodes 1 to {nodes}")
-    graphs = indicator[pairs] - 1
+        raise files.damaged(f"A has an edge of node {wrong}, graph_indicator has nodes 1 to {nodes}")
+    graphs = indicator[pairs]
     apart = np.flatnonzero(graphs[:, 0] != graphs[:, 1])
     if len(apart):
         one, two = (pairs[apart[0]] + 1).tolist()
-        raise _damaged(files, f"A has an edge between nodes {one} and {two}, which are in different graphs")
-    places = np.empty(nodes, np.int64)
-    places[order] = np.arange(nodes)
-    ends, attributes = undirected(places[pairs].T, nodes, _edge_attributes(files, len(pairs)))
-    owners = np.searchsorted(node_offsets, ends[0], side="right") - 1
-    return ends - node_offsets[owners], np.bincount(owners, minlength=len(node_offsets) - 1), attributes
+        raise files.damaged(f"A has an edge between nodes {one} and {two}, which are in different graphs")
+    return pairs
 
 
-def _edge_attributes(files: TuFiles, lines: int) -> Floats | None:
+def _edge_attributes(files: SetFiles, lines: int) -> Floats | None:
     """What each line of A has [lines, D]: its attributes, then its labels, one-hot; None: the set has neither."""
     if not lines:
         return None
     blocks: list[Floats] = []
     if files.read("edge_attributes") is not None:
-        blocks.append(_finite(files, "edge_attributes", lines, "A"))
+        blocks.append(files.finite("edge_attributes", np.float32, lines, "A"))
     if files.read("edge_labels") is not None:
-        blocks.append(_one_hot_columns(files, "edge_labels", lines, "A"))
+        blocks.append(_labels(files, "edge", lines, "A"))
     return np.concatenate(blocks, axis=1) if blocks else None
 
 
-def _features(files: TuFiles, graphs: Graphs, order: Integers) -> Floats:
+def _features(files: SetFiles, graphs: Graphs, order: Integers) -> Floats:
     nodes = len(order)
     if files.read("node_labels") is not None:
-        return _one_hot_columns(files, "node_labels", nodes, "graph_indicator", order)
+        return _labels(files, "node", nodes, "graph_indicator")[order]
     if files.name.startswith("Letter-"):
-        return np.ascontiguousarray(_finite(files, "node_attributes", nodes, "graph_indicator")[order])
+        return files.finite("node_attributes", np.float32, nodes, "graph_indicator")[order]
     degrees = graphs.degrees()
-    return one_hot(degrees, max(int(degrees.max()), PUBLISHED_DEGREES.get(files.name, 0)) + 1, files.name)
+    width = max(int(degrees.max()), PUBLISHED_DEGREES.get(files.name, 0)) + 1
+    return one_hot(degrees[:, None], np.array([width]), files.name, "one-hot node features")
 
 
-def _one_hot_columns(
-    files: TuFiles, part: str, lines: int, owner: str, order: Integers | slice = slice(None)
-) -> Floats:
-    """Columns of labels, one-hot, value minus the smallest value: one block a column, rows in this order."""
-    labels = _table(files, part, np.int64)
-    _same_length(files, part, len(labels), lines, owner)
-    labels = labels[order] - labels.min(axis=0)
-    blocks = [one_hot(column, int(column.max()) + 1, files.name, part) for column in labels.T]
-    return blocks[0] if len(blocks) == 1 else np.concatenate(blocks, axis=1)
-
-
-def _finite(files: TuFiles, part: str, lines: int, owner: str) -> Floats:
-    """A file of finite numbers [lines, columns]."""
-    values = _table(files, part, np.float32)
-    _same_length(files, part, len(values), lines, owner)
-    if not np.isfinite(values).all():
-        raise _damaged(files, f"{part} has values that are no finite numbers")
-    return values
-
-
-def _column(files: TuFiles, part: str) -> Integers:
-    column: Integers = _table(files, part, np.int64, 1)[:, 0]
-    return column
-
-
-def _table(files: TuFiles, part: str, kind: type[np.generic], columns: int = 0) -> NDArray[Any]:
-    """All numbers of NAME_PART.txt, [lines, columns]; 0: any number of columns."""
-    import pandas
-
-    content = files.read(part)
-    if content is None:
-        raise _no_file(files, part)
-    if not content.strip():
-        return np.zeros((0, columns or 1), kind)
-    try:
-        table = pandas.read_csv(io.BytesIO(content), header=None, skipinitialspace=True, dtype=kind).to_numpy()
-    except (ValueError, OverflowError) as error:  # pandas' own errors are ValueErrors
-        raise _damaged(files, f"{part} does not hold numbers in columns ({' '.join(str(error).split())})") from error
-    if columns and table.shape[1] != columns:
-        raise _damaged(files, f"{part} has {table.shape[1]} columns where {columns} are expected")
-    return table
-
-
-def _no_file(files: TuFiles, part: str) -> WorkloadError:
-    hint = "; sets for regression have no classes" if part == "graph_labels" else ""
-    return WorkloadError(
-        f"{files.name}: there is no {files.name}_{part}.txt in {files.place}{hint}. Copy the set again, or choose "
-        "another one"
-    )
-
-
-def _same_length(files: TuFiles, part: str, lines: int, wanted: int, owner: str) -> None:
-    if lines != wanted:
-        raise _damaged(files, f"{part} has {lines} lines, {owner} {wanted}")
-
-
-def _damaged(files: TuFiles, what: str) -> WorkloadError:
-    return WorkloadError(f"{files.name}: {what} (in {files.place}). Copy or download the set again")
+def _labels(files: SetFiles, what: str, lines: int, owner: str) -> Floats:
+    """Columns of labels of nodes or edges, one-hot, value minus the smallest value: one block a column."""
+    labels = files.table(f"{what}_labels", np.int64, lines=lines, owner=owner)
+    labels = labels - labels.min(axis=0)
+    features = "node features" if what == "node" else "edge attributes"
+    return one_hot(labels, labels.max(axis=0) + 1.0, files.name, f"one-hot {features}")

@@ -12,7 +12,7 @@ import numpy as np
 from workloads.cache_files import CACHE, search_folders
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.graphs import tu_files
+from workloads.graphs import tu_reader
 from workloads.graphs.client_parts import Skew, client_parts
 from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.graphs.graph_set import Graphs, Integers, without_nodes
@@ -22,7 +22,7 @@ from workloads.graphs.transforms import TransformOption, built, parsed, transfor
 from workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
-    from workloads.graphs.tu_files import TuFiles
+    from workloads.graphs.set_files import SetFiles
 
 MOLECULES = ("MUTAG", "BZR", "COX2", "DHFR", "PTC_MR", "AIDS", "NCI1")
 BIOLOGY = ("Peking_1", "OHSU", "PROTEINS")
@@ -113,7 +113,7 @@ class TuDataset:
         parsed(self.transform)
         for name in self.sets:
             if not re.fullmatch(r"\w[\w.-]*", name):
-                raise WorkloadError(f"sets: {name!r} is no name of a TUDataset; they are listed on {tu_files.PAGE}")
+                raise WorkloadError(f"sets: {name!r} is no name of a TUDataset; they are listed on {tu_reader.PAGE}")
             if self.sets.count(name) > 1:
                 raise WorkloadError(f"sets: {name} is there {self.sets.count(name)} times; name each set once")
         if self.parts > 1 and len(self.names) > 1:
@@ -129,10 +129,7 @@ class TuDataset:
 
     def load(self, stream: Stream) -> GraphFederation:
         """Reads the sets and splits them. WorkloadError if they cannot be had or cannot be cut as asked."""
-        # Reading takes pandas, which the list of options does without.
-        from workloads.graphs.tu_reader import read_graphs
-
-        sets = [(files.name, *read_graphs(files)) for files in self._files()]
+        sets = [(files.name, *tu_reader.read_graphs(files)) for files in self._files()]
         changed = [(name, transformed(graphs, self.transform, name), classes) for name, graphs, classes in sets]
         return self._federation(changed, stream)
 
@@ -142,12 +139,10 @@ class TuDataset:
         It reads the labels alone, so it is None where the split depends on more than these, or where a set is yet to be
         downloaded. WorkloadError as in ``load``.
         """
-        from workloads.graphs.tu_reader import read_classes
-
         built(self.transform)  # which says what is wrong with it
         if not self._all_there() or self.split == "published" or not self.keep_edgeless:
             return None
-        sets = [(files.name, *read_classes(files)) for files in self._files()]
+        sets = [(files.name, *tu_reader.read_classes(files)) for files in self._files()]
         return self._federation([(name, without_nodes(labels), classes) for name, labels, classes in sets], stream)
 
     def _federation(self, sets: list[tuple[str, Graphs, tuple[str, ...]]], stream: Stream) -> GraphFederation:
@@ -161,20 +156,20 @@ class TuDataset:
     def _all_there(self) -> bool:
         """Whether nothing has to be downloaded; the error names all that are missing and may not be."""
         folders = search_folders(self.data, self.name)
-        missing = [name for name in self.names if tu_files.find(name, folders) is None]
+        missing = [name for name in self.names if tu_reader.find(name, folders) is None]
         if missing and not self.download:
             raise WorkloadError(
                 f"{self.name}: no files of {', '.join(missing)} in {' or '.join(map(str, folders))}. Put "
-                f"{', '.join(f'{name}.zip' for name in missing)} from {tu_files.PAGE} there, set data to the folder "
+                f"{', '.join(f'{name}.zip' for name in missing)} from {tu_reader.PAGE} there, set data to the folder "
                 "that has them, or set download=true with a network connection"
             )
         return not missing
 
-    def _files(self) -> list[TuFiles]:
+    def _files(self) -> list[SetFiles]:
         """Where the sets are, downloaded if they may be."""
         self._all_there()
         folders = search_folders(self.data, self.name)
-        return [tu_files.find(name, folders) or tu_files.download(name, folders[-1]) for name in self.names]
+        return [tu_reader.find(name, folders) or tu_reader.download(name, folders[-1]) for name in self.names]
 
     def _cut(self, name: str, graphs: Graphs, stream: Stream) -> list[tuple[str, Graphs]]:
         """(client name, its graphs) of every client that has graphs of this set."""

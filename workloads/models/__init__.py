@@ -17,9 +17,9 @@ MODELS: dict[str, str] = {
     "cnn1d": "workloads.models.sequence_specs:Cnn1d",
     "lstm": "workloads.models.sequence_specs:Lstm",
     "transformer": "workloads.models.sequence_specs:Transformer",
-    "spectral": "workloads.models.spectral_specs:Spectral",
+    "spectral": "workloads.models.graph_specs:Spectral",
     "gin": "workloads.models.graph_specs:Gin",
     "graphsage": "workloads.models.graph_specs:GraphSage",
     "gin-star": "workloads.models.graph_specs:StructuralGin",
-    "gcn": "workloads.models.node_specs:Gcn",
+    "gcn": "workloads.models.graph_specs:Gcn",
 }

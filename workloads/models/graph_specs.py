@@ -1,8 +1,9 @@
-"""Options of the graph models; light to import, the networks themselves are loaded in ``build``.
+"""Options of the models of graphs and of the nodes of one graph; light to import, networks are loaded in ``build``.
 
-``build(task)`` gives a ``workloads.models.classifier.Classifier`` from a ``GraphBatch`` of B graphs to [B,
-task.classes]. Clients whose tasks differ share the graph convolutions only (with ``StructuralGin`` the structural
-channel too): input layer, head, and the layers between pooling and head stay with their client.
+``build(task)`` gives a ``workloads.models.classifier.Classifier`` from a ``GraphBatch`` of B graphs, or a ``NodeBatch``
+of B nodes (workloads/graphs/node_federation.py), to [B, task.classes]. Clients whose tasks differ share the graph
+convolutions only (with ``StructuralGin`` the structural channel too): input layer, head, and the layers between pooling
+and head stay with their client.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
 from workloads.models.model_options import ModelOptions
-from workloads.option_types import Help, PositiveInt, ShareBelowOne
+from workloads.option_types import Ge, Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     from torch import nn
@@ -22,44 +23,34 @@ if TYPE_CHECKING:
     from workloads.models.classifier import Classifier
 
 
-def node_width(model: str, task: InputSpec) -> int:
-    """F, the width of a node's features; WorkloadError if the task's inputs are no graphs."""
-    if task.kind != "graph":
-        raise WorkloadError(
-            f"Model {model!r} needs whole graphs, but the workload's inputs are nodes of one. Choose 'gcn'."
-            if task.kind == "nodes"
-            else f"Model {model!r} needs graphs, but the workload's inputs are arrays of shape {task.input_shape}. "
-            "Choose an image model, such as 'cnn' or 'mlp', or a workload of graphs."
-        )
-    return task.input_shape[0]
+class BodyOfGraphs(ModelOptions):
+    """What the models here have in common: a body (workloads/models/gnn.py, say) and a linear head."""
+
+    inputs: ClassVar[Literal["array", "graph", "nodes"]] = "graph"
+    hidden: int
+    """Width of the features that the body makes."""
+
+    def network(self, task: InputSpec) -> Classifier:
+        from torch import nn
+
+        from workloads.models.classifier import Classifier
+
+        return Classifier(self.body(task.input_shape[0]), nn.Linear(self.hidden, task.classes))
+
+    @abstractmethod
+    def body(self, width: int) -> nn.Module:
+        """From a batch of B graphs or nodes, where nodes have ``width`` features, to features [B, hidden]."""
 
 
 @dataclass(frozen=True)
-class GraphNetwork(ModelOptions):
-    """What the graph networks have in common: a body (workloads/models/gnn.py) and a linear head."""
-
-    inputs: ClassVar[Literal["array", "graph"]] = "graph"
+class GraphNetwork(BodyOfGraphs):
+    """The options that the graph networks of ``gnn`` have in common."""
 
     layers: Annotated[PositiveInt, Help("graph convolutions", "Xie et al. 2021")] = 3
     hidden: Annotated[PositiveInt, Help("width of every layer", "Xie et al. 2021")] = 64
     dropout: Annotated[
         ShareBelowOne, Help("dropout behind every convolution and before the head", "Xie et al. 2021 (code)")
     ] = 0.5
-
-    def check(self, task: InputSpec) -> None:
-        node_width(self.name, task)
-
-    def build(self, task: InputSpec) -> Classifier:
-        width = node_width(self.name, task)
-        from torch import nn
-
-        from workloads.models.classifier import Classifier
-
-        return Classifier(self.body(width), nn.Linear(self.hidden, task.classes))
-
-    @abstractmethod
-    def body(self, width: int) -> nn.Module:
-        """From a ``GraphBatch`` of B graphs, whose nodes have ``width`` features, to features [B, hidden]."""
 
 
 @dataclass(frozen=True)
@@ -112,3 +103,67 @@ class StructuralGin(GraphNetwork):
         from workloads.models.gnn import StructuralBody
 
         return StructuralBody(width, self.hidden, self.layers, self.dropout, self.walk_steps, self.degrees)
+
+
+@dataclass(frozen=True)
+class Spectral(BodyOfGraphs):
+    """FedSSP's spectral graph network, a Specformer (Bo et al. 2023) whose filters are evaluated at the edges only."""
+
+    name: ClassVar[str] = "spectral"
+    parts: ClassVar[tuple[str, ...]] = ("body.", "head.", "body.eigenvalue_encoder.", "body.filter_encoder.")
+    batch_norm: ClassVar[bool] = True
+    needs_spectra: ClassVar[bool] = True
+    """Eigenvalues and eigenvectors of every graph are computed before the first round."""
+
+    hidden: Annotated[int, Ge(2), Help("width of all layers; even, and divisible by heads", "FedSSP")] = 128
+    heads: Annotated[PositiveInt, Help("attention heads, and new eigenvalues of each", "FedSSP")] = 4
+    layers: Annotated[PositiveInt, Help("graph convolutions", "FedSSP")] = 3
+    decoder_activation: Annotated[Literal["none", "relu", "tanh"], Help("activation of the new eigenvalues")] = "none"
+    dropout: Annotated[
+        ShareBelowOne,
+        Help(
+            "dropout in and behind the attention, behind its FFN, in the filter encoder and the convolutions",
+            "FedSSP (code)",
+        ),
+    ] = 0.1
+
+    def check_shape(self, task: InputSpec) -> None:
+        step = self.heads if self.heads % 2 == 0 else 2 * self.heads
+        if self.hidden % step:
+            raise WorkloadError(
+                f"Model 'spectral': hidden must be even and divisible by heads, not {self.hidden} with {self.heads} "
+                f"heads. Nearest: hidden {max(step, round(self.hidden / step) * step)}."
+            )
+
+    def body(self, width: int) -> nn.Module:
+        from workloads.models.specformer import SpectralBody
+
+        return SpectralBody(width, self.hidden, self.heads, self.layers, self.decoder_activation, self.dropout)
+
+
+@dataclass(frozen=True)
+class Gcn(BodyOfGraphs):
+    """The graph convolutional network of Kipf and Welling (2017), of PyTorch Geometric's layers, for nodes.
+
+    With two layers it is Â · relu(Â X W₁) · W₂. The last layer passes features on first, so that the head is linear.
+    """
+
+    name: ClassVar[str] = "gcn"
+    inputs: ClassVar[Literal["array", "graph", "nodes"]] = "nodes"
+
+    layers: Annotated[int, Ge(2), Help("layers", "Kipf and Welling 2017")] = 2
+    hidden: Annotated[PositiveInt, Help("width of the layers between", "Kipf and Welling 2017: 16")] = 64
+    dropout: Annotated[ShareBelowOne, Help("dropout before every layer", "Kipf and Welling 2017")] = 0.5
+
+    def network(self, task: InputSpec) -> Classifier:
+        from torch import nn
+
+        model = super().network(task)
+        nn.init.xavier_uniform_(model.head.weight)  # as every layer of the paper's
+        nn.init.zeros_(model.head.bias)
+        return model
+
+    def body(self, width: int) -> nn.Module:
+        from workloads.models.node_networks import GcnBody
+
+        return GcnBody(width, self.hidden, self.layers, self.dropout)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from workloads.errors import WorkloadError
-from workloads.models.model_options import ModelOptions, array_shape, image_shape
+from workloads.models.model_options import ModelOptions
 from workloads.option_types import Ge, Help, Le, Positive, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
@@ -34,6 +34,21 @@ def uses_small_stem(stem: Stem, task: InputSpec) -> bool:
     return stem == "small"
 
 
+def check_image(model: str, task: InputSpec, least: int) -> None:
+    """WorkloadError if the task's inputs are no images (channels, height, width) with sides of at least ``least``."""
+    if len(task.input_shape) != 3:
+        raise WorkloadError(
+            f"Model {model!r} needs images of shape (channels, height, width), but the workload's inputs have shape "
+            f"{task.input_shape}. Choose 'logistic' or 'mlp', which take any shape, or 'cnn1d' for signals."
+        )
+    _, height, width = task.input_shape
+    if min(height, width) < least:
+        raise WorkloadError(
+            f"Model {model!r} needs images of at least {least}x{least} pixels, but the workload's are {height}x{width}."
+            f" Choose a smaller model ('cnn' from 4x4, 'mlp' and 'logistic' for any size) or larger images."
+        )
+
+
 @dataclass(frozen=True)
 class Logistic(ModelOptions):
     """Multinomial logistic regression on the flattened input, which may have any shape; categories are one-hot."""
@@ -41,13 +56,10 @@ class Logistic(ModelOptions):
     name: ClassVar[str] = "logistic"
     parts: ClassVar[tuple[str, ...]] = ("head.",)
 
-    def check(self, task: InputSpec) -> None:
-        array_shape(self.name, task)
-
-    def build(self, task: InputSpec) -> Classifier:
+    def network(self, task: InputSpec) -> Classifier:
         from workloads.models.mlp_cnn import multilayer_perceptron
 
-        return multilayer_perceptron(array_shape(self.name, task), (), task.classes, task.categories)
+        return multilayer_perceptron(task.input_shape, (), task.classes, task.categories)
 
 
 @dataclass(frozen=True)
@@ -69,16 +81,14 @@ class Mlp(ModelOptions):
         """Of every hidden layer."""
         return (self.hidden,) if isinstance(self.hidden, int) else tuple(self.hidden)
 
-    def check(self, task: InputSpec) -> None:
+    def check_shape(self, task: InputSpec) -> None:
         if not self.widths or min(self.widths) < 1:
             raise WorkloadError(
                 f"Model 'mlp': hidden must be one width or a list of widths, each at least 1, not {self.hidden!r}."
                 " For no hidden layer choose the model 'logistic'."
             )
-        array_shape(self.name, task)
 
-    def build(self, task: InputSpec) -> Classifier:
-        self.check(task)
+    def network(self, task: InputSpec) -> Classifier:
         from workloads.models.mlp_cnn import multilayer_perceptron
 
         return multilayer_perceptron(task.input_shape, self.widths, task.classes, task.categories, self.embedding)
@@ -97,14 +107,13 @@ class Cnn(ModelOptions):
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer; LEAF's for FEMNIST has 2048")] = 512
 
-    def check(self, task: InputSpec) -> None:
-        image_shape(self.name, task, least=4)
+    def check_shape(self, task: InputSpec) -> None:
+        check_image(self.name, task, least=4)
 
-    def build(self, task: InputSpec) -> Classifier:
-        shape = image_shape(self.name, task, least=4)
+    def network(self, task: InputSpec) -> Classifier:
         from workloads.models.mlp_cnn import mcmahan_cnn
 
-        return mcmahan_cnn(shape, task.classes, self.units)
+        return mcmahan_cnn(task.input_shape, task.classes, self.units)
 
 
 @dataclass(frozen=True)
@@ -122,18 +131,17 @@ class AlexNet(ModelOptions):
         ShareBelowOne, Help("dropout before each hidden fully connected layer", "Krizhevsky et al. 2012")
     ] = 0.5
 
-    def check(self, task: InputSpec) -> None:
-        image_shape(self.name, task, least=15)
+    def check_shape(self, task: InputSpec) -> None:
+        check_image(self.name, task, least=15)
 
-    def build(self, task: InputSpec) -> Classifier:
-        shape = image_shape(self.name, task, least=15)
-        if min(shape[1:]) >= 64:
+    def network(self, task: InputSpec) -> Classifier:
+        if min(task.input_shape[1:]) >= 64:
             from workloads.models.torchvision_models import alexnet
 
-            return alexnet(shape[0], task.classes, self.dropout)
+            return alexnet(task.input_shape[0], task.classes, self.dropout)
         from workloads.models.mlp_cnn import small_alexnet
 
-        return small_alexnet(shape, task.classes, self.dropout)
+        return small_alexnet(task.input_shape, task.classes, self.dropout)
 
 
 @dataclass(frozen=True)
@@ -153,11 +161,10 @@ class MobileNet(ModelOptions):
     width: Annotated[Positive, Help("multiplier of the channels", "Sandler et al. 2018")] = 1.0
     dropout: Annotated[ShareBelowOne, Help("dropout before the head")] = 0.2
 
-    def check(self, task: InputSpec) -> None:
-        image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 32)
+    def check_shape(self, task: InputSpec) -> None:
+        check_image(self.name, task, least=8 if uses_small_stem(self.stem, task) else 32)
 
-    def build(self, task: InputSpec) -> Classifier:
-        self.check(task)
+    def network(self, task: InputSpec) -> Classifier:
         from workloads.models.torchvision_models import mobilenet_v2
 
         small = uses_small_stem(self.stem, task)
@@ -201,21 +208,20 @@ class ResidualNetwork(ModelOptions):
         """Whether the network has BatchNorm layers."""
         return self.norm == "batch"
 
-    def check(self, task: InputSpec) -> None:
+    def check_shape(self, task: InputSpec) -> None:
         if 64 % self.norm_groups:
             raise WorkloadError(
                 f"Model {self.name!r}: norm_groups = {self.norm_groups} does not divide the 64 channels of its first "
                 "layers. Choose 1, 2, 4, 8, 16, 32 or 64."
             )
-        image_shape(self.name, task, least=8 if uses_small_stem(self.stem, task) else 28)
+        check_image(self.name, task, least=8 if uses_small_stem(self.stem, task) else 28)
         if self.weights_file and not Path(self.weights_file).expanduser().is_file():
             raise WorkloadError(
                 f"There is no weights file {Path(self.weights_file).expanduser()}. Give the path of a local file, or "
                 "leave weights_file empty for random initialization; weights are never fetched."
             )
 
-    def build(self, task: InputSpec) -> Classifier:
-        self.check(task)
+    def network(self, task: InputSpec) -> Classifier:
         from workloads.models.torchvision_models import resnet
 
         small, channels = uses_small_stem(self.stem, task), task.input_shape[0]

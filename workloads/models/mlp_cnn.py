@@ -64,42 +64,29 @@ class TableInput(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-def mcmahan_cnn(shape: tuple[int, int, int], classes: int, units: int = 512) -> Classifier:
-    """McMahan et al. 2017: convolutions of 32 and 64 channels (5x5), then ``units``; ``shape`` is (C, H, W)."""
-    channels, height, width = shape
+def mcmahan_cnn(shape: tuple[int, ...], classes: int, units: int = 512) -> Classifier:
+    """McMahan et al. 2017: convolutions of 32 and 64 channels (5x5), then ``units``.
+
+    ``shape`` is (C, H, W), or (channels, length) for the same along one axis.
+    """
+    channels, *sides = shape
+    convolution, pooling = (nn.Conv2d, nn.MaxPool2d) if len(sides) == 2 else (nn.Conv1d, nn.MaxPool1d)
     # ReLU after the pooling instead of before it: same values and gradients (ReLU is monotone), a quarter of its work.
     body = nn.Sequential(
-        nn.Conv2d(channels, 32, kernel_size=5, padding=2),
-        nn.MaxPool2d(2),
+        convolution(channels, 32, kernel_size=5, padding=2),
+        pooling(2),
         nn.ReLU(),
-        nn.Conv2d(32, 64, kernel_size=5, padding=2),
-        nn.MaxPool2d(2),
+        convolution(32, 64, kernel_size=5, padding=2),
+        pooling(2),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(64 * (height // 4) * (width // 4), units),
+        nn.Linear(64 * math.prod(side // 4 for side in sides), units),
         nn.ReLU(),
     )
     return Classifier(body, nn.Linear(units, classes))
 
 
-def signal_cnn(shape: tuple[int, int], classes: int, units: int) -> Classifier:
-    """``mcmahan_cnn`` along one axis: ``shape`` is (channels, length)."""
-    channels, length = shape
-    body = nn.Sequential(
-        nn.Conv1d(channels, 32, kernel_size=5, padding=2),
-        nn.MaxPool1d(2),
-        nn.ReLU(),
-        nn.Conv1d(32, 64, kernel_size=5, padding=2),
-        nn.MaxPool1d(2),
-        nn.ReLU(),
-        nn.Flatten(),
-        nn.Linear(64 * (length // 4), units),
-        nn.ReLU(),
-    )
-    return Classifier(body, nn.Linear(units, classes))
-
-
-def small_alexnet(shape: tuple[int, int, int], classes: int, dropout: float) -> Classifier:
+def small_alexnet(shape: tuple[int, ...], classes: int, dropout: float) -> Classifier:
     """AlexNet for images under 64x64; ``image_specs.AlexNet`` says where it departs from torchvision's."""
     channels, height, width = shape
 

@@ -12,80 +12,47 @@ if TYPE_CHECKING:
     from workloads.models.classifier import Classifier
 
 
+KINDS = {
+    "array": ("arrays, such as images", "'mlp', 'cnn' or another model of arrays"),
+    "tokens": ("sequences of tokens, such as characters", "'lstm' or 'transformer'"),
+    "graph": ("graphs", "'spectral', 'gin', 'graphsage' or 'gin-star'"),
+    "nodes": ("nodes of one graph", "'gcn'"),
+}
+"""What inputs may be, and the models that take them."""
+
+
 class ModelOptions(ABC):
     """Base of the options of a model, which are frozen dataclasses."""
 
     name: ClassVar[str]
     inputs: ClassVar[Literal["array", "graph", "nodes"]] = "array"
     """What kind of task it is for."""
+    tokens: ClassVar[bool] = False
+    """Whether its arrays are sequences of tokens."""
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     """What names of its parameters begin with, as far as methods may ask for it (``Traits.model_parts``)."""
     batch_norm: ClassVar[bool] = False
     """Whether the network has BatchNorm layers."""
 
-    @abstractmethod
     def check(self, task: InputSpec) -> None:
         """Whether ``build`` can do with inputs of this shape, without importing torch; WorkloadError if not."""
+        takes, has = "tokens" if self.tokens else self.inputs, "tokens" if task.vocabulary else task.kind
+        if takes != has:
+            raise WorkloadError(
+                f"Model {self.name!r} takes {KINDS[takes][0]}, but the workload's inputs are {KINDS[has][0]}, of shape "
+                f"{task.input_shape}. Choose {KINDS[has][1]}, or another workload."
+            )
+        self.check_shape(task)
 
-    @abstractmethod
     def build(self, task: InputSpec) -> Classifier:
         """A freshly initialized network for this task."""
+        self.check(task)
+        return self.network(task)
 
+    def check_shape(self, task: InputSpec) -> None:
+        """WorkloadError if options and inputs, which are of the right kind, do not go together."""
+        return
 
-def array_shape(model: str, task: InputSpec) -> tuple[int, ...]:
-    """The shape of the task's inputs; WorkloadError if these are graphs or tokens."""
-    if task.kind == "nodes":
-        raise WorkloadError(
-            f"Model {model!r} takes arrays, such as images, but the workload's inputs are nodes of a graph. Choose "
-            "'gcn'."
-        )
-    if task.kind == "graph":
-        raise WorkloadError(
-            f"Model {model!r} takes arrays, such as images, but the workload's inputs are graphs. Choose a graph model:"
-            " 'spectral', 'gin', 'graphsage', 'gin-star'."
-        )
-    if task.vocabulary:
-        raise WorkloadError(
-            f"Model {model!r} takes numbers, such as pixels, but the workload's inputs are sequences of tokens. Choose "
-            "'lstm' or 'transformer'."
-        )
-    return task.input_shape
-
-
-def image_shape(model: str, task: InputSpec, least: int) -> tuple[int, int, int]:
-    """The task's (channels, height, width); WorkloadError if it is no image or a side is under ``least`` pixels."""
-    array_shape(model, task)
-    if len(task.input_shape) != 3:
-        raise WorkloadError(
-            f"Model {model!r} needs images of shape (channels, height, width), but the workload's inputs have shape "
-            f"{task.input_shape}. Choose 'logistic' or 'mlp', which take any shape, or 'cnn1d' for signals."
-        )
-    channels, height, width = task.input_shape
-    if min(height, width) < least:
-        raise WorkloadError(
-            f"Model {model!r} needs images of at least {least}x{least} pixels, but the workload's are {height}x{width}."
-            f" Choose a smaller model ('cnn' from 4x4, 'mlp' and 'logistic' for any size) or larger images."
-        )
-    return channels, height, width
-
-
-def signal_shape(model: str, task: InputSpec, least: int) -> tuple[int, int]:
-    """The task's (channels, length); WorkloadError if its inputs are no signals or shorter than ``least``."""
-    shape = array_shape(model, task)
-    if len(shape) != 2 or shape[1] < least:
-        raise WorkloadError(
-            f"Model {model!r} needs signals of shape (channels, length) with a length of at least {least}, but the "
-            f"workload's inputs have shape {shape}. Choose 'mlp', which takes any shape."
-        )
-    return shape[0], shape[1]
-
-
-def token_length(model: str, task: InputSpec) -> int:
-    """The number of tokens in an input; WorkloadError if the task's inputs are no token sequences."""
-    if task.kind != "array" or not task.vocabulary or len(task.input_shape) != 1:
-        raise WorkloadError(
-            f"Model {model!r} needs sequences of tokens, such as characters, but the workload's inputs are other "
-            f"{f'arrays, of shape {task.input_shape}' if task.kind == 'array' else 'graphs'}. Choose 'mlp' or a "
-            "workload of text."
-        )
-    return task.input_shape[0]
+    @abstractmethod
+    def network(self, task: InputSpec) -> Classifier:
+        """What ``build`` gives for a task that is checked."""

@@ -5,11 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor, nn
 
-from workloads.models.classifier import Classifier
-
 
 class LstmBody(nn.Module):
-    """Tokens [B, length] to the last layer's last state [B, hidden]."""
+    """LEAF's stacked LSTM: tokens [B, length] to the last layer's last state [B, hidden]."""
 
     def __init__(self, vocabulary: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__()
@@ -20,11 +18,6 @@ class LstmBody(nn.Module):
         states, _ = self.lstm(self.embedding(tokens))
         last: Tensor = states[:, -1]
         return last
-
-
-def lstm(vocabulary: int, classes: int, embedding: int, hidden: int, layers: int) -> Classifier:
-    """LEAF's stacked LSTM."""
-    return Classifier(LstmBody(vocabulary, embedding, hidden, layers), nn.Linear(hidden, classes))
 
 
 class DecoderBody(nn.Module):
@@ -51,10 +44,3 @@ class DecoderBody(nn.Module):
             features = layer(features, src_mask=mask, is_causal=True)
         last: Tensor = self.norm(features[:, -1])
         return last
-
-
-def transformer(
-    vocabulary: int, length: int, classes: int, width: int, layers: int, heads: int, dropout: float
-) -> Classifier:
-    """The network of ``sequence_specs.Transformer``."""
-    return Classifier(DecoderBody(vocabulary, length, width, layers, heads, dropout), nn.Linear(width, classes))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from workloads.errors import WorkloadError
-from workloads.models.model_options import ModelOptions, signal_shape, token_length
+from workloads.models.model_options import ModelOptions
 from workloads.option_types import Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
@@ -26,14 +26,17 @@ class Cnn1d(ModelOptions):
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer")] = 128
 
-    def check(self, task: InputSpec) -> None:
-        signal_shape(self.name, task, least=4)
+    def check_shape(self, task: InputSpec) -> None:
+        if len(task.input_shape) != 2 or task.input_shape[1] < 4:
+            raise WorkloadError(
+                f"Model 'cnn1d' needs signals of shape (channels, length) with a length of at least 4, but the "
+                f"workload's inputs have shape {task.input_shape}. Choose 'mlp', which takes any shape."
+            )
 
-    def build(self, task: InputSpec) -> Classifier:
-        shape = signal_shape(self.name, task, least=4)
-        from workloads.models.mlp_cnn import signal_cnn
+    def network(self, task: InputSpec) -> Classifier:
+        from workloads.models.mlp_cnn import mcmahan_cnn
 
-        return signal_cnn(shape, task.classes, self.units)
+        return mcmahan_cnn(task.input_shape, task.classes, self.units)
 
 
 @dataclass(frozen=True)
@@ -45,19 +48,20 @@ class Lstm(ModelOptions):
     """
 
     name: ClassVar[str] = "lstm"
+    tokens: ClassVar[bool] = True
 
     embedding: Annotated[PositiveInt, Help("width of a token's embedding", "LEAF, Caldas et al. 2018")] = 8
     hidden: Annotated[PositiveInt, Help("units of each layer", "LEAF, Caldas et al. 2018")] = 256
     layers: Annotated[PositiveInt, Help("stacked layers", "LEAF, Caldas et al. 2018")] = 2
 
-    def check(self, task: InputSpec) -> None:
-        token_length(self.name, task)
+    def network(self, task: InputSpec) -> Classifier:
+        from torch import nn
 
-    def build(self, task: InputSpec) -> Classifier:
-        token_length(self.name, task)
-        from workloads.models.sequence_networks import lstm
+        from workloads.models.classifier import Classifier
+        from workloads.models.sequence_networks import LstmBody
 
-        return lstm(task.vocabulary, task.classes, self.embedding, self.hidden, self.layers)
+        body = LstmBody(task.vocabulary, self.embedding, self.hidden, self.layers)
+        return Classifier(body, nn.Linear(self.hidden, task.classes))
 
 
 @dataclass(frozen=True)
@@ -69,23 +73,26 @@ class Transformer(ModelOptions):
     """
 
     name: ClassVar[str] = "transformer"
+    tokens: ClassVar[bool] = True
 
     width: Annotated[PositiveInt, Help("width of a token's features, a multiple of heads")] = 64
     layers: Annotated[PositiveInt, Help("layers")] = 2
     heads: Annotated[PositiveInt, Help("heads of the attention")] = 4
     dropout: Annotated[ShareBelowOne, Help("dropout in each layer")] = 0.0
 
-    def check(self, task: InputSpec) -> None:
+    def check_shape(self, task: InputSpec) -> None:
         if self.width % self.heads:
             raise WorkloadError(
                 f"Model 'transformer': width = {self.width} is no multiple of heads = {self.heads}. Set width to "
                 f"{self.width // self.heads * self.heads or self.heads}."
             )
-        token_length(self.name, task)
 
-    def build(self, task: InputSpec) -> Classifier:
-        self.check(task)
-        from workloads.models.sequence_networks import transformer
+    def network(self, task: InputSpec) -> Classifier:
+        from torch import nn
+
+        from workloads.models.classifier import Classifier
+        from workloads.models.sequence_networks import DecoderBody
 
         sizes = (self.width, self.layers, self.heads)
-        return transformer(task.vocabulary, task.input_shape[0], task.classes, *sizes, self.dropout)
+        body = DecoderBody(task.vocabulary, task.input_shape[0], *sizes, self.dropout)
+        return Classifier(body, nn.Linear(self.width, task.classes))

@@ -21,8 +21,7 @@ from raysim.simulation import run
 from raysim.storage import pytree
 from tests.raysim.methods.by_hand import context
 from workloads.federated_data import Batch
-from workloads.models.classifier import Classifier
-from workloads.models.preference import WithPreference
+from workloads.models.classifier import Classifier, WithPreference
 
 GRAPHS: dict[str, Any] = {
     "method__name": "fedssp",

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from raysim.config.run_config import default_config, from_dict
-from workloads.models.graph_specs import Gin, GraphSage, StructuralGin
-from workloads.models.spectral_specs import Spectral
+from workloads.models.graph_specs import Gin, GraphSage, Spectral, StructuralGin
 
 GRAPHS: dict[str, Any] = {"workload__name": "toy-graphs", "workload__clients": 3, "model__hidden": 8}
 

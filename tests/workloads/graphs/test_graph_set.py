@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.made_graphs import graphs_of
 from workloads.graphs.graph_set import Graphs, offsets, spans, undirected
 
 
@@ -24,13 +25,8 @@ def graph_sets(draw: st.DrawFn, spectra: bool = False) -> Graphs:
         for n in sizes
     ]
     nodes = sum(sizes)
-    graphs = Graphs(
-        np.arange(2 * nodes, dtype=np.float32).reshape(nodes, 2),
-        offsets(integers(sizes)),
-        integers([end for pairs in chosen for pair in pairs for end in pair]).reshape(-1, 2).T,
-        offsets(integers([len(pairs) for pairs in chosen])),
-        np.arange(len(sizes)) % 3,
-    )
+    features = np.arange(2 * nodes, dtype=np.float32).reshape(nodes, 2)
+    graphs = graphs_of(*zip(sizes, chosen, strict=True), features=features, labels=np.arange(len(sizes)) % 3)
     if not spectra:
         return graphs
     square = sum(size**2 for size in sizes)
@@ -63,15 +59,6 @@ def test_spans_by_hand() -> None:
 
 
 @settings(deadline=None, max_examples=100)
-@given(counts=st.lists(st.integers(0, 6), min_size=1, max_size=8), data=st.data())
-def test_spans_are_the_ranges_one_behind_the_other(counts: list[int], data: st.DataObject) -> None:
-    chosen = data.draw(st.lists(st.integers(0, len(counts) - 1), max_size=8))
-    starts = offsets(integers(counts))
-    expected = [place for g in chosen for place in range(int(starts[g]), int(starts[g + 1]))]
-    assert spans(starts, integers(chosen)).tolist() == expected
-
-
-@settings(deadline=None, max_examples=100)
 @given(graphs=graph_sets(spectra=True), data=st.data())
 def test_a_subset_has_the_graphs_that_were_chosen(graphs: Graphs, data: st.DataObject) -> None:
     chosen = data.draw(st.lists(st.integers(0, len(graphs) - 1), min_size=1, max_size=8))
@@ -79,16 +66,6 @@ def test_a_subset_has_the_graphs_that_were_chosen(graphs: Graphs, data: st.DataO
     assert len(subset) == len(chosen)
     assert [parts(subset, place) for place in range(len(chosen))] == [parts(graphs, number) for number in chosen]
     assert subset.vector_offsets[-1] == len(subset.eigenvectors)
-
-
-@settings(deadline=None, max_examples=50)
-@given(graphs=graph_sets(), data=st.data())
-def test_a_permutation_and_its_inverse_give_the_graphs_back(graphs: Graphs, data: st.DataObject) -> None:
-    order = integers(data.draw(st.permutations(range(len(graphs)))))
-    back = graphs.subset(order).subset(np.argsort(order))
-    for name in ("features", "node_offsets", "edges", "edge_offsets", "labels"):
-        assert np.array_equal(getattr(back, name), getattr(graphs, name)), name
-    assert not back.has_spectra
 
 
 @settings(deadline=None, max_examples=50)
@@ -104,13 +81,7 @@ def test_degrees_are_those_of_the_adjacency_matrix(graphs: Graphs) -> None:
 
 
 def test_a_subset_is_a_copy_and_nothing_may_be_chosen() -> None:
-    graphs = Graphs(
-        np.ones((3, 1), np.float32),
-        integers([0, 2, 3]),
-        integers([0, 1]).reshape(2, 1),
-        integers([0, 1, 1]),
-        integers([0, 1]),
-    )
+    graphs = graphs_of((2, [(0, 1)]), (1, []))
     copy = graphs.subset(integers([0, 1]))
     copy.features[0] = 7
     assert graphs.features[0] == 1

@@ -130,19 +130,10 @@ class Attention:
         return OfNodes(GAT(task.input_shape[0], 4, 2, task.classes))
 
 
-def settings(folder: Path, **more: Any) -> dict[str, Any]:
-    return {
-        "workload.name": "nodes",
-        "workload.path": rings(folder),
-        "workload.clients": 3,
-        "schedule.rounds": 6,
-        "training.learning_rate": 0.05,
-    } | more
-
-
 @pytest.mark.parametrize("model", ["gcn", f"{__name__}:Attention"])
-def test_a_run_learns_and_goes_on_after_a_stop(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    base = settings(tmp_path, **{"model.name": model})
+def test_a_run_learns_and_goes_on_after_a_stop(model: str, tmp_path: Path) -> None:
+    base = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.name": model}
+    base |= {"schedule.rounds": 6, "training.learning_rate": 0.05}
     whole = run(small_run(tmp_path / "whole", base))
     assert whole.rounds["accuracy"].iloc[-1] > 0.9 and "validation_accuracy" in whole.rounds
     run(small_run(tmp_path / "parts", base, schedule__rounds=3))

@@ -11,35 +11,22 @@ import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.errors import WorkloadError
+from tests.made_graphs import Edge, graphs_of, path, ring
 from workloads.graphs import spectra
-from workloads.graphs.graph_set import Graphs, offsets
+from workloads.graphs.graph_set import Graphs
 from workloads.graphs.spectra import Laplacian, compute_spectra
 
-Edge = tuple[int, int]
-K3 = (3, [(0, 1), (0, 2), (1, 2)])
-P3 = (3, [(0, 1), (1, 2)])
-
-
-def graphs(*made: tuple[int, Sequence[Edge]]) -> Graphs:
-    """Graphs from (nodes, edges)."""
-    sizes = np.array([nodes for nodes, _ in made], np.int64)
-    counts = np.array([len(edges) for _, edges in made], np.int64)
-    edges = np.array([edge for _, edges in made for edge in edges], np.int64).reshape(-1, 2).T
-    features = np.ones((int(sizes.sum()), 1), np.float32)
-    return Graphs(features, offsets(sizes), edges, offsets(counts), np.zeros(len(made), np.int64))
+K3, P3 = ring(3), path(3)
 
 
 def solved(found: Graphs, laplacian: Laplacian = "normalized") -> Graphs:
-    return compute_spectra([("made by hand", found)], laplacian, cache=None)[0]
+    return compute_spectra([found], laplacian, cache=None)[0]
 
 
 def parts(found: Graphs, graph: int) -> tuple[Any, Any]:
     """(λ [n], U [n, n]) of one graph."""
-    nodes = int(found.sizes[graph])
-    start, first = int(found.node_offsets[graph]), int(found.vector_offsets[graph])
-    vectors = found.eigenvectors[first : first + nodes**2].reshape(nodes, nodes)
-    return found.eigenvalues[start : start + nodes], vectors
+    one = found.subset(np.array([graph]))
+    return one.eigenvalues, one.eigenvectors.reshape(len(one.eigenvalues), -1)
 
 
 @pytest.mark.parametrize(
@@ -63,9 +50,9 @@ def parts(found: Graphs, graph: int) -> tuple[Any, Any]:
 def test_spectra_worked_out_by_hand(
     graph: tuple[int, list[Edge]], normalized: list[float], combinatorial: list[float]
 ) -> None:
-    found = solved(graphs(graph))
+    found = solved(graphs_of(graph))
     np.testing.assert_allclose(found.eigenvalues, normalized, atol=1e-7)
-    np.testing.assert_allclose(solved(graphs(graph), "combinatorial").eigenvalues, combinatorial, atol=1e-6)
+    np.testing.assert_allclose(solved(graphs_of(graph), "combinatorial").eigenvalues, combinatorial, atol=1e-6)
     assert found.eigenvalues.dtype == found.eigenvectors.dtype == np.float32
     assert found.eigenvalues.min() >= 0 and found.eigenvalues.max() <= 2
 
@@ -73,15 +60,13 @@ def test_spectra_worked_out_by_hand(
 def test_eigenvectors_worked_out_by_hand() -> None:
     """P3, normalized: λ = 0 has D^{1/2} 1 = (1, √2, 1)/2, λ = 1 has (1, 0, −1)/√2, λ = 2 has (−1, √2, −1)/2: of each,
     the (first) largest entry is positive."""
-    _, vectors = parts(solved(graphs(P3)), 0)
+    _, vectors = parts(solved(graphs_of(P3)), 0)
     root = np.sqrt(0.5)
     np.testing.assert_allclose(vectors, np.array([[0.5, root, -0.5], [root, 0, root], [0.5, -root, -0.5]]), atol=1e-7)
 
 
 def test_a_set_without_graphs_and_many_sets() -> None:
-    found = compute_spectra(
-        [("empty", graphs()), ("one", graphs(K3)), ("two", graphs(P3, K3))], "normalized", cache=None
-    )
+    found = compute_spectra([graphs_of(), graphs_of(K3), graphs_of(P3, K3)], "normalized", cache=None)
     assert [len(one) for one in found] == [0, 1, 2]
     assert not found[0].has_spectra
     np.testing.assert_array_equal(found[2].eigenvalues[3:], found[1].eigenvalues)
@@ -122,7 +107,7 @@ def plain_laplacian(graph: tuple[int, Sequence[Edge]], laplacian: str) -> Any:
 def test_eigenvectors_are_orthonormal_and_give_the_laplacian_back(
     made: list[tuple[int, list[Edge]]], laplacian: Laplacian
 ) -> None:
-    found = solved(graphs(*made), laplacian)
+    found = solved(graphs_of(*made), laplacian)
     for index, graph in enumerate(made):
         values, vectors = (part.astype(np.float64) for part in parts(found, index))
         assert (np.diff(values) >= 0).all()
@@ -140,8 +125,8 @@ def test_renumbered_nodes_have_the_same_eigenvalues_and_renumbered_projections(
     place = list(range(nodes))
     random.shuffle(place)
     moved = (nodes, [(min(place[i], place[j]), max(place[i], place[j])) for i, j in edges])
-    values, vectors = parts(solved(graphs(graph)), 0)
-    other_values, other_vectors = parts(solved(graphs(moved)), 0)
+    values, vectors = parts(solved(graphs_of(graph)), 0)
+    other_values, other_vectors = parts(solved(graphs_of(moved)), 0)
     np.testing.assert_allclose(other_values, values, atol=1e-6)
     # U itself is free within a repeated eigenvalue; U f(λ) Uᵀ is not, and that is what the model uses.
     filtered, other = (u @ np.diag(np.exp(-v)) @ u.T for v, u in ((values, vectors), (other_values, other_vectors)))
@@ -154,10 +139,10 @@ def test_the_bits_of_a_graph_depend_on_that_graph_only(
     made: list[tuple[int, list[Edge]]], chosen: int, cost: float
 ) -> None:
     chosen %= len(made)
-    alone = parts(solved(graphs(made[chosen])), 0)
+    alone = parts(solved(graphs_of(made[chosen])), 0)
     with pytest.MonkeyPatch.context() as patch, threadpoolctl.threadpool_limits(2):
         patch.setattr(spectra, "COST", cost)
-        among = parts(solved(graphs(*made)), chosen)
+        among = parts(solved(graphs_of(*made)), chosen)
     for one, other in zip(alone, among, strict=True):
         np.testing.assert_array_equal(one, other)
 
@@ -168,11 +153,8 @@ def test_the_bits_of_a_graph_depend_on_that_graph_only(
 def test_pieces_are_cut_by_cost_in_order_of_size(monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs n³ + 1000: 1027 for three nodes, 1001 for one, 9000 for 20 nodes. With 2100 a piece: two small graphs."""
     monkeypatch.setattr(spectra, "COST", 2100.0)
-    order, pieces = spectra.cut(graphs(K3, (20, []), (1, []), P3), "normalized")
-    assert order.tolist() == [2, 0, 3, 1]
-    assert [piece.sizes.tolist() for piece in pieces] == [[1, 3], [3], [20]]
-    assert [piece.edge_counts.tolist() for piece in pieces] == [[0, 3], [2], [0]]
-    assert pieces[1].edges.T.tolist() == [[0, 1], [1, 2]]
+    pieces = spectra.cut(graphs_of(K3, (20, []), (1, []), P3))
+    assert [piece.tolist() for piece in pieces] == [[2, 0], [3], [1]]
 
 
 def test_all_sets_go_to_the_pool_at_once_and_may_be_computed_anywhere() -> None:
@@ -182,15 +164,7 @@ def test_all_sets_go_to_the_pool_at_once_and_may_be_computed_anywhere() -> None:
         calls.append((label, len(items)))
         return [function(item) for item in reversed(items)][::-1]
 
-    named = [("one", graphs(K3, P3)), ("two", graphs((2, [(0, 1)])))]
-    found = compute_spectra(named, "normalized", backwards, None)
+    found = compute_spectra([graphs_of(K3, P3), graphs_of((2, [(0, 1)]))], "normalized", backwards, None)
     assert calls == [("eigendecompositions", 2)]
     np.testing.assert_allclose(found[0].eigenvalues, [0, 1.5, 1.5, 0, 1, 2], atol=1e-7)
     np.testing.assert_allclose(found[1].eigenvalues, [0, 2], atol=1e-7)
-
-
-def test_bad_input() -> None:
-    with pytest.raises(WorkloadError, match="laplacian: 'random' is not allowed; choose normalized or combinatorial"):
-        compute_spectra([("a", graphs(K3))], "random", cache=None)  # type: ignore[arg-type]
-    with pytest.raises(WorkloadError, match="MUTAG: graph 1 has no node"):
-        compute_spectra([("MUTAG", graphs(K3, (0, [])))], "normalized", cache=None)

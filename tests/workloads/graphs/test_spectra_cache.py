@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,22 +10,19 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.made_graphs import graphs_of, ring
 from workloads.graphs.graph_set import Graphs, offsets
-from workloads.graphs.spectra import Laplacian, compute_spectra
-from workloads.graphs.spectra_cache import SpectraCache, default_folder, key
+from workloads.graphs.spectra import Laplacian, compute_spectra, default_folder, key
 
 
 @pytest.fixture
 def rings() -> Graphs:
     """Rings of 3 and of 5 nodes."""
-    edges = np.array([[0, 0, 1, 0, 0, 1, 2, 3], [1, 2, 2, 1, 4, 2, 3, 4]])
-    return Graphs(
-        np.ones((8, 1), np.float32), offsets(np.array([3, 5])), edges, offsets(np.array([3, 5])), np.zeros(2, int)
-    )
+    return graphs_of(ring(3), ring(5))
 
 
 def solved(graphs: Graphs, folder: Path | None, laplacian: Laplacian = "normalized") -> Graphs:
-    return compute_spectra([("rings", graphs)], laplacian, cache=folder)[0]
+    return compute_spectra([graphs], laplacian, cache=folder)[0]
 
 
 def same(one: Graphs, other: Graphs) -> bool:
@@ -80,10 +76,10 @@ def test_only_missing_sets_are_computed(rings: Graphs, tmp_path: Path) -> None:
     counted: list[int] = []
 
     def count(function: Any, items: Any, label: str) -> list[Any]:
-        counted.extend(len(item.sizes) for item in items)
+        counted.extend(len(graphs) for graphs, _ in items)
         return [function(item) for item in items]
 
-    found = compute_spectra([("half", half), ("rings", rings)], "normalized", count, tmp_path)
+    found = compute_spectra([half, rings], "normalized", count, tmp_path)
     assert counted == [2]
     np.testing.assert_array_equal(found[0].eigenvalues, found[1].eigenvalues[3:])
 
@@ -135,22 +131,14 @@ def test_many_threads_at_once(rings: Graphs, tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_one_warning(rings: Graphs, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
-    named = [("rings", rings), ("half", rings.subset(np.array([1])))]
     with pytest.warns(UserWarning, match="the spectra are not kept, because .*file.* cannot be written to") as caught:
-        found = compute_spectra(named, "normalized", cache=tmp_path / "file" / "below")
+        found = compute_spectra([rings, rings.subset(np.array([1]))], "normalized", cache=tmp_path / "file" / "below")
     assert len(caught) == 1
     assert found[0].has_spectra and found[1].has_spectra
-
-
-def test_no_folder_no_warning(rings: Graphs) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        assert SpectraCache(None).path(rings, "normalized") is None
-        assert solved(rings, None).has_spectra
 
 
 def test_the_default_is_in_the_home_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rings: Graphs) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_folder() == tmp_path / ".cache" / "raysim" / "spectra"
-    compute_spectra([("rings", rings)], "normalized")
+    compute_spectra([rings], "normalized")
     assert len(list(default_folder().glob("*.npz"))) == 1

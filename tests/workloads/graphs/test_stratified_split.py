@@ -77,11 +77,6 @@ def test_a_class_keeps_a_graph_to_train_on() -> None:
         assert len(validation) == len(test) == 3
 
 
-def test_only_single_graphs_of_a_class_are_still_spread() -> None:
-    train, validation, test = draw([4, 1, 2], 0.1, 0.1)
-    assert len(train) == len(validation) == len(test) == 1
-
-
 def test_the_draw_is_random_and_repeats() -> None:
     labels = [0, 1] * 50
     assert draw(labels, 0.1, 0.1, 1) == draw(labels, 0.1, 0.1, 1)

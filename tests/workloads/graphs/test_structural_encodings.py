@@ -1,39 +1,35 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.graphs.batch import GraphBatch
+from tests.made_graphs import Edge, batch_of, path, ring
 from workloads.graphs.structural_encodings import BLOCK, random_walks, return_probabilities, structure_encodings
 
 
-def batch_of(sizes: list[int], edges: list[tuple[int, int]]) -> GraphBatch:
-    graph = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    ends = torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T
-    return GraphBatch(torch.zeros(sum(sizes), 1), graph, len(sizes), ends)
-
-
-def probabilities(nodes: int, edges: list[tuple[int, int]], steps: int) -> list[list[float]]:
+def probabilities(nodes: int, edges: Sequence[Edge], steps: int) -> list[list[float]]:
     found: list[list[float]] = return_probabilities(
         nodes, np.array(edges, np.int64).reshape(-1, 2).T.tobytes(), steps
     ).tolist()
     return found
 
 
-def test_path_of_three_by_hand() -> None:
-    # From an end: to the middle, then back with probability 1/2, at every even step. From the middle: always back.
-    end, middle = [0.0, 0.5, 0.0, 0.5, 0.0], [0.0, 1.0, 0.0, 1.0, 0.0]
-    for row, expected in zip(probabilities(3, [(0, 1), (1, 2)], 5), [end, middle, end], strict=True):
-        assert row == pytest.approx(expected, abs=1e-7)
-
-
-def test_triangle_by_hand() -> None:
-    # r_k+1 = (1 - r_k) / 2: 0, 1/2, 1/4, 3/8, 5/16.
-    for row in probabilities(3, [(0, 1), (0, 2), (1, 2)], 5):
-        assert row == pytest.approx([0, 1 / 2, 1 / 4, 3 / 8, 5 / 16], abs=1e-7)
+@pytest.mark.parametrize(
+    ("edges", "expected"),
+    [
+        # From an end: to the middle, then back with probability 1/2, at every even step. From the middle: always back.
+        (path(3)[1], [[0, 1 / 2, 0, 1 / 2, 0], [0, 1, 0, 1, 0], [0, 1 / 2, 0, 1 / 2, 0]]),
+        # r_k+1 = (1 - r_k) / 2.
+        (ring(3)[1], [[0, 1 / 2, 1 / 4, 3 / 8, 5 / 16]] * 3),
+    ],
+)
+def test_three_nodes_by_hand(edges: list[Edge], expected: list[list[float]]) -> None:
+    np.testing.assert_allclose(probabilities(3, edges, 5), expected, atol=1e-7)
 
 
 def test_self_loops_and_nodes_without_neighbors() -> None:
@@ -78,9 +74,7 @@ def test_against_dense_powers(data: st.DataObject) -> None:
 def test_a_graph_of_several_blocks() -> None:
     # A ring: the same at every node, wherever a block ends.
     nodes = BLOCK + 3
-    ring = [(i, i + 1) for i in range(nodes - 1)] + [(0, nodes - 1)]
-    for row in probabilities(nodes, ring, 4):
-        assert row == pytest.approx([0, 1 / 2, 0, 3 / 8], abs=1e-7)
+    np.testing.assert_allclose(probabilities(*ring(nodes), 4), [[0, 1 / 2, 0, 3 / 8]] * nodes, atol=1e-7)
 
 
 def test_what_is_remembered_cannot_be_written_to() -> None:

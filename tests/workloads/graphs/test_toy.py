@@ -52,15 +52,6 @@ def test_clients_differ_in_family_width_and_classes(stream: Stream) -> None:
         assert (part.graphs.features.sum(axis=1) == 1).all()
 
 
-def test_edges_are_as_graphs_has_them(stream: Stream) -> None:
-    for part in ToyGraphs(clients=6).load(stream).parts:
-        for number in range(len(part.graphs)):
-            edges = part.graphs.edges[:, part.graphs.edge_offsets[number] : part.graphs.edge_offsets[number + 1]]
-            assert (edges[0] < edges[1]).all()
-            assert edges.max(initial=0) < part.graphs.sizes[number]
-            assert len(set(map(tuple, edges.T.tolist()))) == edges.shape[1]
-
-
 def test_families_are_what_they_say(stream: Stream) -> None:
     parts = {part.name: part for part in ToyGraphs(clients=6).load(stream).parts}
     for number, label in enumerate(parts["tree"].graphs.labels):
@@ -108,13 +99,6 @@ def test_it_is_quick_and_depends_on_its_streams_only(stream: Stream) -> None:
         assert np.array_equal(getattr(one.parts[1].graphs, name), getattr(two.parts[1].graphs, name))
     assert np.array_equal(one.parts[1].test, two.parts[1].test)
     assert not np.array_equal(one.parts[1].graphs.labels, other.parts[1].graphs.labels)
-
-
-@pytest.mark.parametrize("graphs", [3, 4, 7])
-def test_few_graphs(stream: Stream, graphs: int) -> None:
-    federation = ToyGraphs(clients=6, graphs_per_client=graphs).load(stream)
-    for part in federation.parts:
-        assert min(len(part.train), len(part.validation), len(part.test)) >= 1
 
 
 def test_shares_must_leave_graphs_to_train_on() -> None:

@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from tests.made_graphs import graphs_of, path
 from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Graphs, offsets
+from workloads.graphs.graph_set import Graphs
 from workloads.graphs.transforms import TRANSFORMS, parsed, transformed
 
 
 def two_graphs(width: int = 1) -> Graphs:
     """A path of three nodes and a pair with an isolated node."""
-    attributes = np.arange(6 * width, dtype=np.float32).reshape(3, 2, width)
-    return Graphs(
-        np.arange(6, dtype=np.float32)[:, None],
-        offsets(np.array([3, 3])),
-        np.array([[0, 1, 0], [1, 2, 1]]),
-        offsets(np.array([2, 1])),
-        np.array([1, 0]),
-        attributes=attributes,
-    )
+    made = graphs_of(path(3), (3, [(0, 1)]), features=np.arange(6, dtype=np.float32)[:, None], labels=[1, 0])
+    return replace(made, attributes=np.arange(6 * width, dtype=np.float32).reshape(3, 2, width))
 
 
 def test_a_text_is_a_list_of_calls() -> None:

@@ -3,20 +3,23 @@ from __future__ import annotations
 import os
 import shutil
 import zipfile
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.http_server import served
+from tests.workloads.conftest import Stream
+from tests.workloads.graphs.tu_texts import SMALL, zipped
 from workloads.errors import WorkloadError
-from workloads.graphs import tu_reader
+from workloads.graphs import set_files
 from workloads.graphs.graph_set import Graphs
-from workloads.graphs.tu_files import TuFiles
-from workloads.graphs.tu_reader import read_graphs
+from workloads.graphs.tu_reader import download, files_in, find, read_graphs
+from workloads.graphs.tudataset import TuDataset
 
-Zipped = Callable[[Path, str, Mapping[str, str]], Path]
 SHARED = Path(os.environ["RAYSIM_DATA"]) / "tudataset" if os.environ.get("RAYSIM_DATA") else None
 # Graphs, classes, nodes, undirected edges, width of the features.
 PUBLISHED: Mapping[str, tuple[int, int, int, int, int]] = {
@@ -32,15 +35,18 @@ real = pytest.mark.skipif(SHARED is None, reason="RAYSIM_DATA is not set")
 
 
 @pytest.fixture
-def read(tmp_path: Path, zipped: Zipped) -> Callable[..., tuple[Graphs, tuple[str, ...]]]:
-    def call(texts: Mapping[str, str], name: str = "S") -> tuple[Graphs, tuple[str, ...]]:
-        return read_graphs(TuFiles(name, zipped(tmp_path, name, texts)))
+def read(tmp_path: Path) -> Callable[..., tuple[Graphs, tuple[str, ...]]]:
+    """The reader of a set's texts, of which None are left out."""
+
+    def call(texts: Mapping[str, str | None], name: str = "S") -> tuple[Graphs, tuple[str, ...]]:
+        there = {part: text for part, text in texts.items() if text is not None}
+        return read_graphs(files_in(zipped(tmp_path, name, there), name))
 
     return call
 
 
-def test_a_set_by_hand(read: Any, small: dict[str, str]) -> None:
-    graphs, class_names = read(small)
+def test_a_set_by_hand(read: Any) -> None:
+    graphs, class_names = read(SMALL)
     assert class_names == ("-1", "5")
     assert graphs.labels.tolist() == [1, 0, 1]
     assert graphs.sizes.tolist() == [3, 1, 3]
@@ -54,43 +60,41 @@ def test_a_set_by_hand(read: Any, small: dict[str, str]) -> None:
         assert getattr(graphs, name).dtype == np.int64, name
 
 
-def test_several_columns_of_node_labels_are_blocks(read: Any, small: dict[str, str]) -> None:
-    small["node_labels"] = "0,7\n1,7\n0,9\n0,8\n1,7\n1,7\n0,7\n"
-    graphs, _ = read(small)
+def test_several_columns_of_node_labels_are_blocks(read: Any) -> None:
+    graphs, _ = read({**SMALL, "node_labels": "0,7\n1,7\n0,9\n0,8\n1,7\n1,7\n0,7\n"})
     assert graphs.features.tolist()[:3] == [[1, 0, 1, 0, 0], [0, 1, 1, 0, 0], [1, 0, 0, 0, 1]]
 
 
-def test_edges_have_their_attributes_and_then_their_labels(read: Any, small: dict[str, str]) -> None:
+def test_edges_have_their_attributes_and_then_their_labels(read: Any) -> None:
     # Lines of A: 6-5, 1-1, 2-1, 1-2, 3-2, 2-3, 3-2, 5-6. Edges in order: 1-1, 1-2, 2-3 of graph 1, 5-6 of graph 3.
-    small["edge_attributes"] = "".join(f"{line}.5\n" for line in range(8))
-    labels, _ = read({**small, "edge_labels": "4\n2\n2\n2\n4\n4\n2\n4\n"})
+    attributed = {**SMALL, "edge_attributes": "".join(f"{line}.5\n" for line in range(8))}
+    labels, _ = read({**attributed, "edge_labels": "4\n2\n2\n2\n4\n4\n2\n4\n"})
     assert labels.attributes[:, 0].tolist() == [[1.5, 1, 0, 0], [3.5, 1, 0, 0], [5.5, 0, 0, 1], [7.5, 0, 0, 1]]
     assert labels.attributes[:, 1].tolist() == [[1.5, 1, 0, 0], [2.5, 1, 0, 0], [4.5, 0, 0, 1], [0.5, 0, 0, 1]]
-    assert read(small)[0].attributes[:, 0].tolist() == [[1.5], [3.5], [5.5], [7.5]]
+    assert read(attributed)[0].attributes[:, 0].tolist() == [[1.5], [3.5], [5.5], [7.5]]
 
 
-def test_attributes_are_for_letter_sets_only(read: Any, small: dict[str, str]) -> None:
-    small.pop("node_labels")
-    letters, _ = read(small, "Letter-x")
+def test_attributes_are_for_letter_sets_only(read: Any) -> None:
+    letters, _ = read({**SMALL, "node_labels": None}, "Letter-x")
     assert letters.features.tolist()[:2] == [[0.5, 1.0], [1.5, -1.0]]
-    others, _ = read(small)
+    others, _ = read({**SMALL, "node_labels": None})
     assert others.features.argmax(axis=1).tolist() == [2, 2, 1, 0, 1, 1, 0]  # degrees; a loop counts once
     assert others.features.shape == (7, 3)
 
 
 @pytest.mark.parametrize(("name", "width"), [("IMDB-BINARY", 136), ("IMDB-MULTI", 89), ("S", 3)])
-def test_width_of_one_hot_degrees(read: Any, small: dict[str, str], name: str, width: int) -> None:
-    graphs, _ = read({part: small[part] for part in ("A", "graph_indicator", "graph_labels")}, name)
+def test_width_of_one_hot_degrees(read: Any, name: str, width: int) -> None:
+    graphs, _ = read({part: SMALL[part] for part in ("A", "graph_indicator", "graph_labels")}, name)
     assert graphs.features.shape == (7, width)
 
 
-def test_nodes_need_not_be_in_order(read: Any, small: dict[str, str]) -> None:
+def test_nodes_need_not_be_in_order(read: Any) -> None:
     """The set by hand with its nodes numbered 4 1 5 2 6 3 7 instead of 1 … 7."""
     place = [4, 1, 5, 2, 6, 3, 7]
-    pairs = [[int(end) for end in line.split(",")] for line in small["A"].splitlines()]
-    shuffled = {**small, "A": "".join(f"{place[one - 1]}, {place[two - 1]}\n" for one, two in pairs)}
+    pairs = [[int(end) for end in line.split(",")] for line in SMALL["A"].splitlines()]
+    shuffled = {**SMALL, "A": "".join(f"{place[one - 1]}, {place[two - 1]}\n" for one, two in pairs)}
     for part in ("graph_indicator", "node_labels", "node_attributes"):
-        lines = small[part].splitlines()
+        lines = SMALL[part].splitlines()
         shuffled[part] = "".join(lines[place.index(node)] + "\n" for node in range(1, 8))
     assert shuffled["graph_indicator"] == "1\n2\n3\n1\n1\n3\n3\n"
     graphs, _ = read(shuffled)
@@ -124,7 +128,7 @@ def test_no_edges_at_all_and_no_last_newline(read: Any) -> None:
         ("graph_indicator", "1\n1\n1\n2\n3\n3\n4\n", r"graph_indicator names graphs 1 to 4, graph_labels has 3"),
         ("graph_indicator", "1\n1\n1\n1\n3\n3\n3\n", r"graph 2 has no node"),
         ("graph_indicator", "", r"graph_indicator names graphs none, graph_labels has 3"),
-        ("graph_labels", "1, 0\n0, 1\n1, 1\n", r"graph_labels has 2 columns where 1 are expected"),
+        ("graph_labels", "1, 0\n0, 1\n1, 1\n", r"graph_labels does not hold a number a line"),
         ("node_labels", "3\n5\n", r"node_labels has 2 lines, graph_indicator 7"),
         ("node_labels", "1.5\n" * 7, r"node_labels does not hold numbers"),
         ("edge_labels", "1\n" * 7, r"edge_labels has 7 lines, A 8"),
@@ -132,34 +136,113 @@ def test_no_edges_at_all_and_no_last_newline(read: Any) -> None:
         ("edge_attributes", "inf\n" * 8, r"edge_attributes has values that are no finite numbers"),
     ],
 )
-def test_what_does_not_fit_is_named(
-    read: Any, small: dict[str, str], part: str, text: str | None, message: str
-) -> None:
-    texts = {key: value for key, value in {**small, part: text}.items() if value is not None}
+def test_what_does_not_fit_is_named(read: Any, part: str, text: str | None, message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
-        read(texts)
+        read({**SMALL, part: text})
 
 
-def test_letter_attributes_must_be_numbers(read: Any, small: dict[str, str]) -> None:
-    small.pop("node_labels")
+def test_letter_attributes_must_be_numbers(read: Any) -> None:
+    letters = {**SMALL, "node_labels": None}
     with pytest.raises(WorkloadError, match=r"node_attributes has values that are no finite numbers"):
-        read({**small, "node_attributes": "nan, 1\n" * 7}, "Letter-x")
-    small.pop("node_attributes")
+        read({**letters, "node_attributes": "nan, 1\n" * 7}, "Letter-x")
     with pytest.raises(WorkloadError, match=r"no Letter-x_node_attributes\.txt"):
-        read(small, "Letter-x")
+        read({**letters, "node_attributes": None}, "Letter-x")
 
 
-def test_huge_one_hot_features_are_refused(read: Any, small: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tu_reader, "LARGEST_FEATURES", 4 * 7 * 6 - 1)
-    with pytest.raises(WorkloadError, match=r"S: one-hot node features would be 7 nodes x 6 columns"):
-        read(small)
+def test_huge_one_hot_features_are_refused(read: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(set_files, "LARGEST_FEATURES", 4 * 7 * 6 - 1)
+    with pytest.raises(WorkloadError, match=r"S: one-hot node features would be 7 lines x 6 columns"):
+        read(SMALL)
+
+
+@pytest.fixture
+def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[Path, list[str]]]:
+    """(served folder, requests so far) of a server that PyG's TUDataset is pointed to."""
+    from torch_geometric.datasets import TUDataset
+
+    with served(tmp_path / "served") as (address, asked):
+        monkeypatch.setattr(TUDataset, "url", address)
+        yield tmp_path / "served", asked
+
+
+def test_the_first_folder_that_has_a_set_counts(tmp_path: Path) -> None:
+    one, two = tmp_path / "one", tmp_path / "two"
+    assert find("S", [one, two]) is None
+    zipped(two, "S", SMALL)
+    files = find("S", [one, two])
+    assert files is not None
+    assert files.place == two / "S.zip"
+    assert files.read("graph_labels") == b"5\n-1\n5\n"
+    assert files.read("edge_labels") is None
+    for place in (one / "S", one / "S" / "raw"):
+        place.mkdir(parents=True, exist_ok=True)
+        assert find("S", [one, two]) != find("S", [one]) or place.name == "raw"
+        (place / "S_A.txt").write_text("1, 1\n")
+        files = find("S", [one, two])
+        assert files is not None
+        assert files.place == place
+        assert files.read("A") == b"1, 1\n"
+        assert files.read("graph_labels") is None
+
+
+def test_download_once_then_offline(server: tuple[Path, list[str]], tmp_path: Path, stream: Stream) -> None:
+    folder, asked = server
+    zipped(folder, "S", SMALL)
+    data = tmp_path / "data" / "sets"
+    with pytest.raises(WorkloadError, match=r"no files of S in .*sets\. Put S\.zip .* or set download=true"):
+        TuDataset(sets=("S",), data=str(data)).load(stream)
+    assert asked == []
+    federation = TuDataset(sets=("S",), data=str(data), download=True).load(stream)
+    assert asked == ["GET /S.zip"]
+    assert [path.name for path in data.iterdir()] == ["S.zip"]
+    again = TuDataset(sets=("S",), data=str(data), download=True).load(stream)
+    assert len(asked) == 1
+    assert np.array_equal(again.parts[0].graphs.features, federation.parts[0].graphs.features)
+    assert np.array_equal(again.parts[0].train, federation.parts[0].train)
+
+
+def test_any_number_may_download_at_once(server: tuple[Path, list[str]], tmp_path: Path) -> None:
+    path = zipped(server[0], "S", {**SMALL, "edge_labels": "1\n" * 300_000})
+    data = tmp_path / "data"
+    with ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(lambda _: download("S", data).read("graph_labels"), range(4)))
+    assert found == [b"5\n-1\n5\n"] * 4
+    assert [entry.name for entry in data.iterdir()] == ["S.zip"]
+    assert (data / "S.zip").read_bytes() == path.read_bytes()
+
+
+def test_what_a_server_may_do_wrong(server: tuple[Path, list[str]], tmp_path: Path) -> None:
+    folder, _ = server
+    data = tmp_path / "data"
+    with pytest.raises(
+        WorkloadError, match=r"ABSENT: http://127.*ABSENT\.zip cannot be downloaded .*404.*check the name"
+    ):
+        download("ABSENT", data)
+    (folder / "PAGE.zip").write_text("<html>sorry</html>")
+    with pytest.raises(WorkloadError, match=r"PAGE: what http.* sends is no whole zip archive \(18 bytes\)"):
+        download("PAGE", data)
+    assert list(data.iterdir()) == []
+
+
+def test_no_server_and_no_place(
+    server: tuple[Path, list[str]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(WorkloadError, match=r"cannot be downloaded into .*file/data"):
+        download("S", tmp_path / "file" / "data")
+    from torch_geometric.datasets import TUDataset
+
+    monkeypatch.setattr(TUDataset, "url", "http://127.0.0.1:9")
+    with pytest.raises(WorkloadError, match=r"cannot be downloaded .*refused.*put S\.zip there by hand"):
+        download("S", tmp_path / "data")
+    assert list((tmp_path / "data").iterdir()) == []
 
 
 @real
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_counts_are_the_published_ones(name: str) -> None:
     assert SHARED is not None
-    graphs, class_names = read_graphs(TuFiles(name, SHARED / f"{name}.zip"))
+    graphs, class_names = read_graphs(files_in(SHARED / f"{name}.zip", name))
     found = (len(graphs), len(class_names), len(graphs.features), graphs.edges.shape[1], graphs.features.shape[1])
     assert found == PUBLISHED[name]
     assert (graphs.edges[0] <= graphs.edges[1]).all()
@@ -182,7 +265,7 @@ def test_it_agrees_with_the_reader_of_pyg(name: str, tmp_path: Path) -> None:
                 with archive.open(member) as source, (raw / Path(member).name).open("wb") as file:
                     shutil.copyfileobj(source, file)
     theirs = TUDataset(str(tmp_path), name, use_node_attr=name.startswith("Letter"), use_edge_attr=True)
-    ours, class_names = read_graphs(TuFiles(name, raw))
+    ours, class_names = read_graphs(files_in(raw, name))
     assert ours.edge_width == theirs.num_edge_features == {"MUTAG": 4, "PTC_MR": 4, "Letter-low": 0}[name]
     assert len(theirs) == len(ours)
     assert theirs.num_classes == len(class_names)

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
@@ -11,20 +10,19 @@ import numpy as np
 import pytest
 
 from tests.workloads.conftest import Stream
+from tests.workloads.graphs.tu_texts import texts, zipped
 from workloads import cache_files
 from workloads.errors import WorkloadError
 from workloads.federated_data import InputSpec
 from workloads.graphs.federation import GraphFederation
 from workloads.graphs.tudataset import SETTINGS, TuDataset
 
-Zipped = Callable[[Path, str, Mapping[str, str]], Path]
-Texts = Callable[[list[int]], dict[str, str]]
 SHARED = os.environ.get("RAYSIM_DATA")
 real = pytest.mark.skipif(SHARED is None, reason="RAYSIM_DATA is not set")
 
 
 @pytest.fixture
-def folder(tmp_path: Path, zipped: Zipped, texts: Texts, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Sets ONE (90 graphs of classes 0 0 1, in this order over and over) and TWO (40 of classes 0 to 3)."""
     monkeypatch.delenv("RAYSIM_DATA", raising=False)
     zipped(tmp_path, "ONE", texts([0, 0, 1] * 30))
@@ -86,9 +84,7 @@ def test_the_published_split_is_the_same_for_all_seeds(folder: Path, stream: Str
 
 
 @pytest.mark.parametrize("split", ["drawn", "published"])
-def test_graphs_without_edges_are_left_out_on_request(
-    tmp_path: Path, zipped: Zipped, texts: Texts, stream: Stream, split: Any
-) -> None:
+def test_graphs_without_edges_are_left_out_on_request(tmp_path: Path, stream: Stream, split: Any) -> None:
     """Nothing else changes: the same graphs train, validate and test, but for those without edges."""
     content = texts([0, 0, 1] * 30)
     graph_of = content["graph_indicator"].split()
@@ -161,7 +157,7 @@ def test_all_missing_sets_are_named_with_where_to_put_them(
 
 
 def test_the_shared_folder_comes_before_the_cache(
-    folder: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch, zipped: Zipped, texts: Texts
+    folder: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(cache_files, "CACHE", str(folder))
     shutil.copytree(folder, folder / "tudataset")

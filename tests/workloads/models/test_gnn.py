@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from raysim.config.registry import resolve
 from raysim.flat_model import FlatModel, all_names
-from workloads.errors import WorkloadError
+from tests.made_graphs import batch_of
 from workloads.federated_data import InputSpec
 from workloads.graphs.batch import GraphBatch
 from workloads.graphs.structural_encodings import structure_encodings
@@ -22,13 +22,6 @@ from workloads.models.gnn import Convolution, GcnConvolution, GinConvolution, Sa
 from workloads.models.graph_specs import Gin, GraphSage, StructuralGin
 
 GRAPH_MODELS: list[Any] = [Gin(hidden=8), GraphSage(hidden=8), StructuralGin(hidden=8, walk_steps=3, degrees=2)]
-
-
-def batch_of(sizes: list[int], edges: list[tuple[int, int]], width: int = 3) -> GraphBatch:
-    generator = torch.Generator().manual_seed(len(edges))
-    features = torch.randn(sum(sizes), width, generator=generator)
-    graph = torch.repeat_interleave(torch.arange(len(sizes)), torch.tensor(sizes))
-    return GraphBatch(features, graph, len(sizes), torch.tensor(edges, dtype=torch.int64).reshape(-1, 2).T)
 
 
 PATH_AND_LOOP = batch_of([3, 1, 2], [(0, 1), (1, 2), (4, 5), (4, 4)])
@@ -196,9 +189,3 @@ def test_dropout_acts_in_training_only(options: Any) -> None:
     assert torch.equal(model(batch), model(batch)) == (options.dropout == 0.0)
     model.eval()
     assert torch.equal(model(batch), model(batch))
-
-
-@pytest.mark.parametrize("name", ["gin", "graphsage", "gin-star"])
-def test_images_are_refused(name: str) -> None:
-    with pytest.raises(WorkloadError, match=rf"Model '{name}' needs graphs.*shape \(1, 8, 8\).*'cnn'"):
-        resolve("model", name)().build(InputSpec((1, 8, 8), 10))

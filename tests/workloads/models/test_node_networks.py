@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 from torch_geometric.nn import GCNConv
 
-from workloads.errors import WorkloadError
 from workloads.federated_data import InputSpec
 from workloads.graphs.node_federation import NodeBatch
-from workloads.models.node_specs import Gcn
+from workloads.models.graph_specs import Gcn
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
@@ -24,9 +22,3 @@ def test_it_is_the_network_of_kipf_and_welling() -> None:
         model.head.bias.add_(0.5)
     expected = second(model.body.convolutions[0](x, EDGES).relu(), EDGES)[chosen]  # type: ignore[operator, index]
     torch.testing.assert_close(model(NodeBatch(x, EDGES, chosen)), expected)
-
-
-@pytest.mark.parametrize("task", [InputSpec((3,), 2), InputSpec((3,), 2, "graph")])
-def test_it_wants_nodes(task: InputSpec) -> None:
-    with pytest.raises(WorkloadError, match="Model 'gcn' tells the nodes of a graph apart"):
-        Gcn().check(task)

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
 
 from benchmarks import dense_spectral
+from tests.made_graphs import Made, graphs_of, path
 from workloads.errors import WorkloadError
 from workloads.federated_data import InputSpec
 from workloads.graphs.batch import GraphSamples, collate, pack_starts
-from workloads.graphs.graph_set import Graphs, offsets
+from workloads.graphs.graph_set import Graphs
 from workloads.graphs.spectra import compute_spectra
+from workloads.models.graph_specs import Spectral
 from workloads.models.specformer import (
     EdgeFilter,
     EigenvalueAttention,
@@ -24,23 +25,16 @@ from workloads.models.specformer import (
     entries_at_edges,
     mean_of_nodes,
 )
-from workloads.models.spectral_specs import Spectral
-from workloads.parallel_map import sequential
 
 
-def with_spectra(graphs: Graphs, folder: Path | None = None) -> Graphs:
-    return compute_spectra([("test", graphs)], "normalized", sequential, cache=folder)[0]
+def with_spectra(graphs: Graphs) -> Graphs:
+    return compute_spectra([graphs], "normalized", cache=None)[0]
 
 
-def from_lists(sizes: list[int], edges: list[list[tuple[int, int]]], width: int = 3, seed: int = 0) -> Graphs:
-    flat = [edge for graph in edges for edge in graph]
-    return Graphs(
-        np.random.default_rng(seed).standard_normal((sum(sizes), width)).astype(np.float32),
-        offsets(np.array(sizes)),
-        np.array(flat, dtype=np.int64).reshape(-1, 2).T,
-        offsets(np.array([len(graph) for graph in edges])),
-        np.arange(len(sizes)) % 2,
-    )
+def featured(made: list[Made], seed: int = 0) -> Graphs:
+    """With three random features, of two classes."""
+    features = np.random.default_rng(seed).standard_normal((sum(nodes for nodes, _ in made), 3)).astype(np.float32)
+    return graphs_of(*made, features=features, labels=np.arange(len(made)) % 2)
 
 
 def random_graphs(count: int, seed: int, loops: bool = False) -> Graphs:
@@ -52,20 +46,12 @@ def random_graphs(count: int, seed: int, loops: bool = False) -> Graphs:
         pairs = [(i, j) for i in range(size) for j in range(i if loops else i + 1, size)]
         chance = generator.uniform(0, 0.7)
         edges.append([pair for pair in pairs if generator.uniform() < chance])
-    return from_lists(sizes, edges, seed=seed)
+    return featured(list(zip(sizes, edges, strict=True)), seed)
 
 
 def body(width: int = 3, hidden: int = 8) -> SpectralBody:
     torch.manual_seed(1)
     return SpectralBody(width, hidden, heads=2, layers=2, decoder_activation="none")
-
-
-def matrix(graphs: Graphs, number: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(λ, U) of one graph."""
-    size = int(graphs.sizes[number])
-    nodes, start = int(graphs.node_offsets[number]), int(graphs.vector_offsets[number])
-    vectors = graphs.eigenvectors[start : start + size * size].reshape(size, size)
-    return torch.tensor(graphs.eigenvalues[nodes : nodes + size]), torch.tensor(vectors)
 
 
 def test_entries_at_edges_are_those_of_the_dense_matrix() -> None:
@@ -76,7 +62,8 @@ def test_entries_at_edges_are_those_of_the_dense_matrix() -> None:
     found = entries_at_edges(new, batch.spectrum)
     assert found.shape == (batch.edges.shape[1], 3)
     for number in range(len(graphs)):
-        _, vectors = matrix(graphs, number)
+        size = int(graphs.sizes[number])
+        vectors = torch.tensor(graphs.subset(np.array([number])).eigenvectors).view(size, size)
         nodes = slice(int(graphs.node_offsets[number]), int(graphs.node_offsets[number + 1]))
         edges = slice(int(graphs.edge_offsets[number]), int(graphs.edge_offsets[number + 1]))
         i, j = torch.tensor(graphs.edges[:, edges])
@@ -87,7 +74,7 @@ def test_entries_at_edges_are_those_of_the_dense_matrix() -> None:
 
 def test_the_normalized_laplacian_itself_comes_back_at_the_edges() -> None:
     """λ' = λ gives S = L: on the path 0 - 1 - 2 both edges are −1/√2."""
-    graphs = with_spectra(from_lists([3], [[(0, 1), (1, 2)]]))
+    graphs = with_spectra(featured([path(3)]))
     batch = collate(graphs)
     assert batch.spectrum is not None
     found = entries_at_edges(batch.spectrum.eigenvalues[:, None], batch.spectrum)
@@ -121,7 +108,7 @@ def test_outputs_equal_those_of_dense_filters() -> None:
 def test_features_do_not_depend_on_the_numbering_of_nodes() -> None:
     generator = np.random.default_rng(5)
     edges = [(0, 1), (0, 2), (1, 2), (2, 3), (3, 4), (1, 5)]
-    graphs = from_lists([6], [edges])
+    graphs = featured([(6, edges)])
     order = generator.permutation(6)
     place = np.argsort(order)
     moved = Graphs(
@@ -147,13 +134,9 @@ def test_a_graph_has_the_same_features_alone_and_in_any_batch() -> None:
 
 def test_batches_without_edges_and_with_one_edge_train() -> None:
     network = body().train()
-    batches: list[tuple[list[int], list[list[tuple[int, int]]]]] = [
-        ([1, 3], [[], []]),
-        ([2, 1], [[(0, 1)], []]),
-        ([1, 1], [[(0, 0)], []]),
-    ]
-    for sizes, edges in batches:
-        output = network(collate(with_spectra(from_lists(sizes, edges))))
+    alone: Made = (1, [])
+    for made in ([alone, (3, [])], [path(2), alone], [(1, [(0, 0)]), alone]):
+        output = network(collate(with_spectra(featured(made))))
         assert output.shape == (2, 8) and bool(torch.isfinite(output).all())
 
 
@@ -171,7 +154,7 @@ def test_eigenvalue_encoding_by_hand() -> None:
 @pytest.mark.parametrize("scale", [1.0, 100.0])
 def test_the_softmax_over_incoming_edges_by_hand(scale: float) -> None:
     """Path 0 - 1 - 2: the end nodes take their only neighbor whole, the middle weighs both by exp of the filters."""
-    batch = collate(from_lists([3], [[(0, 1), (1, 2)]]))
+    batch = collate(featured([path(3)]))
     filters = torch.tensor([[0.2], [0.7]]) * scale
     values = torch.tensor([[1.0], [10.0], [100.0]])
     found = EdgeFilter(filters, batch).gather(values)
@@ -254,8 +237,3 @@ def test_a_batch_keeps_labels_with_their_graphs() -> None:
 def test_widths_that_do_not_fit_are_refused(options: Spectral, message: str) -> None:
     with pytest.raises(WorkloadError, match=message):
         options.build(InputSpec((3,), 2, "graph"))
-
-
-def test_images_are_refused() -> None:
-    with pytest.raises(WorkloadError, match="needs graphs"):
-        Spectral().build(InputSpec((3, 8, 8), 2))

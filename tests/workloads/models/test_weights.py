@@ -33,14 +33,16 @@ def build(options: Any, task: InputSpec) -> Classifier:
     return model
 
 
+def written(folder: Path, suffix: str, tensors: Any) -> str:
+    file = folder / f"weights{suffix}"
+    (torch.save if suffix == ".pth" else save_file)(tensors, file)
+    return str(file)
+
+
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
 def test_round_trip(state: dict[str, Tensor], tmp_path: Path, suffix: str) -> None:
-    file = tmp_path / f"weights{suffix}"
-    if suffix == ".pth":
-        torch.save(state, file)
-    else:
-        save_file(state, file)
-    loaded = build(ResNet18(stem="imagenet", weights_file=str(file)), SMALL)
+    file = written(tmp_path, suffix, state)
+    loaded = build(ResNet18(stem="imagenet", weights_file=file), SMALL)
     fresh = build(ResNet18(stem="imagenet"), SMALL)
     body = loaded.body.state_dict()
     assert body and all(torch.equal(body[name], state[name]) for name in body)
@@ -58,65 +60,54 @@ def test_round_trip(state: dict[str, Tensor], tmp_path: Path, suffix: str) -> No
 def test_first_convolution_stays_random_where_it_differs(
     state: dict[str, Tensor], tmp_path: Path, options: dict[str, Any], task: InputSpec
 ) -> None:
-    torch.save(state, tmp_path / "weights.pth")
-    loaded = build(ResNet18(**options, weights_file=str(tmp_path / "weights.pth")), task).body.state_dict()
+    loaded = build(ResNet18(**options, weights_file=written(tmp_path, ".pth", state)), task).body.state_dict()
     fresh = build(ResNet18(**options), task).body.state_dict()
     assert torch.equal(loaded["conv1.weight"], fresh["conv1.weight"])
     assert all(torch.equal(loaded[name], state[name]) for name in loaded if name != "conv1.weight")
 
 
 def test_older_files_lack_batch_counts(state: dict[str, Tensor], tmp_path: Path) -> None:
-    torch.save({k: v for k, v in state.items() if "num_batches_tracked" not in k}, tmp_path / "old.pth")
-    body = build(ResNet18(stem="imagenet", weights_file=str(tmp_path / "old.pth")), SMALL).body.state_dict()
+    file = written(tmp_path, ".pth", {k: v for k, v in state.items() if "num_batches_tracked" not in k})
+    body = build(ResNet18(stem="imagenet", weights_file=file), SMALL).body.state_dict()
     assert torch.equal(body["layer4.1.bn2.running_var"], state["layer4.1.bn2.running_var"])
     assert body["bn1.num_batches_tracked"] == 0
 
 
-def renamed(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name.replace("layer4", "block4"): value for name, value in state.items()}
-
-
-def reshaped(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {**state, "layer1.0.conv1.weight": torch.zeros(64, 64, 1, 1)}
-
-
-def without(state: dict[str, Tensor]) -> dict[str, Tensor]:
-    return {name: value for name, value in state.items() if name != "bn1.weight"}
-
-
 @pytest.mark.parametrize(
-    ("change", "message"),
+    ("network", "change", "message"),
     [
-        (renamed, r"missing: layer4.* and \d+ more; unknown: block4"),
-        (reshaped, r"layer1.0.conv1.weight is \(64, 64, 1, 1\), not \(64, 64, 3, 3\)"),
-        (without, r"missing: bn1.weight\."),
-        (lambda state: {"state_dict": state}, "names mapped to tensors"),
-        (lambda state: list(state.values())[:2], "names mapped to tensors"),
+        (
+            ResNet18,
+            lambda state: {name.replace("layer4", "block4"): value for name, value in state.items()},
+            r"missing: layer4.* and \d+ more; unknown: block4",
+        ),
+        (
+            ResNet18,
+            lambda state: state | {"layer1.0.conv1.weight": torch.zeros(64, 64, 1, 1)},
+            r"layer1.0.conv1.weight is \(64, 64, 1, 1\), not \(64, 64, 3, 3\)",
+        ),
+        (
+            ResNet18,
+            lambda state: {name: value for name, value in state.items() if name != "bn1.weight"},
+            r"missing: bn1.weight\.",
+        ),
+        (ResNet18, lambda state: {"state_dict": state}, "names mapped to tensors"),
+        (ResNet18, lambda state: list(state.values())[:2], "names mapped to tensors"),
+        (ResNet50, lambda state: state, "does not fit this network"),
     ],
 )
 def test_files_that_do_not_fit(
-    state: dict[str, Tensor], tmp_path: Path, change: Callable[[Any], Any], message: str
+    state: dict[str, Tensor], tmp_path: Path, network: Any, change: Callable[[Any], Any], message: str
 ) -> None:
-    torch.save(change(state), tmp_path / "weights.pth")
+    file = written(tmp_path, ".pth", change(state))
     with pytest.raises(WorkloadError, match=message):
-        build(ResNet18(weights_file=str(tmp_path / "weights.pth")), SMALL)
-
-
-def test_another_network(state: dict[str, Tensor], tmp_path: Path) -> None:
-    torch.save(state, tmp_path / "resnet18.pth")
-    with pytest.raises(WorkloadError, match="does not fit this network"):
-        ResNet50(weights_file=str(tmp_path / "resnet18.pth")).build(SMALL)
+        network(weights_file=file).build(SMALL)
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
 @pytest.mark.parametrize("length", [0, 20, 5000])
 def test_damaged_files(tmp_path: Path, suffix: str, length: int) -> None:
-    file = tmp_path / f"weights{suffix}"
-    tensors = {"conv1.weight": torch.zeros(64, 3, 7, 7)}
-    if suffix == ".pth":
-        torch.save(tensors, file)
-    else:
-        save_file(tensors, file)
+    file = Path(written(tmp_path, suffix, {"conv1.weight": torch.zeros(64, 3, 7, 7)}))
     file.write_bytes(file.read_bytes()[:length])
     with pytest.raises(WorkloadError, match="cannot be read"):
         ResNet18(weights_file=str(file)).build(SMALL)
