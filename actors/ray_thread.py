@@ -12,46 +12,36 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
-_Work = tuple["Future[Any]", Callable[[], Any]]
+Calls = SimpleQueue[tuple["Future[Any]", Callable[[], Any]]]
 
-
-class RayThread:
-    """Thread that does one call after another."""
-
-    def __init__(self) -> None:
-        self._work: SimpleQueue[_Work] = SimpleQueue()
-        threading.Thread(target=self._run, name="ray", daemon=True).start()
-
-    def submit(self, function: Callable[[], Result]) -> Future[Result]:
-        """Queue a call; its result or error is the future's."""
-        future: Future[Result] = Future()
-        self._work.put((future, function))
-        return future
-
-    def _run(self) -> None:
-        while True:
-            future, function = self._work.get()
-            try:
-                future.set_result(function())
-            except BaseException as error:
-                future.set_exception(error)
-            del future, function
-
-
-_thread: RayThread | None = None
+_calls: Calls | None = None
+"""What the thread has to do, one call after another; None: there is no thread, or it was given up."""
 given_up = False
 """Whether a thread is blocked, so that this process can only end without its exit handlers."""
 
 
-def ray_thread() -> RayThread:
-    """The thread of this process; a new one after the last was given up."""
-    global _thread
-    if _thread is None:
-        _thread = RayThread()
-    return _thread
+def submit(function: Callable[[], Result]) -> Future[Result]:
+    """Queue a call for the thread of this process; its result or error is the future's."""
+    global _calls
+    if _calls is None:
+        _calls = SimpleQueue()
+        threading.Thread(target=_work, args=(_calls,), name="ray", daemon=True).start()
+    future: Future[Result] = Future()
+    _calls.put((future, function))
+    return future
+
+
+def _work(calls: Calls) -> None:
+    while True:
+        future, function = calls.get()
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+        del future, function
 
 
 def give_up() -> None:
     """Abandon the thread, which is blocked for good: the next call gets another."""
-    global _thread, given_up
-    _thread, given_up = None, True
+    global _calls, given_up
+    _calls, given_up = None, True

@@ -161,7 +161,7 @@ def run_on_ray(
         watch.own = own
         return follow(config, folder, relay, stop.is_set, dropped.is_set, watch)
 
-    future = ray_thread.ray_thread().submit(work)
+    future = ray_thread.submit(work)
     sound = False
     try:
         outcome = _wait(future, relay, observer, watch, stop, stopping)

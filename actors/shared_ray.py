@@ -98,7 +98,7 @@ def shut_down(own: OwnRay | None) -> None:
     """Leave Ray, and end the one that was started here; by force what does not end by itself."""
     import ray
 
-    done = wait([ray_thread.ray_thread().submit(ray.shutdown)], SHUTDOWN).done
+    done = wait([ray_thread.submit(ray.shutdown)], SHUTDOWN).done
     if own is not None:
         own.end()
     if not done:
