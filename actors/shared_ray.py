@@ -1,7 +1,7 @@
 """One Ray for the runs of a process: the first run that needs one starts it, and it ends with the process.
 
 A run that needs another Ray than the one that is there (another cluster, a dashboard, other environment variables) ends
-that one and starts its own. What has to clean up if this process is killed is the reaper's affair (own_ray.py).
+that one and starts its own. What cleans up if this process is killed is in own_ray.py.
 """
 
 from __future__ import annotations

@@ -12,8 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from actors import reaper
-from actors.own_ray import OwnRay, processor_time, state
+from actors.own_ray import MARK, OwnRay, marked, processor_time, state
 from actors.watch import BUSY, START, Watch
 
 
@@ -134,12 +133,12 @@ def test_its_end_ends_all_of_it(tmp_path: Path) -> None:
     own = OwnRay()
     child = subprocess.Popen(["sleep", "60"])
     own.started()
-    assert reaper.MARK not in os.environ
+    assert MARK not in os.environ
     with (session / "agent.out").open("w") as file:
         agent = subprocess.Popen(["sleep", "60"], stdout=file)
-    assert sorted(reaper.marked(own.mark)) == sorted([child.pid, agent.pid])
+    assert sorted(marked(own.mark)) == sorted([child.pid, agent.pid])
     own.end()
-    assert child.wait(10) == agent.wait(10) == -signal.SIGKILL and reaper.marked(own.mark) == []
+    assert child.wait(10) == agent.wait(10) == -signal.SIGKILL and marked(own.mark) == []
     assert old.poll() is None
     old.kill()
     old.wait()
