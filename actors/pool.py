@@ -12,8 +12,7 @@ from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryEr
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.call_deadline import Deadline
-from actors.capacity import Placement, place
-from actors.gpu_crowding import less_crowded
+from actors.capacity import Placement, less_crowded, place
 from actors.job_queue import Work
 from actors.placement import Starter, alive_nodes
 from actors.slots import Slot, Slots

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.capacity import place
+from actors.capacity import less_crowded, place
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import PlacementError
 
@@ -50,3 +50,21 @@ def test_what_can_never_be_given_is_an_error(
 ) -> None:
     with pytest.raises(PlacementError, match=message):
         place(config(**engine), nodes, 10)
+
+
+@pytest.mark.parametrize(
+    ("engine", "actors", "expected"),
+    [
+        ({"gpus_per_client": 0.25}, 8, (0.5, 0)),
+        ({"gpus_per_client": 0.25, "actors": 6}, 6, (0.5, 3)),
+        ({"gpus_per_client": 0.333}, 3, (1.0, 0)),
+        ({"gpus_per_client": 0.2}, 5, (0.5, 0)),
+        ({"gpus_per_client": 0.5, "actors": 1}, 1, (1.0, 1)),  # twice the memory, though nobody has to go
+        ({"gpus_per_client": 1}, 4, None),
+        ({}, 5, (0.0, 2)),
+        ({}, 1, None),
+    ],
+)
+def test_half_as_many_to_a_gpu(engine: dict[str, Any], actors: int, expected: tuple[float, int] | None) -> None:
+    found = less_crowded(config(**engine), actors)
+    assert (found and (found.engine.gpus_per_client, found.engine.actors)) == expected

@@ -15,7 +15,6 @@ import torch
 from ray import cloudpickle
 
 from actors.capacity import Placement
-from actors.gpu_crowding import less_crowded
 from actors.pool import RayPool
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.backend import Job
@@ -84,24 +83,6 @@ class Told(Watch):
 
 def config(**engine: Any) -> RunConfig:
     return build([{"model.name": "logistic"} | {f"engine.{name}": value for name, value in engine.items()}])
-
-
-@pytest.mark.parametrize(
-    ("engine", "actors", "expected"),
-    [
-        ({"gpus_per_client": 0.25}, 8, (0.5, 0)),
-        ({"gpus_per_client": 0.25, "actors": 6}, 6, (0.5, 3)),
-        ({"gpus_per_client": 0.333}, 3, (1.0, 0)),
-        ({"gpus_per_client": 0.2}, 5, (0.5, 0)),
-        ({"gpus_per_client": 0.5, "actors": 1}, 1, (1.0, 1)),  # twice the memory, though nobody has to go
-        ({"gpus_per_client": 1}, 4, None),
-        ({}, 5, (0.0, 2)),
-        ({}, 1, None),
-    ],
-)
-def test_half_as_many_to_a_gpu(engine: dict[str, Any], actors: int, expected: tuple[float, int] | None) -> None:
-    found = less_crowded(config(**engine), actors)
-    assert (found and (found.engine.gpus_per_client, found.engine.actors)) == expected
 
 
 def test_torchs_error_is_told_apart_from_a_clients() -> None:
