@@ -11,9 +11,8 @@ import ray
 from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryError, RayActorError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.call_deadline import Deadline
 from actors.capacity import Placement, less_crowded, place
-from actors.job_queue import Work
+from actors.job_queue import Deadline, Work
 from actors.placement import Starter, alive_nodes
 from actors.slots import Slot, Slots
 from actors.waiting_report import Patience
@@ -62,7 +61,7 @@ class RayPool:
         self._config, self._clients = config, federation.clients
         self._useful = useful or placement.actors
         self._slots = Slots(config, federation, starter or Starter(config), placement.actors, started)
-        self._work = Work((), {})
+        self._work = Work()
         self._done: dict[int, Done] = {}
         """Finished jobs, by number, that were sent ahead and nobody has asked for yet."""
         self._ahead: dict[int, int] = {}
