@@ -12,10 +12,9 @@ from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryEr
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
 from actors.capacity import Placement, less_crowded, place
+from actors.client import Starter
 from actors.job_queue import Deadline, Work
-from actors.placement import Starter, alive_nodes
-from actors.slots import Slot, Slots
-from actors.waiting_report import Patience
+from actors.slots import Patience, Slot, Slots, alive_nodes
 from raysim.engine.backend import Done, Job, Result
 from raysim.engine.profiler import OFF, WAIT
 from raysim.engine.timing import now

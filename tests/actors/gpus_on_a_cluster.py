@@ -17,9 +17,8 @@ import ray
 from ray import cloudpickle
 from ray.cluster_utils import Cluster
 
-from actors.client import Client
+from actors.client import Client, Starter
 from actors.early_actors import EarlyActors
-from actors.placement import Starter
 from actors.start_retry import patiently
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.backend import Job

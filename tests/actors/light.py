@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 import ray
 
-from actors.client import Client, actor_name
-from actors.placement import Starter
+from actors.client import Client, Starter, actor_name
 from raysim.engine.backend import Seat
 from raysim.engine.timing import now
 
