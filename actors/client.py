@@ -93,10 +93,6 @@ class Client:
         """The actor's name on Ray's pages and in its logs."""
         return self._name
 
-    def process(self) -> int:
-        """Process number of the actor, for tests that kill it."""
-        return os.getpid()
-
 
 ClientActor = ray.remote(Client)
 """The process. The class by itself is for tests, where a GPU is only counted and not there."""

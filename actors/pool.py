@@ -81,11 +81,6 @@ class RayPool:
         found: Federation = ray.get(self._slots.federation)
         return found
 
-    def processes(self) -> list[int]:
-        """Process numbers of the client actors."""
-        found: list[int] = ray.get([slot.actor.process.remote() for slot in self._slots if slot.actor is not None])
-        return found
-
     def share(self, value: Any) -> Any:
         size = getattr(value, "nbytes", None)
         return value if isinstance(size, int) and size < SMALL else ray.put(value)
@@ -244,7 +239,8 @@ class RayPool:
     def _do_again(self, slot: Slot) -> tuple[int, str]:
         """Replace a slot's actor and put its jobs back into the queue; number and label of the one that ran."""
         held = self._work.take_back(slot)
-        self._slots.replace(slot)
+        self._slots.kill(slot)
+        self._slots.fill()
         return held[0], self._work.jobs[held[0]].label
 
     def _ends_too_many(self, number: int) -> bool:

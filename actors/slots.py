@@ -82,8 +82,7 @@ class Slots:
         """How many actors each place has had: while Ray still holds a dead one's name, the next needs another."""
         self.coming: dict[Any, Slot] = {}
         """Reference of ``prepare`` → where it is on its way."""
-        for slot, actor in itertools.zip_longest(self._slots, started):
-            self._fill(slot, actor)
+        self.fill(started)
 
     def __iter__(self) -> Iterator[Slot]:
         return iter(self._slots)
@@ -91,11 +90,15 @@ class Slots:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def fill(self) -> None:
-        """Start an actor in every empty slot."""
+    def fill(self, started: Sequence[Any] = ()) -> None:
+        """Give every empty slot an actor, one of those that are started or a new one, and the actor the data."""
+        there = iter(started)
         for slot in self._slots:
             if slot.actor is None:
-                self._fill(slot)
+                self._lives[slot.place] += 1
+                slot.actor = next(there, None) or self._starter.start(slot.place, self._lives[slot.place])
+                slot.coming = slot.actor.prepare.remote(self._config, self.federation)
+                self.coming[slot.coming] = slot
 
     def settle(self, reference: Any, note: Callable[[str], None]) -> None:
         """An actor's ``prepare`` is over: it may get jobs, or it died before and another one starts, which is noted.
@@ -125,12 +128,7 @@ class Slots:
                     "ends them, raise --engine.actor_attempts"
                 ) from error
             note(f"{slot.name} died before it was up; another one is started")
-            self._fill(slot)
-
-    def replace(self, slot: Slot) -> None:
-        """Replace an actor that died or must go."""
-        self.kill(slot)
-        self._fill(slot)
+            self.fill()
 
     def restart(self, config: RunConfig, starter: Starter, places: int) -> None:
         """Replace all actors by ``places`` new ones of another kind; no actor may hold a job."""
@@ -163,13 +161,6 @@ class Slots:
         """Kill all client actors."""
         for slot in self._slots:
             self.kill(slot)
-
-    def _fill(self, slot: Slot, actor: Any = None) -> None:
-        """Give the slot an actor, by default a new one, and the actor the data."""
-        self._lives[slot.place] += 1
-        slot.actor = actor or self._starter.start(slot.place, self._lives[slot.place])
-        slot.coming = slot.actor.prepare.remote(self._config, self.federation)
-        self.coming[slot.coming] = slot
 
 
 class Patience:

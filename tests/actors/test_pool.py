@@ -23,7 +23,7 @@ from raysim.config.run_config import Engine, RunConfig, build
 from raysim.engine.backend import Job
 from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
-from tests.actors.light import LightStarter
+from tests.actors.light import LightStarter, processes
 
 # Actors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -151,12 +151,12 @@ def test_actors_and_calls_have_telling_names(ray_session: None, tmp_path: Path) 
         done = list(pool.run(jobs(tmp_path / "log", 4, deaths=1), print))
         assert {d.index: d.sends for d in done}[0] == 2 and min(d.sends for d in done) == 1
         assert all(d.seat.device == "cpu" for d in done)
-        assert {d.seat.process for d in done} <= set(pool.processes())
+        assert {d.seat.process for d in done} <= set(processes(pool))
         names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
         assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
         # Another run on the same cluster has actors of the same names.
         other = light_pool(config(), 1, Placement(1, 0.0, 0.0))
-        assert len(other.processes()) == 1
+        assert len(processes(other)) == 1
         other.close()
 
 
@@ -241,7 +241,7 @@ def _beside(federation: Any, path: str) -> tuple[int, int]:
 def test_what_is_called_aside_ends_with_its_process(pool: RayPool, tmp_path: Path) -> None:
     result = pool.aside(_beside, str(tmp_path / "called"))
     process, clients = result(60)
-    assert clients == 8 and (tmp_path / "called").exists() and process not in (os.getpid(), *pool.processes())
+    assert clients == 8 and (tmp_path / "called").exists() and process not in (os.getpid(), *processes(pool))
     with pytest.raises(ProcessLookupError):
         for _ in range(200):
             os.kill(process, 0)
