@@ -7,14 +7,10 @@ from typing import Any
 import pytest
 
 from actors.capacity import less_crowded, place
-from raysim.config.run_config import RunConfig, build
 from raysim.errors import PlacementError
+from tests.small_runs import with_engine
 
 THIRD = 1 / 3
-
-
-def config(**engine: Any) -> RunConfig:
-    return build([{"model.name": "logistic"} | {f"engine.{name}": value for name, value in engine.items()}])
 
 
 @pytest.mark.parametrize(
@@ -32,7 +28,7 @@ def config(**engine: Any) -> RunConfig:
     ],
 )
 def test_how_many_actors_fit(engine: dict[str, Any], nodes: list[dict[str, float]], useful: int, expected: int) -> None:
-    assert place(config(**engine), nodes, useful).actors == expected
+    assert place(with_engine(**engine), nodes, useful).actors == expected
 
 
 @pytest.mark.parametrize(
@@ -49,7 +45,7 @@ def test_what_can_never_be_given_is_an_error(
     engine: dict[str, Any], nodes: list[dict[str, float]], message: str
 ) -> None:
     with pytest.raises(PlacementError, match=message):
-        place(config(**engine), nodes, 10)
+        place(with_engine(**engine), nodes, 10)
 
 
 @pytest.mark.parametrize(
@@ -66,5 +62,5 @@ def test_what_can_never_be_given_is_an_error(
     ],
 )
 def test_half_as_many_to_a_gpu(engine: dict[str, Any], actors: int, expected: tuple[float, int] | None) -> None:
-    found = less_crowded(config(**engine), actors)
+    found = less_crowded(with_engine(**engine), actors)
     assert (found and (found.engine.gpus_per_client, found.engine.actors)) == expected

@@ -19,21 +19,18 @@ from ray import cloudpickle
 
 from actors.capacity import Placement
 from actors.pool import RayPool
-from raysim.config.run_config import Engine, RunConfig, build
+from raysim.config.run_config import Engine, RunConfig
 from raysim.engine.backend import Job
 from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
 from tests.actors.light import LightStarter, processes
+from tests.small_runs import with_engine
 
 # Actors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 ATTEMPTS = Engine().task_attempts
-
-
-def config(**engine: Any) -> RunConfig:
-    return build([{"model.name": "logistic"} | {f"engine.{name}": value for name, value in engine.items()}])
 
 
 # -- jobs -----------------------------------------------------------------------------------------------------------
@@ -77,7 +74,7 @@ def light_pool(config: RunConfig, clients: int, placement: Placement) -> RayPool
 
 @contextmanager
 def two_actors() -> Iterator[RayPool]:
-    made = light_pool(config(cpus_per_client=0.5), 8, Placement(2, 0.5, 0.0))
+    made = light_pool(with_engine(cpus_per_client=0.5), 8, Placement(2, 0.5, 0.0))
     all_up(made)
     yield made
     made.close()
@@ -155,7 +152,7 @@ def test_actors_and_calls_have_telling_names(ray_session: None, tmp_path: Path) 
         names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
         assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
         # Another run on the same cluster has actors of the same names.
-        other = light_pool(config(), 1, Placement(1, 0.0, 0.0))
+        other = light_pool(with_engine(), 1, Placement(1, 0.0, 0.0))
         assert len(processes(other)) == 1
         other.close()
 
@@ -170,7 +167,7 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
 
 
 def test_how_many_deaths_a_job_survives_is_an_option(ray_session: None, tmp_path: Path) -> None:
-    found = light_pool(config(task_attempts=1), 2, Placement(1, 0.0, 0.0))
+    found = light_pool(with_engine(task_attempts=1), 2, Placement(1, 0.0, 0.0))
     with pytest.raises(RaysimError, match=r"(?s)its actor died 1 time, .*raise --engine\.task_attempts"):
         list(found.run(jobs(tmp_path / "log", 2, deaths=1), print))
     found.close()
@@ -226,7 +223,7 @@ class Unreadable:
 
 def test_an_actor_that_cannot_start_is_not_tried_again(ray_session: None, tmp_path: Path) -> None:
     federation: Any = Unreadable()
-    made = RayPool(config(), federation, Placement(1, 1.0, 0.0))
+    made = RayPool(with_engine(), federation, Placement(1, 1.0, 0.0))
     notes: list[str] = []
     with closing(made), pytest.raises(PlacementError, match=r"(?s)a client actor cannot start: .*no such library"):
         list(made.run(jobs(tmp_path / "log", 1), notes.append))
