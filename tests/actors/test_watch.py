@@ -14,6 +14,7 @@ import pytest
 
 from actors.own_ray import MARK, OwnRay, marked, processor_time, state
 from actors.watch import BUSY, START, Watch
+from tests.processes import within
 
 
 class Clock:
@@ -86,8 +87,7 @@ def test_a_driver_that_uses_the_processor_is_not_frozen(
     assert silent(watch, clock, 10 * BUSY - 1) == ""
     assert "has answered for 100 s" in silent(watch, clock, 1)
     os.kill(sleeper.pid, signal.SIGSTOP)
-    while state(sleeper.pid) != "T":
-        pass
+    assert within(30, lambda: state(sleeper.pid) == "T")
     assert f"the driver (process {sleeper.pid}) has been frozen" in watch.look()
 
 
@@ -113,11 +113,7 @@ def test_what_carries_the_mark_ends_with_who_set_it() -> None:
         assert state(child) not in ("", "Z")
         launcher.kill()
         launcher.wait()
-        for _ in range(3000):
-            if state(child) in ("", "Z"):
-                break
-            signal.sigtimedwait([], 0.01)
-        assert state(child) in ("", "Z")
+        assert within(30, lambda: state(child) in ("", "Z"))
         assert state(other) not in ("", "Z")
     finally:
         os.kill(other, signal.SIGKILL)
