@@ -42,7 +42,7 @@ class Spilled(Silent):
 
 @pytest.mark.slow
 def test_a_small_object_store_changes_nothing(tmp_path: Path) -> None:
-    small = {"object_store_memory": 80 << 20, "object_spilling_directory": str(tmp_path / "spill")}
+    small: dict[str, Any] = {"object_store_memory": 80 << 20, "object_spilling_directory": str(tmp_path / "spill")}
     methods, spilled = ("local", "fedld"), Spilled(tmp_path / "spill")
     with cluster_here(num_cpus=0, **small) as cluster:
         patiently(lambda: cluster.add_node(num_cpus=1, **small))
