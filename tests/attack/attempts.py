@@ -74,7 +74,7 @@ def _crash(place: Place, random: Random, power: bool) -> Attempt:
 def judged(place: Place, folder: Path, what: str, always: bool = False) -> Attempt:
     """Resume, and compare; ``always``: it must go on, whatever was lost."""
     ending = resume(folder)
-    fault = ending.fault(folder, place.expected)
+    fault = ending.fault_of_run(folder, place.expected)
     if always and ending.code:
         fault = fault or "refused"
     if not fault:

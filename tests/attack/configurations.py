@@ -69,7 +69,7 @@ def configuration(place: Place, random: Random) -> Attempt:
         if killed.crashed:
             shutil.rmtree(killed.folder, ignore_errors=True)
         second = resume(again)
-    fault = second.fault(again, fingerprint(folder)) or ("refused the second time" if second.code else "")
+    fault = second.fault_of_run(again, fingerprint(folder)) or ("refused the second time" if second.code else "")
     if not fault:
         shutil.rmtree(folder)
         shutil.rmtree(again)
@@ -78,10 +78,8 @@ def configuration(place: Place, random: Random) -> Attempt:
 
 def _refusal(ending: Ending, folder: Path) -> str:
     """What is wrong with a run that did not finish, "" if nothing is."""
-    if "Traceback" in ending.error:
-        return "a traceback"
-    if f"\n{ending.error}".count("\nraysim: ") != 1:
-        return "not one message"
+    if fault := ending.fault():
+        return fault
     if ending.code == REFUSED:
         return "a folder was left" if folder.exists() else ""
     return "" if DIVERGED in ending.error else f"exit code {ending.code}"
