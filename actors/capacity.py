@@ -6,15 +6,13 @@ import math
 import os
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import Any
 
+from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.schedule import at_once
 from raysim.errors import PlacementError
 from raysim.units import counted
-
-if TYPE_CHECKING:
-    from raysim.config.run_config import RunConfig
 
 UNKNOWN = 8
 """Largest number of actors that are started before the number of clients is known."""
@@ -87,6 +85,23 @@ def place(config: RunConfig, nodes: Sequence[Mapping[str, float]], useful: int) 
             "what an actor takes"
         )
     return Placement(engine.actors or min(most, useful), engine.cpus_per_client, engine.gpus_per_client)
+
+
+def less_crowded(config: RunConfig, actors: int) -> RunConfig | None:
+    """The config with half as many actors to a GPU, after a client task ran out of memory; None if each has its own.
+
+    An actor then takes twice the share, so that Ray keeps every GPU to the new number, also where actors are replaced
+    later, and each gets twice the memory. Where there are no GPUs (they are made up, in tests), half of all actors go.
+    """
+    engine = config.engine
+    if engine.gpus_per_client >= 1 or (not engine.gpus_per_client and actors == 1):
+        return None
+    if not engine.gpus_per_client:
+        return with_sections(config, engine=replace(engine, actors=actors // 2))
+    before = round(1 / engine.gpus_per_client)
+    after = before // 2
+    wanted = max(1, engine.actors * after // before) if engine.actors else 0
+    return with_sections(config, engine=replace(engine, gpus_per_client=1 / after, actors=wanted))
 
 
 def check_this_machine(config: RunConfig) -> None:

@@ -1,17 +1,21 @@
-"""ClientActor: a process with one worker in it, pinned to CPU cores or to a fraction of a GPU."""
+"""ClientActor: a process with one worker in it, pinned to CPU cores or to a fraction of a GPU; and its start."""
 
 from __future__ import annotations
 
 import os
+import uuid
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import ray
 
 from actors.quick_import import garbage_collection_paused
 from raysim.engine.backend import Seat
 from raysim.engine.timing import now
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
 
 
 def actor_name(slot: int) -> str:
@@ -89,10 +93,28 @@ class Client:
         """The actor's name on Ray's pages and in its logs."""
         return self._name
 
-    def process(self) -> int:
-        """Process number of the actor, for tests that kill it."""
-        return os.getpid()
-
 
 ClientActor = ray.remote(Client)
 """The process. The class by itself is for tests, where a GPU is only counted and not there."""
+
+
+class Starter:
+    """Starts client actors; the first call of each must be ``prepare``."""
+
+    actor: ClassVar[Any] = ClientActor
+    """The class of the processes."""
+
+    def __init__(self, config: RunConfig) -> None:
+        self._engine = config.engine
+        # Names must be unique within a namespace: this one is the run's own, so no other run can be in the way.
+        self._namespace = f"raysim-{uuid.uuid4().hex[:12]}"
+
+    def start(self, place: int, life: int = 1) -> Any:
+        """Start an actor for a slot of the pool; ``life`` counts the actors that the slot has had."""
+        # A new name for each life: for a while Ray still holds the dead actor's.
+        return self.actor.options(
+            name=actor_name(place) + (f" (life {life})" if life > 1 else ""),
+            namespace=self._namespace,
+            num_cpus=self._engine.cpus_per_client,
+            num_gpus=self._engine.gpus_per_client,
+        ).remote(self._engine.threads, place)

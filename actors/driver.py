@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import socket
 import threading
-import time
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import ray
 
 from actors.quick_import import garbage_collection_paused
-from raysim.engine.observer import ChunkReturned, Forwarding, Several
+from raysim.engine.observer import Forwarding, Several
 from raysim.engine.outcome import Outcome, guarded
 from raysim.errors import ResultsError
 
@@ -22,13 +21,16 @@ class EventLog(Forwarding):
 
     ``clients_done`` wakes nobody and only the last of several is kept: a round has as many of them as remote calls, and
     two processes that talk about each would take their time from those that train.
+
+    Args:
+        clients: whether anybody listens to ``clients_finished``.
     """
 
     _QUIET = "clients_done"
 
     def __init__(self, clients: bool = True) -> None:
-        self._clients = clients
-        """Whether anybody listens to ``clients_finished``."""
+        # The first two are in the metrics and the run folder's status, and a long run has a million of them.
+        self._not_kept = {"tasks_started", "chunk_returned"} | (set() if clients else {"clients_finished"})
         self._events: list[tuple[str, tuple[Any, ...]]] = []
         self._first = 0  # position of the first that is kept
         self._fetched = 0  # number of events that were handed out; they may not change any more
@@ -36,7 +38,7 @@ class EventLog(Forwarding):
 
     def tell(self, name: str, *arguments: Any) -> None:
         """Keep the call."""
-        if name == "clients_finished" and not self._clients:
+        if name in self._not_kept:
             return
         with self._new:
             kept = self._first + len(self._events) > self._fetched
@@ -45,12 +47,6 @@ class EventLog(Forwarding):
             self._events.append((name, arguments))
             if name != self._QUIET:
                 self._new.notify_all()
-
-    def tasks_started(self, clients: Sequence[int]) -> None:
-        """Not kept, as ``chunk_returned``: the metrics and the run folder's status have both."""
-
-    def chunk_returned(self, chunk: ChunkReturned) -> None:
-        """Not kept: a long run has a million of them."""
 
     def since(self, position: int, timeout: float) -> list[tuple[str, tuple[Any, ...]]]:
         """Events from ``position`` on; those before it are forgotten."""
@@ -122,8 +118,6 @@ class DriverActor:
         self._stop.set()
 
     @ray.method(concurrency_group="watch")
-    def process(self) -> tuple[int, float]:
-        """Process number and clock, for tests that kill it."""
-        import os
-
-        return os.getpid(), time.time()
+    def process(self) -> int:
+        """Process number of the driver."""
+        return os.getpid()

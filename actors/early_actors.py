@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 import ray
 
 from actors.capacity import Placement, place, useful_actors
-from actors.placement import Starter, alive_nodes
+from actors.client import Starter
 from actors.pool import RayPool
+from actors.slots import alive_nodes
 from raysim.config.run_config import with_sections
 
 if TYPE_CHECKING:

@@ -74,7 +74,7 @@ def follow(
                     ray.nodes()  # which the control store answers
                     probed = now()
                 if identity is not None and not outside and ray.wait([identity], timeout=0)[0]:
-                    watch.driver, identity = ray.get(identity)[0], None
+                    watch.driver, identity = ray.get(identity), None
                 watch.heard()
                 if finished:
                     result: Outcome = ray.get(outcome)

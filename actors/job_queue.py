@@ -1,4 +1,4 @@
-"""The jobs on their way through the Ray pool: which wait, which are sent, how often each was lost."""
+"""The jobs on their way through the Ray pool: which wait, which are sent, which were lost and when one is late."""
 
 from __future__ import annotations
 
@@ -26,17 +26,16 @@ WINDOW = 32
 """Number of jobs in front among which one is looked for whose data the slot has already."""
 ALIKE = 0.8
 """A job may go before the longest one if it has at least this share of its cost."""
+TIMES = 20.0
+"""Default deadline, as a multiple of the time of the slowest call of the same kind and cost."""
+LEAST = 300.0
+"""Least default deadline in seconds: a moment of swapping or of an overloaded disk is no fault."""
 
 
 class Work:
-    """Jobs by number, sent longest first, but those with a smaller ``before`` earlier.
+    """Jobs by number from 0 on, sent longest first, but those with a smaller ``before`` earlier."""
 
-    Args:
-        jobs: the first, which get the numbers from 0 on.
-        homes: the place that last served each client that a job was about; kept up to date here.
-    """
-
-    def __init__(self, jobs: Sequence[Job], homes: dict[int, int]) -> None:
+    def __init__(self) -> None:
         self.jobs: dict[int, Job] = {}
         """Those that wait or are sent, by number."""
         self.waiting: deque[int] = deque()
@@ -47,8 +46,9 @@ class Work:
         """How many actors each job took with it."""
         self.unfinished = 0.0
         """Cost of all that waits or is sent."""
-        self._homes, self._next = homes, 0
-        self.add(jobs)
+        self.homes: dict[int, int] = {}
+        """The place that last served each client that a job was about."""
+        self._next = 0
 
     def add(self, jobs: Sequence[Job]) -> range:
         """Put jobs into the queue; their numbers."""
@@ -82,7 +82,7 @@ class Work:
             for index in front
             if self.jobs[index].before == first.before and self.jobs[index].cost >= ALIKE * first.cost
         ]
-        homes = [self._homes.get(about) if (about := self.jobs[index].about) is not None else None for index in alike]
+        homes = [self.homes.get(about) if (about := self.jobs[index].about) is not None else None for index in alike]
         return next((alike[homes.index(home)] for home in (slot.place, None) if home in homes), front[0])
 
     def send(self, index: int, slot: Slot) -> None:
@@ -90,7 +90,7 @@ class Work:
         self.waiting.remove(index)
         job, time = self.jobs[index], now()
         if job.about is not None:
-            self._homes[job.about] = slot.place
+            self.homes[job.about] = slot.place
         options = slot.actor.run.options(name=job.name, num_returns=1 + job.outputs)
         reply = options.remote(job.task, *job.inputs)
         reference, outputs = (reply[0], tuple(reply[1:])) if job.outputs else (reply, ())
@@ -140,3 +140,28 @@ class Work:
     def _wait_again(self, index: int) -> None:
         self.sends[index] += 1
         self.waiting.appendleft(index)
+
+
+class Deadline:
+    """Deadlines of remote calls, learned from the calls that came back.
+
+    Args:
+        seconds: any call; 0: judged by the calls of the same kind that came back, and no limit before the first did.
+    """
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = seconds
+        self._slowest: dict[type, float] = {}
+
+    def learn(self, job: Job, seconds: float) -> None:
+        """Learn from the time that a job took."""
+        kind, pace = type(job.task), seconds / max(job.cost, 1.0)
+        if pace > self._slowest.get(kind, 0.0):
+            self._slowest[kind] = pace
+
+    def of(self, job: Job) -> float:
+        """Deadline of a job in seconds; infinity if there is no limit."""
+        if self._seconds:
+            return self._seconds
+        pace = self._slowest.get(type(job.task))
+        return float("inf") if pace is None else max(LEAST, TIMES * pace * max(job.cost, 1.0))

@@ -1,14 +1,26 @@
-"""A Ray that this process has started: its mark, who cleans up after it, and what has become of its processes."""
+"""A Ray that this process has started: its mark, what has become of its processes, and who ends them.
+
+They carry the mark in their environment; those that write a title over it have a file of the Ray's session open.
+
+Also a program, started beside that Ray: it waits until the launching process is gone, however it ended, and cleans up.
+It imports nothing but the standard library, so that it costs no start-up time.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import signal
 import subprocess
 import sys
+import time
+from contextlib import suppress
 from pathlib import Path
 
-from actors import reaper
-
+MARK = "RAYSIM_STARTED_RAY"
+"""Environment variable whose value is the mark of one Ray."""
+TRIES = 50
+PAUSE = 0.02
 _PARTS = {"gcs_server": "Ray's control store (gcs_server)", "raylet": "Ray's node manager (raylet)"}
 """Programs of Ray without which a run cannot go on."""
 
@@ -17,12 +29,14 @@ class OwnRay:
     """The Ray that this process starts, marked by its environment; a helper process outlives this one and cleans up."""
 
     def __init__(self) -> None:
-        self.mark = reaper.new_mark()
-        os.environ[reaper.MARK] = self.mark
+        environment = {name: value for name, value in os.environ.items() if name != MARK}
+        # The process number, and the time in ticks since the last boot.
+        clock = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+        self.mark = f"{os.getpid()}.{int(time.clock_gettime(clock) * os.sysconf('SC_CLK_TCK'))}"
+        os.environ[MARK] = self.mark
         self._parts: dict[int, str] = {}
-        environment = {name: value for name, value in os.environ.items() if name != reaper.MARK}
         self._reaper = subprocess.Popen(
-            [sys.executable, "-I", "-S", reaper.__file__, self.mark],
+            [sys.executable, "-I", "-S", __file__, self.mark],
             stdin=subprocess.PIPE,
             env=environment,
             start_new_session=True,  # what ends the terminal's processes must not end it
@@ -30,24 +44,28 @@ class OwnRay:
 
     def started(self) -> None:
         """Note that Ray is up, so that processes started from now on do not inherit its mark."""
-        os.environ.pop(reaper.MARK, None)
-        for number in reaper.marked(self.mark):
-            name = _program(number)
-            if name in _PARTS:
-                self._parts[number] = _PARTS[name]
+        os.environ.pop(MARK, None)
+        for number in marked(self.mark):
+            with suppress(OSError):
+                program = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
+                if (name := Path(program).name) in _PARTS:
+                    self._parts[number] = _PARTS[name]
 
     def dead(self) -> str:
-        """Name of a part of Ray that has died; empty if none has."""
-        return next((name for number, name in self._parts.items() if state(number) in ("", "Z")), "")
+        """Says which part of Ray has died; empty if none has."""
+        return next((f"{name} has died on this machine" for name in self._parts_in("", "Z")), "")
 
     def frozen(self) -> str:
-        """Name of a part of Ray that is stopped (by SIGSTOP, say); empty if none is."""
-        return next((name for number, name in self._parts.items() if state(number) == "T"), "")
+        """Says which part of Ray is stopped (by SIGSTOP, say); empty if none is."""
+        return next((f"{name} is frozen on this machine" for name in self._parts_in("T")), "")
+
+    def _parts_in(self, *states: str) -> list[str]:
+        return [name for number, name in self._parts.items() if state(number) in states]
 
     def end(self) -> None:
         """End all processes that are left of this Ray."""
-        os.environ.pop(reaper.MARK, None)
-        reaper.end_marked(self.mark)
+        os.environ.pop(MARK, None)
+        _end_marked(self.mark)
         if self._reaper.stdin is not None:
             self._reaper.stdin.close()
         self._reaper.wait()
@@ -55,24 +73,62 @@ class OwnRay:
 
 def state(number: int) -> str:
     """A process's state as the system gives it (R, S, D, T, Z …); empty if it is gone."""
-    return next(iter(_fields(number)), "")
+    with suppress(OSError):
+        return stat_fields(Path(f"/proc/{number}"))[0]
+    return ""
 
 
 def processor_time(number: int) -> int:
     """Processor time of a process in ticks; 0 if it is gone."""
-    return sum(map(int, _fields(number)[11:13]))
+    with suppress(OSError):
+        return sum(map(int, stat_fields(Path(f"/proc/{number}"))[11:13]))
+    return 0
 
 
-def _fields(number: int) -> list[str]:
-    """What the system says of a process, its state first (reaper.py); nothing if it is gone."""
-    try:
-        return reaper.stat_fields(Path(f"/proc/{number}"))
-    except OSError:
-        return []
+def stat_fields(entry: Path) -> list[str]:
+    """Fields of ``stat`` in a process's folder of /proc, those behind the program's name.
+
+    0 is the state, 1 the parent, 11 and 12 the processor time in ticks, 19 the start in ticks since the machine's.
+    """
+    return (entry / "stat").read_text().rpartition(")")[2].split()
 
 
-def _program(number: int) -> str:
-    try:
-        return Path(Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")).name
-    except OSError:
-        return ""
+def marked(mark: str) -> list[int]:
+    """Numbers of the processes of a mark's Ray; none where there is no /proc."""
+    wanted = f"{MARK}={mark}\0".encode()
+    launcher, since = mark.split(".")
+    session = re.compile(rf"/session_[\d_-]+_{launcher}/")  # Ray names it after the process that starts it
+    found = []
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile, or is another user's
+            if wanted in (entry / "environ").read_bytes() or (
+                # An older one is the launching process, or of another Ray whose launcher had the same number.
+                int(stat_fields(entry)[19]) >= int(since)
+                and any(session.search(str(file.readlink())) for file in (entry / "fd").iterdir())
+            ):
+                found.append(int(entry.name))
+    return found
+
+
+def _end_marked(mark: str) -> None:
+    """Kill the processes of a mark's Ray, also those that start meanwhile."""
+    for _ in range(TRIES):
+        found = [number for number in marked(mark) if number != os.getpid()]
+        if not found:
+            return
+        for number in found:
+            with suppress(OSError):
+                os.kill(number, signal.SIGKILL)
+        time.sleep(PAUSE)
+
+
+def main() -> None:
+    """Wait for the end of standard input, whose other end the launching process holds, and clean up."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
+    sys.stdin.buffer.read()
+    _end_marked(sys.argv[1])
+
+
+if __name__ == "__main__":
+    main()

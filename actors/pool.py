@@ -11,13 +11,10 @@ import ray
 from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryError, RayActorError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.call_deadline import Deadline
-from actors.capacity import Placement, place
-from actors.gpu_crowding import less_crowded
-from actors.job_queue import Work
-from actors.placement import Starter, alive_nodes
-from actors.slots import Slot, Slots
-from actors.waiting_report import Patience
+from actors.capacity import Placement, less_crowded, place
+from actors.client import Starter
+from actors.job_queue import Deadline, Work
+from actors.slots import Patience, Slot, Slots, alive_nodes
 from raysim.engine.backend import Done, Job, Result
 from raysim.engine.profiler import OFF, WAIT
 from raysim.engine.timing import now
@@ -63,7 +60,7 @@ class RayPool:
         self._config, self._clients = config, federation.clients
         self._useful = useful or placement.actors
         self._slots = Slots(config, federation, starter or Starter(config), placement.actors, started)
-        self._work = Work((), {})
+        self._work = Work()
         self._done: dict[int, Done] = {}
         """Finished jobs, by number, that were sent ahead and nobody has asked for yet."""
         self._ahead: dict[int, int] = {}
@@ -82,11 +79,6 @@ class RayPool:
     @cached_property
     def federation(self) -> Federation:  # fetched once: the table of clients asks it for every client's name
         found: Federation = ray.get(self._slots.federation)
-        return found
-
-    def processes(self) -> list[int]:
-        """Process numbers of the client actors."""
-        found: list[int] = ray.get([slot.actor.process.remote() for slot in self._slots if slot.actor is not None])
         return found
 
     def share(self, value: Any) -> Any:
@@ -247,7 +239,8 @@ class RayPool:
     def _do_again(self, slot: Slot) -> tuple[int, str]:
         """Replace a slot's actor and put its jobs back into the queue; number and label of the one that ran."""
         held = self._work.take_back(slot)
-        self._slots.replace(slot)
+        self._slots.kill(slot)
+        self._slots.fill()
         return held[0], self._work.jobs[held[0]].label
 
     def _ends_too_many(self, number: int) -> bool:

@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from actors import cluster_probe, ray_thread, shared_ray
+from actors import cluster_probe, shared_ray
 from actors.code_shipping import modules
 from actors.following import follow
 from actors.own_ray import OwnRay
@@ -161,7 +161,7 @@ def run_on_ray(
         watch.own = own
         return follow(config, folder, relay, stop.is_set, dropped.is_set, watch)
 
-    future = ray_thread.ray_thread().submit(work)
+    future = shared_ray.submit(work)
     sound = False
     try:
         outcome = _wait(future, relay, observer, watch, stop, stopping)
@@ -201,8 +201,9 @@ def _wait(
     stopping: Callable[[], bool],
 ) -> Outcome:
     """Show the run's events until it has ended or something that it needs is gone."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    handlers: dict[int, Any] = {number: signal.getsignal(number) for number in numbers}
+    handlers: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     future.add_done_callback(lambda _: relay.calls.put(("", ())))
     while True:
         with suppress(Empty):
@@ -211,19 +212,12 @@ def _wait(
                 return future.result()
             getattr(observer, name)(*arguments)
         if watch.own is not None or watch.driver:
-            handlers = _keep(handlers)
+            while handlers:  # set again, once: Ray's C++ code takes some for itself while it starts
+                signal.signal(*handlers.popitem())
         if stopping():
             stop.set()
         if gone := watch.look():
             return Outcome("failed", f"{gone}. The last checkpoint is kept")
-
-
-def _keep(handlers: dict[int, Any]) -> dict[int, Any]:
-    """Set the signal handlers again: Ray's C++ code takes some for itself while it starts."""
-    if threading.current_thread() is threading.main_thread():
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
-    return {}
 
 
 def _clean_up(future: Future[Outcome], own: OwnRay | None, seconds: float) -> None:
@@ -234,4 +228,4 @@ def _clean_up(future: Future[Outcome], own: OwnRay | None, seconds: float) -> No
         return
     if own is not None:
         own.end()
-    ray_thread.give_up()
+    shared_ray.give_up()

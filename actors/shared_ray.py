@@ -1,7 +1,10 @@
 """One Ray for the runs of a process: the first run that needs one starts it, and it ends with the process.
 
 A run that needs another Ray than the one that is there (another cluster, a dashboard, other environment variables) ends
-that one and starts its own. What has to clean up if this process is killed is the reaper's affair (own_ray.py).
+that one and starts its own. What cleans up if this process is killed is in own_ray.py.
+
+One thread talks to Ray: its calls may block for ever, and then this process must still be able to end. It lives as long
+as the process, as what Ray starts would be killed by the system when the thread that started it ends.
 """
 
 from __future__ import annotations
@@ -9,12 +12,18 @@ from __future__ import annotations
 import atexit
 import os
 import sys
-from concurrent.futures import wait
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from queue import SimpleQueue
+from typing import Any, TypeVar
 
-from actors import ray_thread
 from actors.own_ray import OwnRay
+
+Result = TypeVar("Result")
+Calls = SimpleQueue[tuple["Future[Any]", Callable[[], Any]]]
 
 SHUTDOWN = 20.0
 """Seconds that Ray has to shut down before what is left of it is killed."""
@@ -52,6 +61,10 @@ class Connection:
 _kept: Connection | None = None
 _process = 0
 """Process that keeps the connection; one that was forked off it must not end it."""
+_calls: Calls | None = None
+"""What the thread has to do, one call after another; None: there is no thread, or it was given up."""
+given_up = False
+"""Whether a thread is blocked, so that this process can only end without its exit handlers."""
 
 
 def is_connected() -> bool:
@@ -98,8 +111,35 @@ def shut_down(own: OwnRay | None) -> None:
     """Leave Ray, and end the one that was started here; by force what does not end by itself."""
     import ray
 
-    done = wait([ray_thread.ray_thread().submit(ray.shutdown)], SHUTDOWN).done
+    done = wait([submit(ray.shutdown)], SHUTDOWN).done
     if own is not None:
         own.end()
     if not done:
-        ray_thread.give_up()
+        give_up()
+
+
+def submit(function: Callable[[], Result]) -> Future[Result]:
+    """Queue a call for the thread of this process; its result or error is the future's."""
+    global _calls
+    if _calls is None:
+        _calls = SimpleQueue()
+        threading.Thread(target=_work, args=(_calls,), name="ray", daemon=True).start()
+    future: Future[Result] = Future()
+    _calls.put((future, function))
+    return future
+
+
+def _work(calls: Calls) -> None:
+    while True:
+        future, function = calls.get()
+        try:
+            future.set_result(function())
+        except BaseException as error:
+            future.set_exception(error)
+        del future, function
+
+
+def give_up() -> None:
+    """Abandon the thread, which is blocked for good: the next call gets another."""
+    global _calls, given_up
+    _calls, given_up = None, True

@@ -1,4 +1,4 @@
-"""The slots of the Ray pool: the actor in each, whether it is up, and its replacement when it died."""
+"""The slots of the Ray pool: the actor in each, its replacement when it died, and reports that none is up."""
 
 from __future__ import annotations
 
@@ -11,13 +11,27 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from actors.client import actor_name
-from actors.placement import Starter
+from actors.client import Starter, actor_name
+from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
+from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from workloads.federated_data import Federation
+
+FIRST = 5.0
+"""Seconds without an actor before the first report."""
+START = 30.0
+"""The same before any has been up: importing torch takes a while, and is no fault."""
+FACTOR = 10.0
+"""Factor between two waits for the next report."""
+
+
+def alive_nodes() -> dict[str, dict[str, float]]:
+    """Total resources of each node of the cluster, by Ray's name of the node."""
+    nodes = ray.nodes()
+    return {node["NodeID"]: node["Resources"] for node in nodes if node["Alive"]}
 
 
 @dataclass(eq=False)
@@ -68,8 +82,7 @@ class Slots:
         """How many actors each place has had: while Ray still holds a dead one's name, the next needs another."""
         self.coming: dict[Any, Slot] = {}
         """Reference of ``prepare`` → where it is on its way."""
-        for slot, actor in itertools.zip_longest(self._slots, started):
-            self._fill(slot, actor)
+        self.fill(started)
 
     def __iter__(self) -> Iterator[Slot]:
         return iter(self._slots)
@@ -77,11 +90,15 @@ class Slots:
     def __len__(self) -> int:
         return len(self._slots)
 
-    def fill(self) -> None:
-        """Start an actor in every empty slot."""
+    def fill(self, started: Sequence[Any] = ()) -> None:
+        """Give every empty slot an actor, one of those that are started or a new one, and the actor the data."""
+        there = iter(started)
         for slot in self._slots:
             if slot.actor is None:
-                self._fill(slot)
+                self._lives[slot.place] += 1
+                slot.actor = next(there, None) or self._starter.start(slot.place, self._lives[slot.place])
+                slot.coming = slot.actor.prepare.remote(self._config, self.federation)
+                self.coming[slot.coming] = slot
 
     def settle(self, reference: Any, note: Callable[[str], None]) -> None:
         """An actor's ``prepare`` is over: it may get jobs, or it died before and another one starts, which is noted.
@@ -111,12 +128,7 @@ class Slots:
                     "ends them, raise --engine.actor_attempts"
                 ) from error
             note(f"{slot.name} died before it was up; another one is started")
-            self._fill(slot)
-
-    def replace(self, slot: Slot) -> None:
-        """Replace an actor that died or must go."""
-        self.kill(slot)
-        self._fill(slot)
+            self.fill()
 
     def restart(self, config: RunConfig, starter: Starter, places: int) -> None:
         """Replace all actors by ``places`` new ones of another kind; no actor may hold a job."""
@@ -150,9 +162,37 @@ class Slots:
         for slot in self._slots:
             self.kill(slot)
 
-    def _fill(self, slot: Slot, actor: Any = None) -> None:
-        """Give the slot an actor, by default a new one, and the actor the data."""
-        self._lives[slot.place] += 1
-        slot.actor = actor or self._starter.start(slot.place, self._lives[slot.place])
-        slot.coming = slot.actor.prepare.remote(self._config, self.federation)
-        self.coming[slot.coming] = slot
+
+class Patience:
+    """Back-off of the reports about one pool.
+
+    Args:
+        needs: what an actor takes ("1 CPU").
+    """
+
+    def __init__(self, slots: Slots, needs: str, clock: Callable[[], float] = now) -> None:
+        self._slots, self._needs, self._clock = slots, needs, clock
+        self._since: float | None = None
+        self._next = START
+        self._said = False
+
+    def look(self, note: Callable[[str], None]) -> None:
+        """Report the wait if it is time to; called about once a second while there are jobs."""
+        up = sum(slot.up for slot in self._slots)
+        if up:
+            if self._said:
+                note(f"goes on with {counted(up, 'client actor')}")
+            self._since, self._next, self._said = None, FIRST, False
+            return
+        if self._since is None:
+            self._since = self._clock()
+        waited = self._clock() - self._since
+        if waited >= self._next:
+            nodes = alive_nodes().values()
+            cores, gpus = (sum(node.get(kind, 0.0) for node in nodes) for kind in ("CPU", "GPU"))
+            has = f"{counted(len(nodes), 'node')} with {cores:g} CPU and {gpus:g} GPU in all"
+            note(
+                f"no client actor has been up for {waited:.0f} s: the run waits for one to start, on a node with room "
+                f"for {self._needs} (the cluster has {has})"
+            )
+            self._next, self._said = FACTOR * waited, True

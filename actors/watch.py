@@ -42,9 +42,8 @@ class Watch:
         """Description of a part of the Ray started here that is dead or frozen; empty if there is none."""
         if self.own is None:
             return ""
-        dead, frozen = self.own.dead(), self.own.frozen()
-        said = f"{dead} has died" if dead else f"{frozen} is frozen" if frozen else ""
-        return f"{said} on this machine. The last checkpoint is kept" if said else ""
+        said = self.own.dead() or self.own.frozen()
+        return f"{said}. The last checkpoint is kept" if said else ""
 
     def heard(self) -> None:
         """Note a sign of life: the driver and Ray's control store have answered. Called from another thread."""
@@ -61,11 +60,11 @@ class Watch:
             self._silent += passed
         if self.own is not None:
             if dead := self.own.dead():
-                return f"{dead} has died on this machine"
+                return dead
             frozen = self.own.frozen()
             self._frozen = self._frozen + passed if frozen else 0.0
             if frozen and self._limit and self._frozen >= self._limit:
-                return f"{frozen} is frozen on this machine"
+                return frozen
         limit = self._limit if self._ever_heard else max(self._limit, START)
         if not self._limit or self._silent < limit:
             return ""

@@ -121,6 +121,7 @@ def blocked() -> bool:
 
     Such are a call of Ray's that never came back, and the partition's picture after a second Ctrl-C.
     """
-    thread = sys.modules.get("actors.ray_thread")
+    shared_ray = sys.modules.get("actors.shared_ray")
     calls_aside = sys.modules.get("raysim.engine.inline_backend")
-    return (thread is not None and bool(thread.given_up)) or (calls_aside is not None and calls_aside.aside_at_work())
+    ray_blocks = shared_ray is not None and bool(shared_ray.given_up)
+    return ray_blocks or (calls_aside is not None and calls_aside.aside_at_work())

@@ -9,16 +9,20 @@ import time
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import TypeVar
 
+from actors.own_ray import stat_fields
 from tests.watch import Watch
 
+Found = TypeVar("Found")
 
-def within(seconds: float, condition: Callable[[], object], pause: float = 0.02) -> bool:
-    """Whether a condition comes true in so many seconds; it is looked at again after a pause, in seconds too."""
+
+def within(seconds: float, condition: Callable[[], Found], pause: float = 0.02) -> Found:
+    """What a condition gives once it is true, or after so many seconds; it is looked at again after a pause."""
     deadline = time.monotonic() + seconds
     while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(pause)
-    return bool(found)
+    return found
 
 
 def marked(*marks: str) -> list[str]:
@@ -45,10 +49,9 @@ def processes(title: str) -> list[int]:
 
 def parent(process: int) -> int:
     """Number of a process's parent; 0 if it is gone."""
-    try:
-        return int(Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1])
-    except OSError:
-        return 0
+    with suppress(OSError):
+        return int(stat_fields(Path(f"/proc/{process}"))[1])
+    return 0
 
 
 def _is_ours(process: int) -> bool:
@@ -73,10 +76,6 @@ class Killer(Watch):
             self._thread.start()
 
     def _kill(self) -> None:
-        deadline = time.monotonic() + 30
-        while time.monotonic() < deadline:
-            for process in processes(self.title)[:1]:
-                os.kill(process, signal.SIGKILL)
-                self.killed.append(process)
-                return
-            time.sleep(0.002)
+        for process in within(30, lambda: processes(self.title)[:1], pause=0.002):
+            os.kill(process, signal.SIGKILL)
+            self.killed.append(process)

@@ -15,11 +15,11 @@ import tempfile
 import traceback
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 from raysim.config import registry
-from raysim.config.run_config import RunConfig
 from raysim.errors import RaysimError
 from raysim.simulation import run
 from tests.actors.runs import Lender
@@ -132,22 +132,20 @@ def outcome(number: int, folder: Path, lender: Lender | None = None) -> str:
     """``refused``, ``equal``, or what is wrong with the run of a number."""
     settings, rounds = drawn(number), 1 + number % 3
 
-    def config(name: str, **engine: Any) -> RunConfig:
-        return small_run(folder / name, settings, **{f"engine__{key}": value for key, value in engine.items()})
-
     try:
-        whole = run(config("whole"))
+        whole = run(small_run(folder / "whole", settings))
     except (RaysimError, WorkloadError) as error:
         return f"code failed: {error}" if "Traceback" in str(error) else "refused"
     except Exception:
         return f"code failed: {traceback.format_exc()}"
     expected = fingerprint(whole.folder)
     if len(whole.rounds) > rounds:
-        path = stopped(config("stopped"), rounds)
-        run(config("stopped"), resume=path)
+        config = small_run(folder / "stopped", settings)
+        path = stopped(config, rounds)
+        run(config, resume=path)
         if fingerprint(path) != expected:
             return f"differs when it is stopped after round {rounds}"
-    on_actors = config("actors", backend="ray")
+    on_actors = small_run(folder / "actors", settings, engine__backend="ray")
     dies = len(whole.rounds) > 2 and not on_actors.devices.on  # in virtual time round 2 may have no task of its own
     pooled = on_actors.method.traits.pooled  # whose one client is on one actor
     if lender is not None and not pooled and lender.run(on_actors, 2, dies=dies) != expected:
@@ -162,22 +160,15 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--ray", action="store_true", help="also on two client actors, of which one dies")
     asked = parser.parse_args()
-    lender = None
-    if asked.ray:
-        import ray
-
-        ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False)
-        lender = Lender()
     found: Counter[str] = Counter()
-    for number in range(asked.first, asked.first + asked.count):
-        with tempfile.TemporaryDirectory() as folder:
-            said = outcome(number, Path(folder), lender)
-        if said not in ("refused", "equal"):
-            print(f"{number}, {drawn(number)}: {said}", flush=True)
-            said = "wrong"
-        found[said] += 1
-    if lender is not None:
-        lender.close()
+    with Lender() if asked.ray else nullcontext() as lender:
+        for number in range(asked.first, asked.first + asked.count):
+            with tempfile.TemporaryDirectory() as folder:
+                said = outcome(number, Path(folder), lender)
+            if said not in ("refused", "equal"):
+                print(f"{number}, {drawn(number)}: {said}", flush=True)
+                said = "wrong"
+            found[said] += 1
     print(", ".join(f"{count} {said}" for said, count in sorted(found.items())))
     return 1 if found["wrong"] or not found["equal"] else 0
 

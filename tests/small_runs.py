@@ -39,6 +39,12 @@ def small_run(output: Path, base: Mapping[str, object], /, **options: object) ->
     return build([{path: value for path, value in chosen.items() if value is not None}])
 
 
+def with_engine(**engine: object) -> RunConfig:
+    """The settings of a run of which only the engine's matter."""
+    settings = {"model.name": "logistic", "workload.clients": 100}
+    return build([settings | {f"engine.{name}": value for name, value in engine.items()}])
+
+
 def worker_of(config: RunConfig) -> Worker:
     """A worker of this process, with the run's data."""
     return Worker(config, load_federation(config, sequential))

@@ -10,10 +10,12 @@ Ray's driver is killed in round 4. Exit code 1 if anything differs. A part of it
 from __future__ import annotations
 
 import argparse
+import itertools
 import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -71,12 +73,14 @@ class Copying(Watch):
             shutil.copytree(self.folder, self.copies[self.round])
 
 
-def compared(folder: Path, method: str, mode: str, ways: Sequence[str], lender: Lender) -> Iterator[tuple[str, bool]]:
+def compared(
+    folder: Path, method: str, mode: str, ways: Sequence[str], lender: Lender | None
+) -> Iterator[tuple[str, bool]]:
     """Ways to compute one run, and whether each gave the bits of the undisturbed run in this process."""
 
     def config(name: str, **engine: Any) -> RunConfig:
         own = METHODS[method] | MODES[mode] | {"method__name": method, "timing__mode": mode}
-        return small_run(folder / name, BASE, **own, **{f"engine__{key}": value for key, value in engine.items()})
+        return small_run(folder / name, BASE, **own, **engine)
 
     settings = config("whole")
     path = prepare(settings)
@@ -91,12 +95,12 @@ def compared(folder: Path, method: str, mode: str, ways: Sequence[str], lender: 
         path = stopped(settings, number)
         run(settings, resume=path)
         yield f"stopped after {number}", fingerprint(path) == expected
-    if "actors" in ways:
-        yield "1 actor", lender.run(config("one", backend="ray"), 1) == expected
-        yield "3 actors, one dies", lender.run(config("three", backend="ray"), 3, dies=True) == expected
+    if "actors" in ways and lender is not None:
+        yield "1 actor", lender.run(config("one", engine__backend="ray"), 1) == expected
+        yield "3 actors, one dies", lender.run(config("three", engine__backend="ray"), 3, dies=True) == expected
     if "driver" in ways:
         killer = Killer("ray::DriverActor", DEADLY)
-        path = run(config("driver", backend="ray", actors=2), observer=killer).folder
+        path = run(config("driver", engine__backend="ray", engine__actors=2), observer=killer).folder
         yield "driver killed on Ray", len(killer.killed) == 1 and fingerprint(path) == expected
 
 
@@ -107,19 +111,14 @@ def main() -> int:
     parser.add_argument("--modes", nargs="+", choices=MODES, default=[*MODES])
     parser.add_argument("--ways", nargs="+", choices=("process", "actors", "driver"), default=["process"])
     asked = parser.parse_args()
-    lender, differing = Lender(), 0
-    if asked.ways != ["process"]:
-        import ray
-
-        ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False)
-    for method in asked.methods:
-        for mode in asked.modes:
+    differing = 0
+    with Lender() if asked.ways != ["process"] else nullcontext() as lender:
+        for method, mode in itertools.product(asked.methods, asked.modes):
             with tempfile.TemporaryDirectory() as folder:
                 found = dict(compared(Path(folder), method, mode, asked.ways, lender))
             wrong = [way for way, same in found.items() if not same]
             differing += len(wrong)
             print(f"{method}, {mode}: {len(found) - len(wrong)} of {len(found)} equal", *wrong, sep="; ", flush=True)
-    lender.close()
     return 1 if differing else 0
 
 

@@ -16,10 +16,11 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from raysim.config.run_config import RunConfig, build
+from raysim.config.run_config import RunConfig
 from raysim.simulation import run
 from tests.actors.runs import METHODS, OTHERS, options
 from tests.fingerprint import fingerprint
+from tests.small_runs import small_run
 
 BASE: Mapping[str, Any] = {
     "workload.clients": 6,
@@ -28,7 +29,6 @@ BASE: Mapping[str, Any] = {
     "engine.checkpoint_every": 1,
     "evaluation.every": 2,
     "engine.dashboard": False,
-    "pictures": False,
 }
 
 
@@ -41,16 +41,14 @@ def digest(content: Any) -> str:
 
 def config_of(method: str, output: Path, **engine: Any) -> RunConfig:
     """The method's small run of the tests."""
-    own = {key.replace("__", "."): value for key, value in options(method).items()}
-    model = {} if "workload.name" in own else {"model.name": "cnn"}
-    placed = {f"engine.{name}": value for name, value in engine.items()}
-    chosen = {**BASE, **model, **own, **placed, "output": str(output)}
-    return build([{path: value for path, value in chosen.items() if value is not None}])
+    own = options(method)
+    model = {} if "workload__name" in own else {"model__name": "cnn"}
+    return small_run(output, BASE, **model | own | engine)
 
 
 BACKENDS: Mapping[str, Mapping[str, Any]] = {
-    "inline": {"backend": "inline"},
-    "two actors": {"backend": "ray", "actors": 2},
+    "inline": {},
+    "two actors": {"engine__backend": "ray", "engine__actors": 2},
 }
 
 

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import ray
 
-from actors.client import Client, actor_name
-from actors.placement import Starter
+from actors.client import Client, Starter, actor_name
+from actors.pool import RayPool
 from raysim.engine.backend import Seat
 from raysim.engine.timing import now
 
@@ -28,6 +28,15 @@ class Light(Client):
         result, outputs = task.run(None, inputs)
         report = (result, started, now() - started, self._seat)
         return (report, *outputs) if outputs else report
+
+    def process(self) -> int:
+        return os.getpid()
+
+
+def processes(pool: RayPool) -> list[int]:
+    """Process numbers of its actors."""
+    found: list[int] = ray.get([slot.actor.process.remote() for slot in pool._slots if slot.actor is not None])
+    return found
 
 
 class LightStarter(Starter):

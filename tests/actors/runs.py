@@ -113,6 +113,12 @@ class Lender:
     def __init__(self) -> None:
         self._actors: list[Any] = []
 
+    def __enter__(self) -> Lender:
+        """On a Ray of three cores, unless there is one."""
+        if not ray.is_initialized():
+            ray.init("local", num_cpus=3, include_dashboard=False, log_to_driver=False)
+        return self
+
     def run(self, config: RunConfig, actors: int, *, dies: bool = False) -> dict[str, Any]:
         """A run on so many of them that is driven by this process; if asked for, one of them dies in round 2."""
         engine = replace(config.engine, actors=actors, cpus_per_client=0.5)  # the rest is for tasks before the rounds
@@ -143,6 +149,6 @@ class Lender:
         assert any(" died during round 2" in note for note in watch.notes) == dies, watch.notes
         return fingerprint(folder)
 
-    def close(self) -> None:
+    def __exit__(self, *error: object) -> None:
         for actor in self._actors:
             ray.kill(actor)

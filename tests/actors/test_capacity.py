@@ -6,15 +6,11 @@ from typing import Any
 
 import pytest
 
-from actors.capacity import place
-from raysim.config.run_config import RunConfig, build
+from actors.capacity import less_crowded, place
 from raysim.errors import PlacementError
+from tests.small_runs import with_engine
 
 THIRD = 1 / 3
-
-
-def config(**engine: Any) -> RunConfig:
-    return build([{"model.name": "logistic"} | {f"engine.{name}": value for name, value in engine.items()}])
 
 
 @pytest.mark.parametrize(
@@ -32,7 +28,7 @@ def config(**engine: Any) -> RunConfig:
     ],
 )
 def test_how_many_actors_fit(engine: dict[str, Any], nodes: list[dict[str, float]], useful: int, expected: int) -> None:
-    assert place(config(**engine), nodes, useful).actors == expected
+    assert place(with_engine(**engine), nodes, useful).actors == expected
 
 
 @pytest.mark.parametrize(
@@ -49,4 +45,22 @@ def test_what_can_never_be_given_is_an_error(
     engine: dict[str, Any], nodes: list[dict[str, float]], message: str
 ) -> None:
     with pytest.raises(PlacementError, match=message):
-        place(config(**engine), nodes, 10)
+        place(with_engine(**engine), nodes, 10)
+
+
+@pytest.mark.parametrize(
+    ("engine", "actors", "expected"),
+    [
+        ({"gpus_per_client": 0.25}, 8, (0.5, 0)),
+        ({"gpus_per_client": 0.25, "actors": 6}, 6, (0.5, 3)),
+        ({"gpus_per_client": 0.333}, 3, (1.0, 0)),
+        ({"gpus_per_client": 0.2}, 5, (0.5, 0)),
+        ({"gpus_per_client": 0.5, "actors": 1}, 1, (1.0, 1)),  # twice the memory, though nobody has to go
+        ({"gpus_per_client": 1}, 4, None),
+        ({}, 5, (0.0, 2)),
+        ({}, 1, None),
+    ],
+)
+def test_half_as_many_to_a_gpu(engine: dict[str, Any], actors: int, expected: tuple[float, int] | None) -> None:
+    found = less_crowded(with_engine(**engine), actors)
+    assert (found and (found.engine.gpus_per_client, found.engine.actors)) == expected

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
@@ -92,14 +93,13 @@ def _only_this_token(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def test_both_ports_answer(cluster: Cluster) -> None:
-    deadline = time.monotonic() + 30
-    while True:  # the client server comes a moment after the head
-        try:
+    def answers() -> bool:
+        with suppress(PlacementError):
             cluster_probe.check(cluster.client)
-            break
-        except PlacementError:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+            return True
+        return False
+
+    assert within(30, answers, pause=0.2)  # the client server comes a moment after the head
     cluster_probe.check(cluster.head)
 
 
@@ -129,17 +129,17 @@ def test_the_wrong_kind_of_port(cluster: Cluster) -> None:
         cluster_probe.check(cluster.client.removeprefix("ray://"))
 
 
-def job(cluster: Cluster, *words: str, code: int = 0) -> str:
-    """What ``ray job`` says; AssertionError with all of it if it ends otherwise than it must."""
+def job(cluster: Cluster, *words: str) -> str:
+    """What ``ray job`` says."""
     environment = {**os.environ, "RAY_API_SERVER_ADDRESS": cluster.dashboard, "RAY_AUTH_MODE": "token"}
     command = [str(Path(sys.executable).parent / "ray"), "job", *words]
-    deadline = time.monotonic() + 120
-    while True:
+
+    def answer() -> subprocess.CompletedProcess[str] | None:
         done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=240)
-        if "No available agent" not in done.stderr or time.monotonic() > deadline:  # it comes a while after the head
-            break
-        time.sleep(1)
-    assert done.returncode == code, done.stdout + done.stderr
+        return None if "No available agent" in done.stderr else done  # it comes a while after the head
+
+    done = within(120, answer, pause=1.0)
+    assert done is not None and done.returncode == 0, done
     return done.stdout
 
 

@@ -14,7 +14,7 @@ from actors.early_actors import EarlyActors
 from actors.parallel_map import RayParallel
 from raysim.config.run_config import RunConfig, build
 from raysim.driver import load_federation
-from tests.actors.light import LightStarter
+from tests.actors.light import LightStarter, processes
 from workloads.parallel_map import sequential
 
 
@@ -60,7 +60,7 @@ def test_the_pool_takes_what_it_needs_and_the_rest_ends() -> None:
     pool = early.pool(load_federation(two, sequential), useful=2)
     try:
         assert len(started) == 3 and [slot.actor for slot in pool._slots] == started[:2]
-        assert dead(started[2]) and len(set(pool.processes())) == 2
+        assert dead(started[2]) and len(set(processes(pool))) == 2
     finally:
         pool.close()
 

@@ -25,9 +25,8 @@ from tests.wrapped_runs import BASE, WRAPPED
 
 @pytest.fixture(scope="module")
 def lender(ray_session: None) -> Iterator[Lender]:
-    lender = Lender()
-    yield lender
-    lender.close()
+    with Lender() as lender:
+        yield lender
 
 
 # The engine does a dead actor's work again in the same way whatever the method; these differ in what is done again: a

@@ -15,9 +15,7 @@ import torch
 from ray import cloudpickle
 
 from actors.capacity import Placement
-from actors.gpu_crowding import less_crowded
 from actors.pool import RayPool
-from raysim.config.run_config import RunConfig, build
 from raysim.engine.backend import Job
 from raysim.engine.device import run_task
 from raysim.errors import GpuMemoryError, RaysimError
@@ -26,6 +24,7 @@ from raysim.monitor.status_file import read
 from raysim.preparation import prepare
 from raysim.simulation import execute
 from tests.fingerprint import fingerprint
+from tests.small_runs import LOGISTIC, small_run, with_engine
 from tests.watch import Watch
 
 # Actors cannot import this file.
@@ -82,28 +81,6 @@ class Told(Watch):
         self.plans.append(plan)
 
 
-def config(**engine: Any) -> RunConfig:
-    return build([{"model.name": "logistic"} | {f"engine.{name}": value for name, value in engine.items()}])
-
-
-@pytest.mark.parametrize(
-    ("engine", "actors", "expected"),
-    [
-        ({"gpus_per_client": 0.25}, 8, (0.5, 0)),
-        ({"gpus_per_client": 0.25, "actors": 6}, 6, (0.5, 3)),
-        ({"gpus_per_client": 0.333}, 3, (1.0, 0)),
-        ({"gpus_per_client": 0.2}, 5, (0.5, 0)),
-        ({"gpus_per_client": 0.5, "actors": 1}, 1, (1.0, 1)),  # twice the memory, though nobody has to go
-        ({"gpus_per_client": 1}, 4, None),
-        ({}, 5, (0.0, 2)),
-        ({}, 1, None),
-    ],
-)
-def test_half_as_many_to_a_gpu(engine: dict[str, Any], actors: int, expected: tuple[float, int] | None) -> None:
-    found = less_crowded(config(**engine), actors)
-    assert (found and (found.engine.gpus_per_client, found.engine.actors)) == expected
-
-
 def test_torchs_error_is_told_apart_from_a_clients() -> None:
     with pytest.raises(GpuMemoryError) as found:
         run_task(TooLarge(), None, ())  # type: ignore[arg-type]
@@ -112,7 +89,7 @@ def test_torchs_error_is_told_apart_from_a_clients() -> None:
 
 @pytest.mark.usefixtures("ray_session")
 def test_what_does_not_fit_by_itself_is_an_error() -> None:
-    pool = RayPool(config(), SimpleNamespace(clients=8), Placement(2, 1.0, 0.0))
+    pool = RayPool(with_engine(), SimpleNamespace(clients=8), Placement(2, 1.0, 0.0))
     notes: list[str] = []
     jobs = [Job(TooLarge(), (), label=f"job {number}") for number in range(4)]
     try:
@@ -126,18 +103,10 @@ def test_what_does_not_fit_by_itself_is_an_error() -> None:
 
 @pytest.mark.usefixtures("ray_session")
 def test_fewer_client_tasks_at_a_time_and_the_same_bits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = LOGISTIC | {"method.name": f"{__name__}:Crowded", "workload.clients": 8, "engine.cpus_per_client": 0.5}
+
     def run(name: str, **options: Any) -> Told:
-        given = {
-            "method.name": f"{__name__}:Crowded",
-            "model.name": "logistic",
-            "workload.clients": 8,
-            "workload.limit": 300,
-            "schedule.rounds": 3,
-            "engine.cpus_per_client": 0.5,
-            "output": str(tmp_path / name),
-        }
-        made = build([given | {key.replace("__", "."): value for key, value in options.items()}])
-        told = Told()
+        made, told = small_run(tmp_path / name, base, **options), Told()
         outcome = execute(made, prepare(made), told)
         assert outcome.status == "finished", outcome.message
         return told
@@ -146,11 +115,11 @@ def test_fewer_client_tasks_at_a_time_and_the_same_bits(tmp_path: Path, monkeypa
     signs.mkdir()
     monkeypatch.setattr(Crowded, "folder", str(signs))
     monkeypatch.setattr(Crowded, "most", 2)
-    told = run("crowded", engine__actors=4)
+    told = run("crowded", engine__backend="ray", engine__actors=4)
     assert len(told.faults) == 1 and "round 2" in told.faults[0] and "CUDA out of memory" in told.faults[0]
     assert "from here on 2 client actors" in told.faults[0] and "2 client actors" in told.plans[-1]
     counts = read(tmp_path / "crowded")["counts"]
     assert counts["requeued"] > 0 and counts["failed"] == 0 and counts["done"] == 24
     monkeypatch.setattr(Crowded, "most", 0)
-    assert run("undisturbed", engine__backend="inline").faults == []
+    assert run("undisturbed").faults == []
     assert fingerprint(tmp_path / "crowded") == fingerprint(tmp_path / "undisturbed")

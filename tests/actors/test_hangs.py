@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from actors.reaper import MARK
+from actors.own_ray import MARK
 from tests.processes import within
 from tests.small_runs import ON_RAY, words
 

@@ -1,19 +1,27 @@
-"""Which job a slot of the Ray pool gets."""
+"""Which job a slot of the Ray pool gets, and when a call counts as lost, by hand."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
-from actors.job_queue import Work
+from actors.job_queue import LEAST, TIMES, Deadline, Work
 from actors.slots import Slot
 from raysim.engine.backend import Job
 
 FIRST, SECOND = Slot(0), Slot(1)
 
 
-def work(costs: list[float], homes: dict[int, int]) -> Work:
-    """Jobs about clients 0, 10, 20, … of these costs."""
-    return Work([Job(None, (), cost=cost, about=10 * index) for index, cost in enumerate(costs)], homes)  # type: ignore[arg-type]
+def work(*jobs: Job, homes: dict[int, int]) -> Work:
+    made = Work()
+    made.homes.update(homes)
+    made.add(jobs)
+    return made
+
+
+def job(cost: float, task: Any = None, **more: Any) -> Job:
+    return Job(task, (), cost=cost, **more)
 
 
 @pytest.mark.parametrize(
@@ -31,18 +39,41 @@ def work(costs: list[float], homes: dict[int, int]) -> Work:
 def test_a_slot_gets_the_longest_job_or_one_nearly_as_long_that_it_served_before(
     costs: list[float], homes: dict[int, int], slot: Slot, index: int
 ) -> None:
-    assert work(costs, homes).next_for(slot) == index
+    jobs = [job(cost, about=10 * client) for client, cost in enumerate(costs)]
+    assert work(*jobs, homes=homes).next_for(slot) == index
 
 
 def test_jobs_about_no_client_go_by_length() -> None:
-    jobs = Work([Job(None, (), cost=cost) for cost in (1, 2)], {0: 0})  # type: ignore[arg-type]
-    assert jobs.next_for(FIRST) == 1
+    assert work(job(1), job(2), homes={0: 0}).next_for(FIRST) == 1
 
 
 def test_jobs_that_are_needed_earlier_go_first_whatever_their_length_and_whenever_they_came() -> None:
-    task: object = None
-    jobs = Work([Job(task, (), cost=9, before=2), Job(task, (), cost=1, before=1)], {})  # type: ignore[arg-type]
-    assert [*jobs.add([Job(task, (), cost=8, before=1, about=0)])] == [2]  # type: ignore[arg-type]
+    jobs = work(job(9, before=2), job(1, before=1), homes={})
+    assert [*jobs.add([job(8, before=1, about=0)])] == [2]
     assert [*jobs.waiting] == [2, 1, 0]
     jobs.drop([2])
     assert jobs.next_for(FIRST) == 1 and jobs.unfinished == 10
+
+
+class Train:
+    """A kind of task."""
+
+
+class Judge:
+    """Another one."""
+
+
+def test_the_users_deadline_is_that_of_every_call() -> None:
+    deadline = Deadline(7.0)
+    deadline.learn(job(1.0, Train()), 1000.0)
+    assert deadline.of(job(1.0, Train())) == deadline.of(job(99.0, Judge())) == 7.0
+
+
+def test_without_one_calls_are_judged_by_the_slowest_of_their_kind_and_their_cost() -> None:
+    deadline = Deadline(0.0)
+    assert deadline.of(job(10.0, Train())) == float("inf")
+    deadline.learn(job(10.0, Train()), 40.0)  # 4 s for a unit of cost
+    deadline.learn(job(10.0, Train()), 20.0)
+    assert deadline.of(job(30.0, Train())) == TIMES * 4 * 30
+    assert deadline.of(job(1.0, Train())) == LEAST  # 80 s would be less
+    assert deadline.of(job(30.0, Judge())) == float("inf")

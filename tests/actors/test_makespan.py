@@ -27,7 +27,8 @@ def sender(slots: list[Slot], costs: Sequence[float]) -> RayPool:
     pool.recorder = OFF
     pool._slots = slots  # type: ignore[assignment]
     task: Any = None  # never called
-    pool._work = Work([Job(task, (), cost=cost) for cost in costs], {})
+    pool._work = Work()
+    pool._work.add([Job(task, (), cost=cost) for cost in costs])
     return pool
 
 

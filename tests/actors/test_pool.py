@@ -19,21 +19,19 @@ from ray import cloudpickle
 
 from actors.capacity import Placement
 from actors.pool import RayPool
-from raysim.config.run_config import Engine, RunConfig, build
+from raysim.config.run_config import Engine, RunConfig
 from raysim.engine.backend import Job
 from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
-from tests.actors.light import LightStarter
+from tests.actors.light import LightStarter, processes
+from tests.processes import within
+from tests.small_runs import with_engine
 
 # Actors cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])
 
 
 ATTEMPTS = Engine().task_attempts
-
-
-def config(**engine: Any) -> RunConfig:
-    return build([{"model.name": "logistic"} | {f"engine.{name}": value for name, value in engine.items()}])
 
 
 # -- jobs -----------------------------------------------------------------------------------------------------------
@@ -77,7 +75,7 @@ def light_pool(config: RunConfig, clients: int, placement: Placement) -> RayPool
 
 @contextmanager
 def two_actors() -> Iterator[RayPool]:
-    made = light_pool(config(cpus_per_client=0.5), 8, Placement(2, 0.5, 0.0))
+    made = light_pool(with_engine(cpus_per_client=0.5), 8, Placement(2, 0.5, 0.0))
     all_up(made)
     yield made
     made.close()
@@ -151,12 +149,12 @@ def test_actors_and_calls_have_telling_names(ray_session: None, tmp_path: Path) 
         done = list(pool.run(jobs(tmp_path / "log", 4, deaths=1), print))
         assert {d.index: d.sends for d in done}[0] == 2 and min(d.sends for d in done) == 1
         assert all(d.seat.device == "cpu" for d in done)
-        assert {d.seat.process for d in done} <= set(pool.processes())
+        assert {d.seat.process for d in done} <= set(processes(pool))
         names = {entry["name"] for entry in ray.util.list_named_actors(all_namespaces=True)}
         assert {"client-actor-00 (life 2)", "client-actor-01"} <= names
         # Another run on the same cluster has actors of the same names.
-        other = light_pool(config(), 1, Placement(1, 0.0, 0.0))
-        assert len(other.processes()) == 1
+        other = light_pool(with_engine(), 1, Placement(1, 0.0, 0.0))
+        assert len(processes(other)) == 1
         other.close()
 
 
@@ -170,7 +168,7 @@ def test_a_job_that_always_kills_its_actor_is_given_up(pool: RayPool, tmp_path: 
 
 
 def test_how_many_deaths_a_job_survives_is_an_option(ray_session: None, tmp_path: Path) -> None:
-    found = light_pool(config(task_attempts=1), 2, Placement(1, 0.0, 0.0))
+    found = light_pool(with_engine(task_attempts=1), 2, Placement(1, 0.0, 0.0))
     with pytest.raises(RaysimError, match=r"(?s)its actor died 1 time, .*raise --engine\.task_attempts"):
         list(found.run(jobs(tmp_path / "log", 2, deaths=1), print))
     found.close()
@@ -187,8 +185,7 @@ def test_closed_early_nothing_of_it_goes_on(pool: RayPool, tmp_path: Path) -> No
     log = tmp_path / "log"
     with closing(pool.run(jobs(log, 9, seconds=3.0), print)) as running:
         next(running)
-        while "0 starts" not in log.read_text():
-            time.sleep(0.05)
+        assert within(60, lambda: "0 starts" in log.read_text())
     time.sleep(4.0)
     assert "0 starts" in log.read_text() and "0 ends" not in log.read_text()
     # And what comes next is not mixed up with it.
@@ -206,8 +203,7 @@ def test_jobs_that_were_sent_ahead_run_beside_others_until_they_are_asked_for(po
     assert found[3].sends == 2 and pool._done == {} and not pool._work.left
     log = tmp_path / "log3"
     pool.send_ahead(jobs(log, 5, seconds=3.0))
-    while "0 starts" not in log.read_text():
-        time.sleep(0.05)
+    assert within(60, lambda: "0 starts" in log.read_text())
     pool.drop_ahead()
     assert [done.result for done in pool.run(jobs(tmp_path / "log4", 1), print)] == [0]
     assert "0 ends" not in log.read_text() and not pool._work.left and pool._work.jobs == {}
@@ -226,7 +222,7 @@ class Unreadable:
 
 def test_an_actor_that_cannot_start_is_not_tried_again(ray_session: None, tmp_path: Path) -> None:
     federation: Any = Unreadable()
-    made = RayPool(config(), federation, Placement(1, 1.0, 0.0))
+    made = RayPool(with_engine(), federation, Placement(1, 1.0, 0.0))
     notes: list[str] = []
     with closing(made), pytest.raises(PlacementError, match=r"(?s)a client actor cannot start: .*no such library"):
         list(made.run(jobs(tmp_path / "log", 1), notes.append))
@@ -241,11 +237,8 @@ def _beside(federation: Any, path: str) -> tuple[int, int]:
 def test_what_is_called_aside_ends_with_its_process(pool: RayPool, tmp_path: Path) -> None:
     result = pool.aside(_beside, str(tmp_path / "called"))
     process, clients = result(60)
-    assert clients == 8 and (tmp_path / "called").exists() and process not in (os.getpid(), *pool.processes())
-    with pytest.raises(ProcessLookupError):
-        for _ in range(200):
-            os.kill(process, 0)
-            time.sleep(0.1)
+    assert clients == 8 and (tmp_path / "called").exists() and process not in (os.getpid(), *processes(pool))
+    assert within(20, lambda: not Path(f"/proc/{process}").exists(), pause=0.1)
     broken = pool.aside(_broken_aside)
     with pytest.raises(OSError, match="no such font"):
         broken(60)

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 
 from actors import shared_ray
-from actors.own_ray import OwnRay
-from actors.reaper import MARK
+from actors.own_ray import MARK, OwnRay
 from actors.shared_ray import Request
 from tests.fingerprint import fingerprint
 from tests.processes import marked, within
@@ -103,7 +102,7 @@ class Dead:
     ended = False
 
     def dead(self) -> str:
-        return "Ray's node manager (raylet)"
+        return "Ray's node manager (raylet) has died on this machine"
 
     def end(self) -> None:
         self.ended = True

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -12,6 +11,7 @@ import ray
 
 from actors import start_retry
 from actors.start_retry import patiently
+from tests.processes import within
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]
 OF_RAY = [*SLEEP, f"{Path(ray.__file__).parent}/core/src/ray/gcs/gcs_server"]
@@ -25,8 +25,7 @@ def test_what_a_failed_start_leaves_behind_ends(monkeypatch: pytest.MonkeyPatch)
         if len(left) == 2:
             return "started"
         left.append(subprocess.Popen(OF_RAY))
-        while not Path(f"/proc/{left[-1].pid}/cmdline").read_bytes():  # for an instant it has no name yet
-            time.sleep(0.001)
+        assert within(30, Path(f"/proc/{left[-1].pid}/cmdline").read_bytes)  # for an instant it has no name yet
         raise RuntimeError("The current node timed out during startup")
 
     other, earlier = subprocess.Popen(SLEEP), subprocess.Popen(OF_RAY)

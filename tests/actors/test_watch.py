@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from actors import reaper
-from actors.own_ray import OwnRay, processor_time, state
+from actors.own_ray import MARK, OwnRay, marked, processor_time, state
 from actors.watch import BUSY, START, Watch
+from tests.processes import within
 
 
 class Clock:
@@ -87,8 +87,7 @@ def test_a_driver_that_uses_the_processor_is_not_frozen(
     assert silent(watch, clock, 10 * BUSY - 1) == ""
     assert "has answered for 100 s" in silent(watch, clock, 1)
     os.kill(sleeper.pid, signal.SIGSTOP)
-    while state(sleeper.pid) != "T":
-        pass
+    assert within(30, lambda: state(sleeper.pid) == "T")
     assert f"the driver (process {sleeper.pid}) has been frozen" in watch.look()
 
 
@@ -114,11 +113,7 @@ def test_what_carries_the_mark_ends_with_who_set_it() -> None:
         assert state(child) not in ("", "Z")
         launcher.kill()
         launcher.wait()
-        for _ in range(3000):
-            if state(child) in ("", "Z"):
-                break
-            signal.sigtimedwait([], 0.01)
-        assert state(child) in ("", "Z")
+        assert within(30, lambda: state(child) in ("", "Z"))
         assert state(other) not in ("", "Z")
     finally:
         os.kill(other, signal.SIGKILL)
@@ -134,12 +129,12 @@ def test_its_end_ends_all_of_it(tmp_path: Path) -> None:
     own = OwnRay()
     child = subprocess.Popen(["sleep", "60"])
     own.started()
-    assert reaper.MARK not in os.environ
+    assert MARK not in os.environ
     with (session / "agent.out").open("w") as file:
         agent = subprocess.Popen(["sleep", "60"], stdout=file)
-    assert sorted(reaper.marked(own.mark)) == sorted([child.pid, agent.pid])
+    assert sorted(marked(own.mark)) == sorted([child.pid, agent.pid])
     own.end()
-    assert child.wait(10) == agent.wait(10) == -signal.SIGKILL and reaper.marked(own.mark) == []
+    assert child.wait(10) == agent.wait(10) == -signal.SIGKILL and marked(own.mark) == []
     assert old.poll() is None
     old.kill()
     old.wait()

@@ -16,7 +16,7 @@ from raysim.simulation import run
 from tests.attack.command_lines import command_line
 from tests.attack.configurations import configuration
 from tests.attack.corruption import corrupt
-from tests.attack.crash import Crash, Disk
+from tests.attack.crash import Disk
 from tests.attack.folders import resume, small
 from tests.attack.place import Attempt, Place
 
@@ -54,14 +54,14 @@ def _crash(place: Place, random: Random, power: bool) -> Attempt:
         if source is not None:
             shutil.copytree(source, worked)
         disk = Disk(worked, moment, power, image, random)
-        with disk.watched():
-            try:
+        what.append(f"operation {moment}")
+        try:
+            with disk.watched():
                 run(small(worked), resume=worked if source else None)
-                break  # it was over before that moment
-            except Crash:
-                what.append(f"operation {moment}")
-            except Exception:
-                return Attempt(f"{', '.join(what)}, operation {moment}", "it did not go on", traceback.format_exc())
+        except Exception:
+            return Attempt(", ".join(what), "it did not go on", traceback.format_exc())
+        if not disk.crashed:  # it was over before that moment
+            break
         if source is None and moment <= place.creation:
             return Attempt(f"{', '.join(what)}: no run yet", "")
         source = image
@@ -74,7 +74,7 @@ def _crash(place: Place, random: Random, power: bool) -> Attempt:
 def judged(place: Place, folder: Path, what: str, always: bool = False) -> Attempt:
     """Resume, and compare; ``always``: it must go on, whatever was lost."""
     ending = resume(folder)
-    fault = ending.fault(folder, place.expected)
+    fault = ending.fault_of_run(folder, place.expected)
     if always and ending.code:
         fault = fault or "refused"
     if not fault:

@@ -14,7 +14,7 @@ from raysim.config.run_config import options_of
 from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FINISHED, REFUSED
 from tests.attack.configurations import drawn
-from tests.attack.folders import Ending, launch
+from tests.attack.folders import launch
 from tests.attack.place import Attempt, Place
 from tests.small_runs import words
 
@@ -56,19 +56,11 @@ def command_line(place: Place, random: Random) -> Attempt:
     with contextlib.chdir(folder), patch("raysim.simulation.execute", start):
         ending = launch(said)
     what = f"{said} with the file {(folder / 'file.yaml').read_bytes()!r}"
-    fault = _fault(ending) or ("something was left" if _content(folder) != before else "")
+    fault = ending.fault() or ("" if ending.code in (FINISHED, REFUSED) else f"exit code {ending.code}")
+    fault = fault or ("something was left" if _content(folder) != before else "")
     if not fault:
         shutil.rmtree(folder)
     return Attempt(what, fault, ending.error)
-
-
-def _fault(ending: Ending) -> str:
-    if "Traceback" in ending.error:
-        return "a traceback"
-    if ending.code not in (FINISHED, REFUSED):
-        return f"exit code {ending.code}"
-    said = f"\n{ending.error}".count("\nraysim: ")
-    return "" if said == (ending.code == REFUSED) else f"exit code {ending.code} with {said} messages"
 
 
 def _content(folder: Path) -> list[str]:

@@ -14,7 +14,7 @@ from raysim.config.run_config import build, options_of
 from raysim.errors import ConfigError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.simulation import run
-from tests.attack.crash import Crash, Disk
+from tests.attack.crash import Disk
 from tests.attack.folders import Ending, launch, resume
 from tests.attack.place import Attempt, Place
 from tests.fingerprint import fingerprint
@@ -65,12 +65,11 @@ def configuration(place: Place, random: Random) -> Attempt:
         what += f" (killed at operation {moment})"
         killed = Disk(place.new(), moment, False, again, random)
         with killed.watched():
-            try:
-                run(build([settings | {"output": str(killed.folder)}]))
-            except Crash:
-                shutil.rmtree(killed.folder, ignore_errors=True)
+            run(build([settings | {"output": str(killed.folder)}]))
+        if killed.crashed:
+            shutil.rmtree(killed.folder, ignore_errors=True)
         second = resume(again)
-    fault = second.fault(again, fingerprint(folder)) or ("refused the second time" if second.code else "")
+    fault = second.fault_of_run(again, fingerprint(folder)) or ("refused the second time" if second.code else "")
     if not fault:
         shutil.rmtree(folder)
         shutil.rmtree(again)
@@ -79,10 +78,8 @@ def configuration(place: Place, random: Random) -> Attempt:
 
 def _refusal(ending: Ending, folder: Path) -> str:
     """What is wrong with a run that did not finish, "" if nothing is."""
-    if "Traceback" in ending.error:
-        return "a traceback"
-    if f"\n{ending.error}".count("\nraysim: ") != 1:
-        return "not one message"
+    if fault := ending.fault():
+        return fault
     if ending.code == REFUSED:
         return "a folder was left" if folder.exists() else ""
     return "" if DIVERGED in ending.error else f"exit code {ending.code}"

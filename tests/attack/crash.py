@@ -19,6 +19,15 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+CHANGES_OF_NAMES = {
+    "os.mkdir": ("made", 0, 2),
+    "os.link": ("made", 1, 3),
+    "os.remove": ("gone", 0, 1),
+    "os.rmdir": ("gone", 0, 1),
+    "os.rename": ("moved", 1, 3),
+}
+"""Event of the interpreter → what happens to a name, and which of its arguments are path and directory."""
+
 
 class Crash(BaseException):
     """The moment has come."""
@@ -50,7 +59,7 @@ class Disk:
 
     def __init__(self, folder: Path, moment: int | None, power: bool, image: Path, random: Random) -> None:
         self.folder, self.image = folder.absolute(), image
-        self.operations = 0
+        self.operations, self.crashed = 0, False
         self._moment, self._power, self._random = moment, power, random
         self._synced: dict[int, bytes] = {}
         """Inode → content when it was last synced."""
@@ -61,7 +70,7 @@ class Disk:
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """While this lasts, the moment may come."""
+        """While this lasts, the moment may come, which ends it."""
         for path in self.folder.rglob("*"):  # what is there already is on the disk
             if path.is_file():
                 self._synced[path.stat().st_ino] = path.read_bytes()
@@ -69,7 +78,8 @@ class Disk:
         _disks.append(self)
         os.fsync = self._sync  # type: ignore[assignment]
         try:
-            yield
+            with suppress(Crash):
+                yield
         finally:
             self._leave()
 
@@ -91,23 +101,15 @@ class Disk:
             if not file.exists():
                 self._names.append(_Name("made", file))
             self._last = (file, 0 if flags & os.O_TRUNC or not file.exists() else file.stat().st_size)
-        elif event == "os.mkdir":
-            if file := self._inside(arguments[0], arguments[2]):
-                self._count()
-                self._names.append(_Name("made", file, directory=True))
-        elif event in ("os.remove", "os.rmdir"):
-            file = self._inside(arguments[0], arguments[1])
-            if file is not None and file.exists():
-                self._count()
-                self._names.append(_Name("gone", file, self._kept(file), file.is_dir()))
-        elif event == "os.link":
-            if file := self._inside(arguments[1], arguments[3]):
-                self._count()
-                self._names.append(_Name("made", file))
-        elif event == "os.rename" and (file := self._inside(arguments[1], arguments[3])):
+        elif event in CHANGES_OF_NAMES:
+            kind, path, directory = CHANGES_OF_NAMES[event]
+            file = self._inside(arguments[path], arguments[directory])
+            if file is None or (kind == "gone" and not file.exists()):
+                return
             self._count()
-            source = self._inside(arguments[0], arguments[2])
-            self._names.append(_Name("moved", file, self._kept(file), source=source))
+            before = None if kind == "made" else self._kept(file)
+            source = self._inside(arguments[0], arguments[2]) if kind == "moved" else None
+            self._names.append(_Name(kind, file, before, file.is_dir(), source))
 
     def _sync(self, descriptor: int) -> None:
         path = self._inside(f"/proc/self/fd/{descriptor}")
@@ -127,6 +129,7 @@ class Disk:
         if self.operations - 1 == self._moment:
             self._leave()
             self._copy()
+            self.crashed = True
             raise Crash
 
     def _inside(self, path: Any, directory: int = -1) -> Path | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.config.run_config import RunConfig
-from raysim.exit_codes import FAILED
+from raysim.exit_codes import FAILED, FINISHED
 from raysim.launch import main
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
@@ -40,17 +40,17 @@ class Ending:
     error: str
     """Standard error."""
 
-    def fault(self, folder: Path, expected: dict[str, Any]) -> str:
-        """What is wrong with it, "" if nothing is.
-
-        A command may give the expected result, or refuse with a message of its own; it may neither give another result
-        nor end with a traceback.
-        """
+    def fault(self) -> str:
+        """What is wrong with what was said, "" if nothing is: one message of raysim's own if it did not go well."""
         if "Traceback" in self.error:
             return "a traceback"
-        if self.code == 0:
-            return "" if fingerprint(folder) == expected else "another result, and exit code 0"
-        return "" if "\nraysim: " in f"\n{self.error}" else "no message"
+        messages = f"\n{self.error}".count("\nraysim: ")
+        return "" if messages == (self.code != FINISHED) else f"exit code {self.code} with {messages} messages"
+
+    def fault_of_run(self, folder: Path, expected: dict[str, Any]) -> str:
+        """What is wrong, too, with the result of a run: it may be the expected one, or there is a message."""
+        other = self.code == FINISHED and fingerprint(folder) != expected
+        return "another result, and exit code 0" if other else self.fault()
 
 
 def resume(folder: Path) -> Ending:

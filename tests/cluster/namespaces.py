@@ -11,8 +11,9 @@ import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
+
+from tests.processes import within
 
 NETWORK = "192.0.2"
 HOSTS = {"laptop": f"{NETWORK}.1", "head": f"{NETWORK}.10", "worker-1": f"{NETWORK}.11", "worker-2": f"{NETWORK}.12"}
@@ -69,8 +70,6 @@ def enter_world(module: str) -> None:
 class Namespaces:
     """The hosts; a context manager, within `enter_world`."""
 
-    addresses = HOSTS
-
     def __enter__(self) -> Namespaces:
         self._processes: dict[str, int] = {}
         self._started: list[subprocess.Popen[bytes]] = []
@@ -92,12 +91,9 @@ class Namespaces:
         started = subprocess.Popen([*_unshare(), "bash", "-c", _BOOT, name, *first], env=environment)
         self._started.append(started)
         children = Path(f"/proc/{started.pid}/task/{started.pid}/children")
-        deadline = time.monotonic() + 10
-        while not (found := children.read_text().split()):
-            if time.monotonic() > deadline:
-                raise RuntimeError(f"{name} does not start")
-            time.sleep(0.01)
-        self._processes[name] = process = int(found[0])
+        first_child = within(10, lambda: children.read_text().split())
+        assert first_child, f"{name} does not start"
+        self._processes[name] = process = int(first_child[0])
         _run(f"ip link add port{number} type veth peer name eth0 netns {process}")
         _run(f"ip link set port{number} master switch up")
         inside = f"nsenter --target {process} --net"
@@ -105,8 +101,7 @@ class Namespaces:
             f"{inside} ip link set lo up && {inside} ip addr add {address}/24 dev eth0 && {inside} ip link set eth0 up"
         )
         _run(f"{inside} ip route add default via {NETWORK}.254")  # a host finds its own address by its way outside
-        while Path(f"/proc/{process}/comm").read_text().strip() == "bash":  # still at its mounts
-            time.sleep(0.01)
+        assert within(60, lambda: Path(f"/proc/{process}/comm").read_text().strip() != "bash")  # it is at its mounts
 
     def command(self, name: str, command: str) -> list[str]:
         """What runs a shell command on a host."""

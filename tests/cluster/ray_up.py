@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cluster.namespaces import HOSTS, SHARED, Namespaces, enter_world
+from tests.processes import within
 
 ROOT = Path(__file__).parents[2]
 DASHBOARD = "http://127.0.0.1:8265"
@@ -107,14 +108,13 @@ def ask(laptop: Laptop, path: str) -> dict[str, Any]:
 
 
 def wait_for_workers(laptop: Laptop) -> None:
-    deadline = time.monotonic() + 300  # a worker whose start fails is started anew
-    alive: set[str] = set()
-    while alive != {HOSTS["head"], *WORKERS}:
-        if time.monotonic() > deadline:
-            raise AssertionError(f"only these nodes have come: {sorted(alive)}\n{logs(laptop, 'monitor*')}")
-        time.sleep(0.5)
+    def all_alive() -> bool:
         nodes = ask(laptop, "/nodes?view=summary")["data"]["summary"]
         alive = {node.get("ip") for node in nodes if node["raylet"].get("state") == "ALIVE"}  # no ip yet: just joined
+        return alive == {HOSTS["head"], *WORKERS}
+
+    # A worker whose start fails is started anew.
+    assert within(300, all_alive, pause=0.5), f"not all nodes have come\n{logs(laptop, 'monitor*')}"
     say("three nodes are there")
 
 

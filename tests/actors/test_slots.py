@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from actors import waiting_report
-from actors.waiting_report import FACTOR, FIRST, START, Patience
+from actors import slots as module
+from actors.slots import FACTOR, FIRST, START, Patience
 
 
 def test_it_is_said_soon_and_then_seldom(monkeypatch: pytest.MonkeyPatch) -> None:
     nodes = {"head": {"CPU": 0.0}, "other": {"CPU": 3.0, "GPU": 1.0}}
-    monkeypatch.setattr(waiting_report, "alive_nodes", lambda: nodes)
+    monkeypatch.setattr(module, "alive_nodes", lambda: nodes)
     slots: list[Any] = [SimpleNamespace(up=False), SimpleNamespace(up=False)]
     clock, said = SimpleNamespace(time=0.0), list[tuple[float, str]]()
     watch = Patience(slots, "4 CPU", lambda: clock.time)  # type: ignore[arg-type]
