@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -21,19 +21,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Chunk:
-    """The clients of one remote call."""
-
-    first: int
-    """Position of its first client in the cohort."""
-    clients: tuple[int, ...]
-
-
-@dataclass(frozen=True)
 class Chunks:
     """A cohort in chunks, in client order."""
 
-    chunks: tuple[Chunk, ...]
+    groups: list[list[int]]
+    """The clients of each remote call."""
     merged: int
     """How many neighbors are merged where each takes a single step; 1: none."""
     returned: Returned
@@ -58,12 +50,13 @@ class Chunker:
         costs = [self.cost(samples) for samples in plan.samples.values()]
         seconds_each = self.epoch_seconds * plan.local_epochs
         groups = cut(plan.clients, slots, self._config.engine.block_size, bytes_each, merged, costs, seconds_each)
-        nodes = sum(node_count(chunk.first, len(chunk.clients)) for chunk in _placed(groups))
+        firsts = accumulate(map(len, groups), initial=0)
+        nodes = sum(node_count(first, len(group)) for first, group in zip(firsts, groups, strict=False))
         sums_stay = sums and stays_on_workers(nodes, size)
         if sums_stay:  # groups of neighbors are nodes of the tree only if all chunks have one size, a power of two
             length = self._config.engine.block_size or power_of_two(max(map(len, groups)) // 2)
             groups = cut(plan.clients, slots, length, 0, merged)
-        return Chunks(_placed(groups), merged, Returned(sums, sums_stay, self._facts.keep, plan.decomposes))
+        return Chunks(groups, merged, Returned(sums, sums_stay, self._facts.keep, plan.decomposes))
 
     def cost(self, samples: int) -> int:
         """How long a local epoch of a client with this number of samples is, relative to others'."""
@@ -78,9 +71,3 @@ class Chunker:
         training = self._config.training
         size = group_size(training, plan.local_epochs, len(plan.samples))
         return size if size > 1 and worth_it(training, [*plan.samples.values()], size) else 1
-
-
-def _placed(groups: Sequence[Sequence[int]]) -> tuple[Chunk, ...]:
-    """Chunks of these clients, each with its position."""
-    firsts = accumulate(map(len, groups), initial=0)
-    return tuple(Chunk(first, tuple(group)) for first, group in zip(firsts, groups, strict=False))

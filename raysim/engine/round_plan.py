@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -31,10 +31,12 @@ class RoundPlan:
     cohort: Cohort
     evaluates: bool
     decomposes: bool
-    begins: Mapping[int, float] = field(default_factory=dict)
+    begins: Mapping[int, float]
     """Virtual seconds at which each participant's task begins; empty without virtual time."""
-    ends: float = 0.0
-    """Virtual seconds of the server step that ends the round."""
+    steps: Mapping[int, int]
+    """The server step that takes each participant's update: this round's, but for those that are stale when it does."""
+    ends: float
+    """Virtual seconds of the server step that ends the round; 0 without virtual time."""
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -80,11 +82,12 @@ class Planner:
         if self._clock is None:
             generator = seeds.numpy_generator(config.seed, "participants", number)
             cohort = clients = schedule.participants(present, options.sampling_rate, generator).tolist()
-            begins, ends = dict[int, float](), 0.0
+            begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
         else:
-            step = self._clock.step(number)
-            begins, ends = self._clock.tasks(step, after), step.time
-            cohort, clients = self._clock.cohort(step), list(begins)
+            tasks = self._clock.tasks(number, after)
+            begins = {flight.client: flight.start for flight, _ in tasks}
+            steps = {flight.client: step for flight, step in tasks}
+            cohort, clients, ends = self._clock.cohort(number), [*begins], self._clock.step(number).time
         every = config.evaluation.decompose_every
         return RoundPlan(
             number,
@@ -95,5 +98,6 @@ class Planner:
             evaluates=number % config.evaluation.every == 0 or number == len(self._intervals),
             decomposes=every > 0 and number % every == 0,
             begins=begins,
+            steps=steps,
             ends=ends,
         )

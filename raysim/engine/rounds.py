@@ -19,7 +19,6 @@ from raysim.engine.checkpointing import Saves, State, kept_noise
 from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
-from raysim.engine.in_flight import InFlight
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
 from raysim.engine.observer import RunNotes
@@ -91,10 +90,6 @@ class Rounds:
         self.planner = Planner(config, self.federation, self.intervals, self.clock)
         kept = kept_noise(folder)
         self.method, noise = with_privacy(worker, self.planner, self.intervals, kept, self._notes.note)
-        self.in_flight: InFlight | None = None
-        if self.clock is not None and config.timing.stale:
-            sums = self.method.traits.weighted_mean
-            self.in_flight = InFlight(config.timing, self.clock, sums, self.collector, pool)
         self._trained = 0.0
         """When the last round's updates were there."""
         self._saves = Saves(folder, config, pool, self.state.server, self._notes.fault, noise)
@@ -129,27 +124,19 @@ class Rounds:
             self._save_on_the_way_out()
             raise
 
-    def _collect(self, plan: RoundPlan, messages: Mapping[int, Message]) -> Collected:
-        """The updates of the round's server step, which in virtual time may be those of earlier rounds' tasks."""
-        if self.in_flight is None:
-            return self.collector.collect(plan, messages, self.state.clients)
-        self.in_flight.begin(plan, messages, self.state.clients)
-        server = self.state.server
-        return self.in_flight.take(plan.number, lambda client: self.method.message(server, client).parameters)
-
     def _begin_again(self) -> None:
         """After a return to a checkpoint: the client tasks that were under way, from the server's earlier states."""
-        if self.in_flight is None or self._stopping.reason:
+        if self._stopping.reason:
             return
-        self.in_flight.clear()
+        self.collector.clear()
         for version, server in sorted(self.state.earlier.items()):
             plan = self.planner.plan(version + 1, after=self.state.round)
             messages = {client: self.method.message(server, client) for client in plan.clients}
-            self.in_flight.begin(plan, messages, self.state.clients)
+            self.collector.begin(plan, messages, self.state.clients)
 
     def _earlier(self, number: int) -> dict[int, Any]:
         """The server's states that tasks under way after this round started from, by round."""
-        if self.in_flight is None or self.clock is None:
+        if self.clock is None:
             return {}
         known = {**self.state.earlier, number - 1: self.state.server}
         return {version: server for version, server in known.items() if self.clock.needed(version, number)}
@@ -157,15 +144,17 @@ class Rounds:
     def _round(self, number: int) -> None:
         started = time.perf_counter()
         plan = self.planner.plan(number)
-        awaited = len(plan.clients) if self.in_flight is None else plan.cohort.size
+        stale, server = self.config.timing.stale, self.state.server
+        awaited = plan.cohort.size if stale else len(plan.clients)
         self.observer.round_started(number, plan.local_epochs, awaited)
         with self.recorder.phase("train"):
             with self.recorder.phase("message"), _stage(number, "message"):
-                messages = {client: self.method.message(self.state.server, client) for client in plan.clients}
-            collected = self._collect(plan, messages)
+                messages = {client: self.method.message(server, client) for client in plan.clients}
+            self.collector.begin(plan, messages, self.state.clients)
+            collected = self.collector.take(number, lambda client: self.method.message(server, client).parameters)
         trained = time.perf_counter()
         # Tasks under way run on between two rounds' training.
-        working, self._trained = started if self.in_flight is None else self._trained or started, trained
+        working, self._trained = (self._trained or started) if stale else started, trained
         context = Context(
             self.config.seed,
             number,
@@ -177,7 +166,7 @@ class Rounds:
             self._shapes,
         )
         with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
-            server = self.method.aggregate(self.state.server, collected.updates, context)
+            server = self.method.aggregate(server, collected.updates, context)
         self._check_server(server, number)
         if not pytree.finite(server):  # sums of finite updates may still overflow
             raise RaysimError(

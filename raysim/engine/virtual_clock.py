@@ -46,12 +46,11 @@ class VirtualClock:
         check_drift_time(config, self._steps[-1].time)
         self._stale = config.timing.stale
         self._taken: dict[int, list[tuple[Flight, int]]] = {}
-        """Where updates may be stale: the tasks of each version whose updates a step takes, and the step's number."""
-        for step in self._steps if self._stale else ():
+        """The tasks of each version whose updates a step takes, and the step's number."""
+        for step in self._steps:
             for flight in step.arrivals:
                 self._taken.setdefault(flight.version, []).append((flight, step.number))
-
-        self._open = {flight.version for flight in under_way} if self._stale else set()
+        self._open = {flight.version for flight in under_way}
         """Versions of tasks under way at the end: a run that is trained longer takes their updates."""
 
     def step(self, number: int) -> ServerStep:
@@ -67,22 +66,16 @@ class VirtualClock:
         clients = ", ".join(map(str, never[:NAMED])) + (", …" if len(never) > NAMED else "")
         return [f"{len(never)} of {self.fleet.profiles.clients} clients are never available and never train: {clients}"]
 
-    def tasks(self, step: ServerStep, after: int = 0) -> dict[int, float]:
-        """The clients whose tasks a step's round computes, ascending, and when each begins.
+    def tasks(self, number: int, after: int = 0) -> list[tuple[Flight, int]]:
+        """The client tasks that a round computes, by client, and the server step that takes the update of each.
 
-        They are those whose updates a step takes, and a later one than ``after``.
+        They are those of its version whose updates a step takes, and a later one than ``after``.
         """
-        if not self._stale:
-            return {flight.client: flight.start for flight in step.arrivals}
-        begun = self._taken.get(step.number - 1, [])
-        return dict(sorted((flight.client, flight.start) for flight, taken in begun if taken > after))
+        return sorted((flight, step) for flight, step in self._taken.get(number - 1, ()) if step > after)
 
-    def taken(self, number: int) -> dict[int, int]:
-        """Of the client tasks that begin in a round, where updates may be stale: the step that takes each."""
-        return {flight.client: taken for flight, taken in self._taken.get(number - 1, [])}
-
-    def cohort(self, step: ServerStep) -> list[int]:
-        """The clients that count as the round's cohort, ascending: those sampled, or those whose updates it takes."""
+    def cohort(self, number: int) -> list[int]:
+        """The clients that count as a round's cohort, ascending: those sampled, or those whose updates it takes."""
+        step = self.step(number)
         return sorted(flight.client for flight in (step.arrivals if self._stale else step.dispatched))
 
     def needed(self, version: int, number: int) -> bool:
