@@ -229,11 +229,11 @@ class Rounds:
                 client_row[name] = float(value)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
-                row |= evaluate_round(config, self.federation, pool, self.state, rows, self._notes.fault, plan.ends)
+                row |= evaluate_round(config, pool, self.state, rows, self._notes.fault, plan.ends)
         if plan.decomposes:
             began = min(plan.begins.values(), default=0.0)  # all at once: no step takes updates of several
             with self.recorder.phase("decompose"):
-                row |= decompose_round(config, pool, collected.models, updates, self.state, self._notes.fault, began)
+                row |= decompose_round(config, pool, collected, self.state, self._notes.fault, began)
         finished = time.perf_counter()
         row |= context.report.round_columns
         if self.clock is not None:
