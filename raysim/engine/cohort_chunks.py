@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from aggregators.means import node_count
 from raysim.engine.backend import cut, power_of_two
-from raysim.engine.client_task import Returned
+from raysim.engine.payload import Returned
 from raysim.engine.fedsgd import group_size, worth_it
 from raysim.engine.tree_reduce import stays_on_workers
 from raysim.wrappers.wrapped import running_method

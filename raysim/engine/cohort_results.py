@@ -11,7 +11,7 @@ from raysim.method import Update
 
 if TYPE_CHECKING:
     from raysim.engine.backend import Done, Job
-    from raysim.engine.client_task import TrainedChunk
+    from raysim.engine.payload import TrainedChunk
     from raysim.engine.cohort_chunks import Chunks
     from raysim.engine.round_plan import RoundPlan
     from raysim.method import Message, Vector

@@ -13,9 +13,8 @@ from raysim.engine.backend import Done, Job, job_name
 from raysim.engine.client_task import TrainChunk
 from raysim.engine.cohort_chunks import Chunker, Chunks
 from raysim.engine.cohort_results import CohortResults
-from raysim.engine.failure import Failure
 from raysim.engine.observer import ChunkReturned, RunNotes
-from raysim.engine.payload import Packer
+from raysim.engine.payload import Failure, Packer
 from raysim.engine.staleness import weighted
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill

@@ -13,7 +13,7 @@ import torch
 import raysim
 from raysim.config.run_config import build
 from raysim.engine import fedsgd
-from raysim.engine.failure import Failure
+from raysim.engine.payload import Failure
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
