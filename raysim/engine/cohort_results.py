@@ -11,8 +11,8 @@ from raysim.method import Update
 
 if TYPE_CHECKING:
     from raysim.engine.backend import Done, Job
-    from raysim.engine.payload import TrainedChunk
     from raysim.engine.cohort_chunks import Chunks
+    from raysim.engine.payload import TrainedChunk
     from raysim.engine.round_plan import RoundPlan
     from raysim.method import Message, Vector
 

@@ -13,7 +13,7 @@ from raysim.engine.backend import Done, Job, job_name
 from raysim.engine.client_task import TrainChunk
 from raysim.engine.cohort_chunks import Chunker, Chunks
 from raysim.engine.cohort_results import CohortResults
-from raysim.engine.observer import ChunkReturned, RunNotes
+from raysim.engine.observer import ChunkReturned
 from raysim.engine.payload import Failure, Packer
 from raysim.engine.staleness import weighted
 from raysim.engine.tree_reduce import add_on_workers, sum_of
@@ -21,15 +21,14 @@ from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError
 from raysim.method import ClientTask, Message, Updates
 from raysim.storage import pytree
-from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.backend import Pool
-    from raysim.engine.observer import Observer
-    from raysim.engine.round_plan import ClientFacts, RoundPlan
+    from raysim.engine.observer import RunNotes
+    from raysim.engine.round_plan import RoundPlan
+    from raysim.engine.worker import Worker
     from raysim.method import Vector
-    from raysim.storage.run_folder import RunFolder
 
 
 class Stopped(Exception):
@@ -62,22 +61,24 @@ class Collector:
     the server's earlier states in it.
 
     Args:
-        folder: the run's; it gets a log of failures, and a file where updates do not fit into memory.
+        merges: whether clients that take a single step may be merged (raysim/engine/fedsgd.py).
+        notes: with the run's folder, which gets a log of failures, and a file where updates do not fit into memory.
         stopping: asked between tasks; true ends the round with :class:`Stopped`.
     """
 
     def __init__(
         self,
         config: RunConfig,
-        facts: ClientFacts,
+        worker: Worker,
+        merges: bool,
         pool: Pool,
-        folder: RunFolder,
-        observer: Observer,
+        notes: RunNotes,
         stopping: Callable[[], bool],
     ) -> None:
-        self._config, self._chunker, self._pool = config, Chunker(config, facts), pool
-        self._bytes_up, self._sums = facts.bytes_up, running_method(config).traits.weighted_mean
-        self._folder, self._observer, self._stopping = folder, observer, stopping
+        self._config, self._chunker, self._pool = config, Chunker(config, worker, merges), pool
+        traits = worker.method.traits
+        self._sums, self._bytes_up = traits.weighted_mean, traits.bytes_up(worker.built(0).shared_shapes)
+        self._notes, self._observer, self._stopping = notes, notes.observer, stopping
         self._under_way: dict[int, list[CohortResults]] = {}
         """By the server step that takes their updates."""
 
@@ -135,7 +136,7 @@ class Collector:
 
     def _receive(self, cohorts: Sequence[CohortResults]) -> None:
         """Wait for the jobs of these cohorts."""
-        recorder, spill = self._pool.recorder, UpdateSpill(self._pool.room, self._folder.path)
+        recorder, spill = self._pool.recorder, UpdateSpill(self._pool.room, self._notes.folder.path)
         owners = [(cohort, place) for cohort in cohorts for place in range(len(cohort.jobs))]
         clients = [client for cohort in cohorts for client in cohort.plan.clients]
         self._observer.tasks_started(clients)
@@ -203,7 +204,7 @@ class Collector:
         return jobs
 
     def _finished(self, jobs: Sequence[Job]) -> Generator[Done, None, None]:
-        with closing(self._pool.run(jobs, RunNotes(self._folder, self._observer).fault, self._stopping)) as running:
+        with closing(self._pool.run(jobs, self._notes.fault, self._stopping)) as running:
             yield from running
         if self._stopping():
             raise Stopped
@@ -226,7 +227,7 @@ class Collector:
         """Log the chunk's failures, and end the run by the first unless failing clients are skipped."""
         for failure in failures:
             text = f"client {failure.client}, round {number}, stage {failure.stage}: {failure.reason}"
-            self._folder.log(f"{text}\n{failure.traceback}".rstrip())
+            self._notes.folder.log(f"{text}\n{failure.traceback}".rstrip())
             if self._config.engine.on_client_error == "fail":
                 raise ClientError(
                     f"{text}. To go on without failing clients: --engine.on_client_error skip",

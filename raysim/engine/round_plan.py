@@ -44,20 +44,6 @@ class RoundPlan:
         return tuple(self.samples)
 
 
-@dataclass(frozen=True)
-class ClientFacts:
-    """What is the same for the clients of all rounds of a run."""
-
-    keep: bool
-    """Whether they keep a state."""
-    state_bytes: int
-    """About how large one is."""
-    merge: bool
-    """Whether those that take a single step may be merged (raysim/engine/fedsgd.py)."""
-    bytes_up: int
-    """What the change of the shared entries takes on the wire."""
-
-
 class Planner:
     """Makes the plan of any round.
 

@@ -21,9 +21,8 @@ from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
-from raysim.engine.observer import RunNotes
 from raysim.engine.privacy_budget import with_privacy
-from raysim.engine.round_plan import ClientFacts, Planner, RoundPlan
+from raysim.engine.round_plan import Planner, RoundPlan
 from raysim.engine.virtual_clock import VirtualClock
 from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
@@ -34,9 +33,8 @@ from workloads.models.classifier import has_batch_norm
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.backend import Pool
-    from raysim.engine.observer import Observer
+    from raysim.engine.observer import RunNotes
     from raysim.engine.worker import Worker
-    from raysim.storage.run_folder import RunFolder
 
 
 class Rounds:
@@ -53,51 +51,47 @@ class Rounds:
         config: RunConfig,
         worker: Worker,
         pool: Pool,
-        folder: RunFolder,
-        observer: Observer,
+        notes: RunNotes,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.config, self.federation, self.worker, self.pool = config, pool.federation, worker, pool
-        self.folder, self.observer, self.recorder = folder, observer, pool.recorder
-        self._notes = RunNotes(folder, observer)
+        self.config, self.worker, self.pool, self._notes = config, worker, pool, notes
+        self.folder, self.observer, self.recorder = notes.folder, notes.observer, pool.recorder
         self.method = worker.method
         self.intervals = schedule.planned_intervals(config)
         self._stopping = EarlyStopping(config.evaluation, worker.objective)
         model = worker.model(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
-        keep, size = worker.first_state(0) is not None, worker.state_bytes(0)
         merges = min(self.intervals) == 1 and not config.timing.stale and fedsgd.possible(worker)
         contradiction = fedsgd.contradiction(worker) if merges else ""
         if contradiction:
-            self._notes.note(contradiction)
+            notes.note(contradiction)
             merges = False
         elif merges:
-            folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
+            self.folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
         model.reset()
         self._shapes, self._bytes_up = model.shared_shapes, self.method.traits.bytes_up(model.shared_shapes)
-        facts = ClientFacts(keep, size, merges, self._bytes_up)
-        self.collector = Collector(config, facts, pool, folder, observer, stopping)
+        self.collector = Collector(config, worker, merges, pool, notes, stopping)
         self.shared_parameter_count = model.shared_parameter_count
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.state = State(self.method.init_server(model))
         for warning in caught:
             if issubclass(warning.category, UserWarning):
-                self._notes.note(str(warning.message))
+                notes.note(str(warning.message))
         self._first_server = self.state.server
         self.clock = self._virtual_clock() if config.devices.on else None
-        self.planner = Planner(config, self.federation, self.intervals, self.clock)
-        kept = kept_noise(folder)
-        self.method, noise = with_privacy(worker, self.planner, self.intervals, kept, self._notes.note)
+        self.planner = Planner(config, pool.federation, self.intervals, self.clock)
+        kept = kept_noise(self.folder)
+        self.method, noise = with_privacy(worker, self.planner, self.intervals, kept, notes.note)
         self._trained = 0.0
         """When the last round's updates were there."""
-        self._saves = Saves(folder, config, pool, self.state.server, self._notes.fault, noise)
+        self._saves = Saves(self.folder, config, pool, self.state.server, notes.fault, noise)
 
     def _virtual_clock(self) -> VirtualClock:
         with _stage(1, "message"):
             message = self.method.message(self.state.server, 0)
-        return VirtualClock(self.config, self.federation, self.intervals, message.nbytes, self._bytes_up)
+        return VirtualClock(self.config, self.pool.federation, self.intervals, message.nbytes, self._bytes_up)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
