@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -51,11 +51,11 @@ class Planner:
         clock: the run's virtual time, which then says who takes part; None: it has none.
     """
 
-    def __init__(
-        self, config: RunConfig, federation: Federation, intervals: Sequence[int], clock: VirtualClock | None
-    ) -> None:
-        self._config, self._federation, self._intervals, self._clock = config, federation, intervals, clock
-        self._epochs_before = list(accumulate(intervals, initial=0))
+    def __init__(self, config: RunConfig, federation: Federation, clock: VirtualClock | None) -> None:
+        self._config, self._federation, self._clock = config, federation, clock
+        self.intervals = schedule.planned_intervals(config)
+        """Local epochs of every round."""
+        self._epochs_before = list(accumulate(self.intervals, initial=0))
         self._trainable = schedule.trainable(config, federation.clients)
         # Pooled data has one client, which is there from the start.
         self._joins = () if config.method.traits.pooled else config.schedule.joins
@@ -77,11 +77,11 @@ class Planner:
         every = config.evaluation.decompose_every
         return RoundPlan(
             number,
-            self._intervals[number - 1],
+            self.intervals[number - 1],
             config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
             {client: existing.samples(client) for client in clients},
             cohort_of(existing, cohort, present, trainable),
-            evaluates=number % config.evaluation.every == 0 or number == len(self._intervals),
+            evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
             decomposes=every > 0 and number % every == 0,
             begins=begins,
             steps=steps,

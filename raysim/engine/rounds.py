@@ -70,9 +70,8 @@ class Rounds:
         elif merges:
             self.folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
         model.reset()
-        self._shapes, self._bytes_up = model.shared_shapes, self.method.traits.bytes_up(model.shared_shapes)
+        self._shapes, self.shared_parameter_count = model.shared_shapes, model.shared_parameter_count
         self.collector = Collector(config, worker, merges, pool, notes, stopping)
-        self.shared_parameter_count = model.shared_parameter_count
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.state = State(self.method.init_server(model))
@@ -81,9 +80,9 @@ class Rounds:
                 notes.note(str(warning.message))
         self._first_server = self.state.server
         self.clock = self._virtual_clock() if config.devices.on else None
-        self.planner = Planner(config, pool.federation, self.intervals, self.clock)
+        self.planner = Planner(config, pool.federation, self.clock)
         kept = kept_noise(self.folder)
-        self.method, noise = with_privacy(worker, self.planner, self.intervals, kept, notes.note)
+        self.method, noise = with_privacy(worker, self.planner, kept, notes.note)
         self._trained = 0.0
         """When the last round's updates were there."""
         self._saves = Saves(self.folder, config, pool, self.state.server, notes.fault, noise)
@@ -91,7 +90,7 @@ class Rounds:
     def _virtual_clock(self) -> VirtualClock:
         with _stage(1, "message"):
             message = self.method.message(self.state.server, 0)
-        return VirtualClock(self.config, self.pool.federation, self.intervals, message.nbytes, self._bytes_up)
+        return VirtualClock(self.config, self.worker, message)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 

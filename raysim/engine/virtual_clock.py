@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +20,8 @@ from raysim.engine.timeline import Flight, ServerStep, plan
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.devices.profiles import Profiles
+    from raysim.engine.worker import Worker
+    from raysim.method import Message
     from workloads.federated_data import Federation
 
 NAMED = 10
@@ -30,24 +32,23 @@ class VirtualClock:
     """All server steps of a run, known before its first round.
 
     Args:
-        bytes_down: what a client is sent in the first round; what a method adds later in a run does not count.
-        bytes_up: the change of the shared entries on its way to the server.
+        worker: a worker of this process, for the clients' samples and the bytes of the change of the shared entries.
+        message: what a client is sent in the first round; what a method adds later in a run does not count.
 
     Raises:
         ConfigError: the run could not end (:func:`raysim.engine.timeline.plan`).
     """
 
-    def __init__(
-        self, config: RunConfig, federation: Federation, intervals: Sequence[int], bytes_down: int, bytes_up: int
-    ) -> None:
-        self.fleet = fleet_of(config, federation, bytes_down, bytes_up)
-        rules = Rules(config.seed, config.timing, config.schedule, intervals)
-        self._steps, under_way = plan(rules, self.fleet)
-        check_drift_time(config, self._steps[-1].time)
+    def __init__(self, config: RunConfig, worker: Worker, message: Message) -> None:
+        bytes_up = worker.method.traits.bytes_up(worker.built(0).shared_shapes)
+        self.fleet = fleet_of(config, worker.federation, message.nbytes, bytes_up)
+        rules = Rules(config.seed, config.timing, config.schedule, schedule.planned_intervals(config))
+        self.steps, under_way = plan(rules, self.fleet)
+        check_drift_time(config, self.steps[-1].time)
         self._stale = config.timing.stale
         self._taken: dict[int, list[tuple[Flight, int]]] = {}
         """The tasks of each version whose updates a step takes, and the step's number."""
-        for step in self._steps:
+        for step in self.steps:
             for flight in step.arrivals:
                 self._taken.setdefault(flight.version, []).append((flight, step.number))
         self._open = {flight.version for flight in under_way}
@@ -55,7 +56,7 @@ class VirtualClock:
 
     def step(self, number: int) -> ServerStep:
         """The server step that ends round ``number``, counted from 1."""
-        return self._steps[number - 1]
+        return self.steps[number - 1]
 
     @property
     def notes(self) -> list[str]:

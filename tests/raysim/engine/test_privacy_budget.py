@@ -12,7 +12,6 @@ from raysim.engine import privacy_budget
 from raysim.engine.observer import Silent
 from raysim.engine.privacy_budget import PrivacyBudget
 from raysim.engine.round_plan import Planner
-from raysim.engine.schedule import planned_intervals
 from raysim.preparation import prepare
 from raysim.simulation import execute, run
 from raysim.wrappers.accounting import Sums, epsilon
@@ -27,8 +26,7 @@ BASE = wrapped_runs.BASE | EVERYONE | {"privacy.noise_multiplier": 1.0}
 
 def budget(tmp_path: Path, **options: Any) -> PrivacyBudget:
     config = small_run(tmp_path / "run", BASE, **options)
-    federation, intervals = worker_of(config).federation, planned_intervals(config)
-    return PrivacyBudget(config, Planner(config, federation, intervals, None), intervals)
+    return PrivacyBudget(config, Planner(config, worker_of(config).federation, None))
 
 
 def test_cohorts_of_late_joiners(tmp_path: Path) -> None:
