@@ -184,6 +184,5 @@ def _mean_figure(found: Iterable[EvaluationSums], name: str) -> float:
 
 def evenly_spread(count: int, limit: int) -> list[int]:
     """At most ``limit`` of the numbers 0 … count−1, evenly spread."""
-    if count <= limit:
-        return list(range(count))
-    return [index * count // limit for index in range(limit)]
+    found = min(count, limit)
+    return [index * count // found for index in range(found)]

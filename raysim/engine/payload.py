@@ -56,7 +56,10 @@ class Packer:
         def place(value: Any) -> int:
             if id(value) not in places:
                 places[id(value)] = len(inputs)
-                inputs.append(self.handle(value))
+                # The value is kept beside its handle: an id is only unique while its object lives.
+                if id(value) not in self._handles:
+                    self._handles[id(value)] = (value, self._pool.share(value))
+                inputs.append(self._handles[id(value)][1])
             return places[id(value)]
 
         packed: list[PackedMessage] = []
@@ -72,13 +75,6 @@ class Packer:
             if client in states:
                 inputs.append(states[client])
         return Packed(tuple(packed), tuple(state_places), tuple(inputs))
-
-    def handle(self, value: Any) -> Any:
-        """The handle of a value, stored at its first use."""
-        # The value is kept beside its handle: an id is only unique while its object lives.
-        if id(value) not in self._handles:
-            self._handles[id(value)] = (value, self._pool.share(value))
-        return self._handles[id(value)][1]
 
 
 @dataclass(frozen=True)

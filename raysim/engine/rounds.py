@@ -79,18 +79,17 @@ class Rounds:
             if issubclass(warning.category, UserWarning):
                 notes.note(str(warning.message))
         self._first_server = self.state.server
-        self.clock = self._virtual_clock() if config.devices.on else None
+        self.clock: VirtualClock | None = None
+        if config.devices.on:
+            with _stage(1, "message"):
+                message = self.method.message(self.state.server, 0)
+            self.clock = VirtualClock(config, worker, message)
         self.planner = Planner(config, pool.federation, self.clock)
         kept = kept_noise(self.folder)
         self.method, noise = with_privacy(worker, self.planner, kept, notes.note)
         self._trained = 0.0
         """When the last round's updates were there."""
         self._saves = Saves(self.folder, config, pool, self.state.server, notes.fault, noise)
-
-    def _virtual_clock(self) -> VirtualClock:
-        with _stage(1, "message"):
-            message = self.method.message(self.state.server, 0)
-        return VirtualClock(self.config, self.worker, message)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -170,7 +169,7 @@ class Rounds:
         before = self.state
         # Not a copy: that would cost all clients that were ever sampled.
         states = ChainMap(collected.states, before.clients)
-        self.state = State(server, number, before.epochs + plan.local_epochs, states, self._earlier(number))
+        self.state = State(server, number, states, self._earlier(number))
         try:
             self._record(plan, messages, collected, context, (started, working, trained, aggregated))
         except BaseException:
@@ -207,7 +206,7 @@ class Rounds:
         row: dict[str, Any] = {
             "round": plan.number,
             "local_epochs": plan.local_epochs,
-            "epochs_total": self.state.epochs,
+            "epochs_total": sum(self.intervals[: plan.number]),
             "participants": len(updates.clients),
             **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
             "loss": math.nan,
@@ -259,11 +258,9 @@ class Rounds:
 
     def go_back(self) -> None:
         """To the last checkpoint, or to the start if there is none; the tables lose what came after it."""
-        state = self._saves.latest(self.worker) or self._saves.none()
-        state.epochs = sum(self.intervals[: state.round])
-        self.state = state
+        self.state = self._saves.latest(self.worker) or self._saves.none()
         if self._stopping.asked_for:
-            self._stopping.restart(self.folder.rounds().to_dict("records") if state.round else ())
+            self._stopping.restart(self.folder.rounds().to_dict("records") if self.state.round else ())
 
 
 @contextmanager
