@@ -97,7 +97,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     """From the loaded data to the plan of the first round, without Ray and after one model was built."""
     from raysim.driver import inline_pool
     from raysim.engine.cohort_run import Stopped
-    from raysim.engine.observer import Silent
+    from raysim.engine.observer import RunNotes, Silent
     from raysim.engine.rounds import Rounds
     from raysim.engine.worker import Worker
     from raysim.storage.run_folder import RunFolder
@@ -109,8 +109,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
         config,
         Worker(config, federation),
         inline_pool(config, federation),
-        folder,
-        Silent(),
+        RunNotes(folder, Silent()),
         lambda: True,
     )
     try:

@@ -17,8 +17,8 @@ from typing import Any
 
 from raysim import seeds
 from raysim.config.run_config import build
-from raysim.engine.client_task import Returned, TrainChunk
-from raysim.engine.payload import Packed, PackedMessage
+from raysim.engine.client_task import TrainChunk
+from raysim.engine.payload import Packed, PackedMessage, Returned
 from raysim.engine.worker import Worker, fixed_threads
 from raysim.method import ClientTask
 

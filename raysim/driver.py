@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Literal
 
-from raysim.engine.observer import Several, step
+from raysim.engine.observer import RunNotes, Several, step
 from raysim.engine.schedule import at_once, planned_intervals
 from raysim.model_file import save_global_model
 from raysim.monitor.run_view import SYNTHETIC
@@ -77,8 +77,9 @@ def drive(
             worker.built(0)  # what is wrong with a model is said before anything is timed on it
             resolved = precision_probe.resolve(config, pool, path, observer.note)
             watched = PartitionDrawing(observer, pool, path, config.pictures)
+            notes = RunNotes(folder, watched)
             pool.recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
-            rounds = Rounds(resolved, worker, pool, folder, watched, stopping)
+            rounds = Rounds(resolved, worker, pool, notes, stopping)
             observer.preparing(starting, 1, 1)
             recorder.begins()
             observer.placed(pool.plan)
@@ -91,14 +92,13 @@ def drive(
             of_clock = rounds.clock.notes if rounds.clock else ()
             for found in (decays_untrained(worker), *getattr(federation, "notes", ()), *of_clock):
                 if found:
-                    folder.log(found)
-                    observer.note(found)
+                    notes.note(found)
             rounds.go_back()
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
             try:
                 with watched:
-                    run_through(rounds, folder, observer)
+                    run_through(rounds, notes)
             except Stopped:
                 folder.log(f"stopped after round {rounds.state.round}")
                 recorder.ends("stopped")

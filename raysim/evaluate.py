@@ -48,7 +48,7 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
     worker = Worker(config, federation, device_of(config.engine))
     with fixed_threads(config.engine.threads):
         state = newest_state(run, worker)
-        return state.round, evaluate_round(config, federation, InlinePool(worker), state, [], Silent().note)
+        return state.round, evaluate_round(config, InlinePool(worker), state, [], Silent().note)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -50,13 +50,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     return FINISHED
 
 
-def clock_of(config: RunConfig) -> tuple[VirtualClock, int]:
-    """The clock of a run with these settings, and its number of server steps.
+def clock_of(config: RunConfig) -> VirtualClock:
+    """The clock of a run with these settings.
 
     Data and model are loaded: durations follow from the clients' samples and the model's bytes.
     """
     from raysim.driver import load_federation
-    from raysim.engine.schedule import planned_intervals
     from raysim.engine.virtual_clock import VirtualClock
     from raysim.engine.worker import Worker
     from raysim.requirements import check_federation
@@ -65,21 +64,17 @@ def clock_of(config: RunConfig) -> tuple[VirtualClock, int]:
     federation = load_federation(config, Sequential())
     check_federation(config, federation)
     worker = Worker(config, federation)
-    method, model = worker.method, worker.model(0)
-    bytes_up = method.traits.bytes_up(model.shared_shapes)
-    bytes_down = method.message(method.init_server(model), 0).nbytes
-    intervals = planned_intervals(config)
-    return VirtualClock(config, federation, intervals, bytes_down, bytes_up), len(intervals)
+    message = worker.method.message(worker.method.init_server(worker.model(0)), 0)
+    return VirtualClock(config, worker, message)
 
 
-def tables(clock: VirtualClock, rounds: int) -> tuple[DataFrame, DataFrame]:
+def tables(clock: VirtualClock) -> tuple[DataFrame, DataFrame]:
     """A row for each server step, and a row for each client task that has ended by the last one."""
     import pandas as pd
 
     steps, tasks = [], []
-    for number in range(1, rounds + 1):
-        step = clock.step(number)
-        staleness = step.staleness()
+    for step in clock.steps:
+        number, staleness = step.number, step.staleness()
         steps.append(
             {
                 "round": number,
@@ -100,8 +95,8 @@ def _write(config: RunConfig, folder: Path) -> None:
     from raysim.report.timeline_plot import picture
     from raysim.storage.atomic_files import write_atomically
 
-    clock, rounds = clock_of(config)
-    steps, tasks = tables(clock, rounds)
+    clock = clock_of(config)
+    steps, tasks = tables(clock)
     folder.mkdir(parents=True, exist_ok=True)
     title = f"{config.timing.mode}, devices {config.devices.preset}: {clock.fleet.profiles.clients} clients"
     for name, content in (
@@ -117,7 +112,7 @@ def _write(config: RunConfig, folder: Path) -> None:
     steps[f"virtual {unit}"] = steps["virtual_seconds"] / factor
     for way in ("down", "up"):
         steps[f"{way} so far"] = steps[f"bytes_{way}"].cumsum().map(byte_count)
-    shown = steps.iloc[sorted({round(place * (rounds - 1) / (SHOWN - 1)) for place in range(SHOWN)})]
+    shown = steps.iloc[sorted({round(place * (len(steps) - 1) / (SHOWN - 1)) for place in range(SHOWN)})]
     counts = ["updates", "staleness", "staleness_max", "clients_lost", "clients_late"]
     columns = ["round", f"virtual {unit}", *counts, "down so far", "up so far"]
     print(shown[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}"))

@@ -37,7 +37,6 @@ class State:
 
     server: Any
     round: int = 0
-    epochs: int = 0
     clients: MutableMapping[int, Any] = field(default_factory=dict)
     """Handle of each client's state, by client."""
     earlier: Mapping[int, Any] = field(default_factory=dict)
@@ -150,7 +149,7 @@ class Saves:
             self._round, self._files = found.round, found.files
             self._changed.clear()
             self._folder.go_back(found.round, facts["tables"])
-            return State(found.server, found.round, 0, found.kept, found.earlier)
+            return State(found.server, found.round, found.kept, found.earlier)
         if reasons:
             raise DamagedError(
                 f"{'; '.join(reasons)}. No checkpoint is left to go on from: {start_again(self._folder.path)}"
@@ -209,7 +208,7 @@ def newest_state(folder: RunFolder, worker: Worker, clients: Collection[int] | N
         except DamagedError as error:
             reasons.append(str(error))
             continue
-        return State(found.server, found.round, 0, found.kept)
+        return State(found.server, found.round, found.kept)
     why = "; ".join(dict.fromkeys(reasons)) or f"{folder.checkpoints} holds no checkpoint"
     raise DamagedError(f"{why}. A model is made of one: finish the run with --resume {folder.path}, or bring it back")
 

@@ -15,13 +15,11 @@ import torch
 from aggregators.means import PairwiseSum
 from raysim import seeds
 from raysim.engine.backend import power_of_two
-from raysim.engine.client_state import ClientState
 from raysim.engine.drift import Moment
-from raysim.engine.failure import Failure
 from raysim.engine.fedsgd import Merged, take_one_step, train_merged
-from raysim.engine.payload import Packed
-from raysim.engine.timing import Mark, Marks
-from raysim.engine.worker import Worker
+from raysim.engine.payload import Failure, Packed, Returned, TrainedChunk
+from raysim.engine.timing import Marks
+from raysim.engine.worker import ClientState, Worker
 from raysim.flat_model import FlatModel, as_tensor, finite, to_numpy
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.storage import pytree
@@ -29,37 +27,6 @@ from workloads.models.classifier import has_batch_norm
 
 TaskResult: TypeAlias = "tuple[Update | Failure, ClientState | None, float]"
 """Update or failure, the client's new state, and seconds."""
-
-
-@dataclass(frozen=True)
-class Returned:
-    """What a chunk returns beside metrics; what is not said to be a result is an output, which stays on the worker."""
-
-    sums: bool
-    """Σ m_i Δ_i over its clients in place of every Δ_i, among the results."""
-    sums_stay: bool = False
-    """That sum as the last output instead."""
-    states: bool = False
-    """Every client's new state, as an output."""
-    models: bool = False
-    """Every client's whole trained model, as an output (None of a client that failed)."""
-
-    def outputs(self, clients: int) -> int:
-        """How many outputs a chunk of this many clients has: states, then models, then the sum."""
-        return clients * (self.states + self.models) + self.sums_stay
-
-
-@dataclass(frozen=True)
-class TrainedChunk:
-    """The updates (or failures) of a chunk in client order, their sums if the method asks for no more, and seconds."""
-
-    updates: tuple[Update | Failure, ...]
-    sums: tuple[tuple[Vector | None, int], ...]
-    """Σ m_i Δ_i [d] over each of a few nodes of the tree over all clients (:meth:`PairwiseSum.nodes`), unless they are
-    an output."""
-    seconds: tuple[float, ...]
-    marks: tuple[Mark, ...] = ()
-    """Where its time went, if that is asked for."""
 
 
 @dataclass(frozen=True)
@@ -113,10 +80,8 @@ class _Training:
         ]
         self._marks = Marks(worker.config.engine.profile)
         self._total = PairwiseSum(chunk.first)
-        self._updates: list[Update | Failure] = []
-        self._states: list[ClientState | None] = []
+        self._results: list[TaskResult] = []
         self._models: list[Vector | None] = []
-        self._seconds: list[float] = []
         self._after_merged = False
         """The group before was merged, which leaves the start of training in the model."""
 
@@ -125,13 +90,13 @@ class _Training:
         merged = self._merge(group)
         self._after_merged = isinstance(merged, Merged)
         if isinstance(merged, Merged):
-            self._take_merged(merged)
+            count = len(merged.updates)
+            self._total.add(merged.total, count)
+            self._results += [(update, None, merged.seconds / count) for update in merged.updates]
             return
-        results = self._train_each(group)
-        if merged is not None:
-            results = iter(_with_failure(merged, list(results), self._chunk.clients[group]))
-        for task, samples, result in zip(self._tasks[group], self._chunk.samples[group], results, strict=True):
-            self._take(task, samples, *result)
+        received = self._chunk.packed.unpack(self._inputs, group)
+        for place, (message, state) in enumerate(received, group.start):
+            self._results.append(self._train_alone(place, message, state, merged))
 
     def _merge(self, group: slice) -> Merged | Failure | None:
         """The single steps of several clients, which were all sent the same; None: they are to be trained alone."""
@@ -142,58 +107,38 @@ class _Training:
         parameters = None if self._after_merged else chunk.packed.messages[0].unpack(self._inputs).parameters
         return train_merged(self._worker, self._tasks[group], samples, parameters, self._marks)
 
-    def _take_merged(self, merged: Merged) -> None:
-        count = len(merged.updates)
-        self._total.add(merged.total, count)
-        self._updates += merged.updates
-        self._states += [None] * count
-        self._seconds += [merged.seconds / count] * count
-
-    def _train_each(self, group: slice) -> Iterator[TaskResult]:
-        """Every client of the group, in order."""
-        received, keeps = self._chunk.packed.unpack(self._inputs, group), self._chunk.returned.states
-        for place, (message, state) in enumerate(received, group.start):
-            started = time.perf_counter()
-            self._worker.at(self._chunk.moment(place))
-            update, after = _train_one(self._worker, self._tasks[place], message, state, keeps, self._marks)
-            yield update, after, time.perf_counter() - started
-
-    def _take(
-        self, task: ClientTask, samples: int, update: Update | Failure, state: ClientState | None, seconds: float
-    ) -> None:
-        returned = self._chunk.returned
-        if returned.sums:
-            self._marks("sum", task.client)
-            self._total.add(update.delta * np.float32(samples) if isinstance(update, Update) else None)
+    def _train_alone(
+        self, place: int, message: Message, state: ClientState | None, merged: Failure | None
+    ) -> TaskResult:
+        """The task of the client at a place of the chunk, after a merged step of its group that raised, or none."""
+        task, returned, started = self._tasks[place], self._chunk.returned, time.perf_counter()
+        self._worker.at(self._chunk.moment(place))
+        update, after = _train_one(self._worker, task, message, state, returned.states, self._marks)
+        seconds = time.perf_counter() - started
+        if merged is not None and merged.client == task.client and isinstance(update, Update):
+            # What raised only once, or only there, may not pass unseen: the results would depend on it.
+            reason = f"{merged.reason}; not so by itself, as all are trained with --engine.merge_single_steps false"
+            update = replace(merged, reason=reason)
         if returned.models:  # ``train`` leaves it in the model, where the next client has not yet been
             good = isinstance(update, Update)
             self._models.append(to_numpy(self._worker.built(task.client).buffer) if good else None)
-        if isinstance(update, Update) and returned.sums:
-            update = Update(NOTHING, update.metrics, update.extra)
-        self._updates.append(update)
-        self._states.append(state)
-        self._seconds.append(seconds)
+        if returned.sums:
+            self._marks("sum", task.client)
+            delta = None
+            if isinstance(update, Update):
+                delta, update = update.delta * np.float32(self._chunk.samples[place]), replace(update, delta=NOTHING)
+            self._total.add(delta)
+        return update, after, seconds
 
     def result(self) -> tuple[TrainedChunk, list[Any]]:
         """The chunk's result and its outputs, in the order of :meth:`Returned.outputs`."""
         returned = self._chunk.returned
-        outputs: list[Any] = [*(self._states if returned.states else []), *self._models]
+        updates, states, seconds = zip(*self._results, strict=True)
+        outputs: list[Any] = [*(states if returned.states else ()), *self._models]
         if returned.sums_stay:
             outputs.append(self._total.total())
         sums = () if returned.sums_stay else self._total.nodes()
-        return TrainedChunk(tuple(self._updates), sums, tuple(self._seconds), self._marks.found()), outputs
-
-
-def _with_failure(failure: Failure, each: list[TaskResult], clients: Sequence[int]) -> list[TaskResult]:
-    """The single tasks after a merged step that raised.
-
-    What raised only once, or only there, may not pass unseen, because then the results would depend on it.
-    """
-    place = clients.index(failure.client)
-    if not isinstance(each[place][0], Failure):
-        reason = f"{failure.reason}; not so by itself, as all are trained with --engine.merge_single_steps false"
-        each[place] = (replace(failure, reason=reason), *each[place][1:])
-    return each
+        return TrainedChunk(updates, sums, seconds, self._marks.found()), outputs
 
 
 def _train_one(

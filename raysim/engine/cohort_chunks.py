@@ -2,38 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from aggregators.means import node_count
 from raysim.engine.backend import cut, power_of_two
-from raysim.engine.client_task import Returned
 from raysim.engine.fedsgd import group_size, worth_it
+from raysim.engine.payload import Returned
 from raysim.engine.tree_reduce import stays_on_workers
-from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from raysim.engine.round_plan import ClientFacts, RoundPlan
+    from raysim.engine.round_plan import RoundPlan
+    from raysim.engine.worker import Worker
     from raysim.method import Message
-
-
-@dataclass(frozen=True)
-class Chunk:
-    """The clients of one remote call."""
-
-    first: int
-    """Position of its first client in the cohort."""
-    clients: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class Chunks:
     """A cohort in chunks, in client order."""
 
-    chunks: tuple[Chunk, ...]
+    groups: list[list[int]]
+    """The clients of each remote call."""
     merged: int
     """How many neighbors are merged where each takes a single step; 1: none."""
     returned: Returned
@@ -41,29 +33,35 @@ class Chunks:
 
 
 class Chunker:
-    """Plans the chunks of every round."""
+    """Plans the chunks of every round.
 
-    def __init__(self, config: RunConfig, facts: ClientFacts) -> None:
-        self._config, self._facts = config, facts
+    Args:
+        merges: whether clients that take a single step may be merged (raysim/engine/fedsgd.py).
+    """
+
+    def __init__(self, config: RunConfig, worker: Worker, merges: bool) -> None:
+        self._config, self._merges = config, merges
+        self._sums = worker.method.traits.weighted_mean and not config.timing.stale  # which are weighted one by one
+        self._keeps, self._state_bytes = worker.first_state(0) is not None, worker.state_bytes(0)
         self.epoch_seconds = 0.0
         """Of a client task in the last round, for each local epoch; 0 before the first."""
 
     def chunks(self, plan: RoundPlan, messages: Mapping[int, Message], slots: int) -> Chunks:
         """The chunks of a round whose participants are sent these messages."""
         size = next(iter(messages.values())).parameters.size
-        # Stale updates are weighted one by one when they arrive.
-        sums = running_method(self._config).traits.weighted_mean and not self._config.timing.stale
+        sums = self._sums
         merged = self._merged(plan, messages)
-        bytes_each = self._facts.state_bytes + 4 * size * ((not sums) + plan.decomposes)
+        bytes_each = self._state_bytes + 4 * size * ((not sums) + plan.decomposes)
         costs = [self.cost(samples) for samples in plan.samples.values()]
         seconds_each = self.epoch_seconds * plan.local_epochs
         groups = cut(plan.clients, slots, self._config.engine.block_size, bytes_each, merged, costs, seconds_each)
-        nodes = sum(node_count(chunk.first, len(chunk.clients)) for chunk in _placed(groups))
+        firsts = accumulate(map(len, groups), initial=0)
+        nodes = sum(node_count(first, len(group)) for first, group in zip(firsts, groups, strict=False))
         sums_stay = sums and stays_on_workers(nodes, size)
         if sums_stay:  # groups of neighbors are nodes of the tree only if all chunks have one size, a power of two
             length = self._config.engine.block_size or power_of_two(max(map(len, groups)) // 2)
             groups = cut(plan.clients, slots, length, 0, merged)
-        return Chunks(_placed(groups), merged, Returned(sums, sums_stay, self._facts.keep, plan.decomposes))
+        return Chunks(groups, merged, Returned(sums, sums_stay, self._keeps, plan.decomposes))
 
     def cost(self, samples: int) -> int:
         """How long a local epoch of a client with this number of samples is, relative to others'."""
@@ -71,16 +69,10 @@ class Chunker:
 
     def _merged(self, plan: RoundPlan, messages: Mapping[int, Message]) -> int:
         """How many neighbors are merged; 1: none."""
-        if not self._facts.merge or plan.decomposes:  # which asks for each client's model
+        if not self._merges or plan.decomposes:  # which asks for each client's model
             return 1
         if len({id(message.parameters) for message in messages.values()}) > 1:
             return 1  # clients start from different parameters
         training = self._config.training
         size = group_size(training, plan.local_epochs, len(plan.samples))
         return size if size > 1 and worth_it(training, [*plan.samples.values()], size) else 1
-
-
-def _placed(groups: Sequence[Sequence[int]]) -> tuple[Chunk, ...]:
-    """Chunks of these clients, each with its position."""
-    firsts = accumulate(map(len, groups), initial=0)
-    return tuple(Chunk(first, tuple(group)) for first, group in zip(firsts, groups, strict=False))

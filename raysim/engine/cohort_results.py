@@ -1,52 +1,48 @@
-"""Gathers what the chunks of a round return, in any order, and gives it in client order."""
+"""The jobs of a cohort's client tasks, and what they have returned so far, in any order."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from aggregators.means import PairwiseSum
-from raysim.method import Update, Updates
+from raysim.method import Update
 
 if TYPE_CHECKING:
-    from raysim.engine.backend import Done
-    from raysim.engine.client_task import TrainedChunk
+    from raysim.engine.backend import Done, Job
     from raysim.engine.cohort_chunks import Chunks
+    from raysim.engine.payload import TrainedChunk
     from raysim.engine.round_plan import RoundPlan
-    from raysim.engine.update_spill import UpdateSpill
-    from raysim.method import Vector
+    from raysim.method import Message, Vector
 
 
 class CohortResults:
-    """The results of one round's chunks."""
+    """Client tasks of one round, as jobs that may have been sent, and their results."""
 
-    def __init__(self, plan: RoundPlan, chunks: Chunks, spill: UpdateSpill) -> None:
-        self._plan, self._chunks, self._spill = plan, chunks, spill
-        self._trained: list[TrainedChunk | None] = [None] * len(chunks.chunks)
-        self._total, self._added = PairwiseSum(), 0
+    def __init__(self, plan: RoundPlan, messages: Mapping[int, Message], chunks: Chunks, jobs: Sequence[Job]) -> None:
+        self.plan, self.messages, self.chunks, self.jobs = plan, messages, chunks, jobs
+        self.updates: dict[int, Update] = {}
+        """By client, without those that failed."""
+        self.seconds: dict[int, float] = {}
+        """How long each of their client tasks took."""
         self.states: dict[int, Any] = {}
-        """Handle of each participant's new state, where clients keep something."""
+        """Handle of each client's new state, where clients keep something."""
         self.models: dict[int, Any] = {}
-        """Handle of each participant's whole trained model, in a round whose loss is decomposed."""
-        self.sums: list[Any] = [None] * len(chunks.chunks)
+        """Handle of each client's whole trained model, in a round whose loss is decomposed."""
+        self.sums: list[Any] = [None] * len(jobs)
         """Handle of each chunk's sum, where sums stay on the workers."""
-        self.busy, self.tasks = 0.0, 0
-        """Seconds that workers were at work, added up, and how many client tasks have come back."""
+        self.busy = 0.0
+        """Seconds that workers were at work, added up."""
+        self._arrived: dict[int, TrainedChunk] = {}
+        """Chunks whose sums wait for those of earlier clients, by place."""
+        self._total, self._added = PairwiseSum(), 0
 
-    def receive(self, done: Done) -> TrainedChunk:
-        """Take what a chunk returned; its arrays may move to a file."""
-        trained: TrainedChunk = self._spill.take(done.result)
-        self._trained[done.index] = trained
+    def receive(self, place: int, trained: TrainedChunk, done: Done) -> None:
+        """Take what the chunk at a place returned."""
+        clients, returned = self.chunks.groups[place], self.chunks.returned
         self.busy += done.seconds
-        self.tasks += len(trained.updates)
-        self._file_outputs(done, trained)
-        return trained
-
-    def _file_outputs(self, done: Done, trained: TrainedChunk) -> None:
-        clients, returned = self._chunks.chunks[done.index].clients, self._chunks.returned
+        self._arrived[place] = trained
         good = [isinstance(update, Update) for update in trained.updates]
         outputs = iter(done.outputs)
         # In the order in which a chunk returns them (raysim/engine/client_task.py).
@@ -55,30 +51,19 @@ class CohortResults:
                 own = [next(outputs) for _ in clients]
                 handles |= compress(zip(clients, own, strict=True), good)
         if returned.sums_stay:
-            self.sums[done.index] = next(outputs)
+            self.sums[place] = next(outputs)
+        self.seconds |= compress(zip(clients, trained.seconds, strict=True), good)
+        for client, update in zip(clients, trained.updates, strict=True):
+            if isinstance(update, Update):
+                self.updates[client] = update
 
     def add_up(self) -> None:
         """Add the sums that have arrived, as far as the order of clients allows, so that few wait."""
-        while self._added < len(self._trained) and (following := self._trained[self._added]) is not None:
-            for vector, positions in following.sums:
+        while self._added in self._arrived:
+            for vector, positions in self._arrived.pop(self._added).sums:
                 self._total.add(vector, positions)
-            self._trained[self._added] = replace(following, sums=())
             self._added += 1
 
     def total(self) -> Vector | None:
         """Σ_i m_i Δ_i [d] of the sums that came with the results."""
         return self._total.total()
-
-    def updates(self) -> tuple[Updates, list[float]]:
-        """The updates in client order, without those of clients that failed, and how long each client task took."""
-        good = [
-            (client, update, seconds)
-            for chunk, trained in zip(self._chunks.chunks, self._trained, strict=True)
-            if trained is not None
-            for client, update, seconds in zip(chunk.clients, trained.updates, trained.seconds, strict=True)
-            if isinstance(update, Update)
-        ]
-        clients = tuple(client for client, _, _ in good)
-        samples = np.array([self._plan.samples[client] for client in clients], dtype=np.int64)
-        updates = Updates(clients, samples, tuple(update for _, update, _ in good), staleness=(0,) * len(good))
-        return updates, [seconds for *_, seconds in good]

@@ -1,4 +1,4 @@
-"""Runs a round's client tasks: sends them to the pool in chunks, collects their updates in client order."""
+"""Runs client tasks: sends them to the pool in chunks, collects each server step's updates in client order."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ import numpy as np
 
 from raysim.engine.backend import Done, Job, job_name
 from raysim.engine.client_task import TrainChunk
-from raysim.engine.cohort_chunks import Chunk, Chunker, Chunks
+from raysim.engine.cohort_chunks import Chunker, Chunks
 from raysim.engine.cohort_results import CohortResults
-from raysim.engine.failure import Failure
-from raysim.engine.observer import ChunkReturned, RunNotes
-from raysim.engine.payload import Packer
+from raysim.engine.observer import ChunkReturned
+from raysim.engine.payload import Failure, Packer
+from raysim.engine.staleness import weighted
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError
@@ -25,10 +25,10 @@ from raysim.storage import pytree
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.backend import Pool
-    from raysim.engine.client_task import TrainedChunk
-    from raysim.engine.observer import Observer
-    from raysim.engine.round_plan import ClientFacts, RoundPlan
-    from raysim.storage.run_folder import RunFolder
+    from raysim.engine.observer import RunNotes
+    from raysim.engine.round_plan import RoundPlan
+    from raysim.engine.worker import Worker
+    from raysim.method import Vector
 
 
 class Stopped(Exception):
@@ -37,7 +37,7 @@ class Stopped(Exception):
 
 @dataclass(frozen=True)
 class Collected:
-    """The results of a round's client tasks."""
+    """The results of the client tasks whose updates a server step takes."""
 
     updates: Updates
     states: dict[int, Any]
@@ -52,115 +52,120 @@ class Collected:
     """Number of slots when the tasks were sent."""
 
 
-@dataclass(frozen=True)
-class Prepared:
-    """Client tasks of one round, as jobs that may have been sent."""
-
-    plan: RoundPlan
-    messages: Mapping[int, Message]
-    chunks: Chunks
-    jobs: Sequence[Job]
-
-
 class Collector:
-    """Sends client tasks and collects updates.
+    """Sends client tasks and collects updates, each for the server step that takes it.
+
+    Where steps take updates of several versions of the server's state, tasks are sent when they begin, so that they run
+    beside whatever the driver does until that step, those of the next step first. A client's new state counts from the
+    arrival of its update on. Nothing here is saved: after a return to a checkpoint these tasks are begun again, from
+    the server's earlier states in it.
 
     Args:
-        folder: the run's; it gets a log of failures, and a file where updates do not fit into memory.
+        merges: whether clients that take a single step may be merged (raysim/engine/fedsgd.py).
+        notes: with the run's folder, which gets a log of failures, and a file where updates do not fit into memory.
         stopping: asked between tasks; true ends the round with :class:`Stopped`.
     """
 
     def __init__(
         self,
         config: RunConfig,
-        facts: ClientFacts,
+        worker: Worker,
+        merges: bool,
         pool: Pool,
-        folder: RunFolder,
-        observer: Observer,
+        notes: RunNotes,
         stopping: Callable[[], bool],
     ) -> None:
-        self._config, self._chunker, self._pool = config, Chunker(config, facts), pool
-        self._bytes_up = facts.bytes_up
-        self._folder, self._observer, self._stopping = folder, observer, stopping
+        self._config, self._chunker, self._pool = config, Chunker(config, worker, merges), pool
+        traits = worker.method.traits
+        self._sums, self._bytes_up = traits.weighted_mean, traits.bytes_up(worker.built(0).shared_shapes)
+        self._notes, self._observer, self._stopping = notes, notes.observer, stopping
+        self._under_way: dict[int, list[CohortResults]] = {}
+        """By the server step that takes their updates."""
 
-    def collect(self, plan: RoundPlan, messages: Mapping[int, Message], states: Mapping[int, Any]) -> Collected:
-        """Do every participant's task once.
+    def begin(self, plan: RoundPlan, messages: Mapping[int, Message], states: Mapping[int, Any]) -> None:
+        """Prepare a round's client tasks; send them, where their updates may be those of a later step."""
+        packer = Packer(self._pool)
+        for step in sorted({*plan.steps.values()}):
+            samples = {client: count for client, count in plan.samples.items() if plan.steps[client] == step}
+            part = replace(plan, samples=samples)
+            chunks = self._chunker.chunks(part, messages, self._pool.slots)
+            with self._pool.recorder.phase("serialize"):
+                jobs = self._jobs(part, chunks, messages, states, packer)
+            self._under_way.setdefault(step, []).append(CohortResults(part, messages, chunks, jobs))
+            if self._config.timing.stale:
+                self._pool.send_ahead(jobs)
+
+    def clear(self) -> None:
+        """Forget what was begun: the run goes back, or ends."""
+        self._under_way.clear()
+        self._pool.drop_ahead()
+
+    def take(self, number: int, current: Callable[[int], Vector]) -> Collected:
+        """The updates that a server step takes; clients that failed are left out.
+
+        Args:
+            current: the parameters [d] that a client would be sent now.
 
         Raises:
             ClientError: a client failed, and failing clients are not to be skipped.
             RaysimError: every client failed.
             Stopped: asked to stop.
         """
-        (collected,) = self.finish([self.prepare(plan, messages, states, Packer(self._pool))])
-        if not collected.updates.clients:
-            raise RaysimError(f"round {plan.number}: every client failed, so there is nothing to aggregate")
-        return collected
+        slots, cohorts = self._pool.slots, self._under_way.pop(number, [])
+        self._receive(cohorts)
+        owners = {client: cohort for cohort in cohorts for client in cohort.updates}
+        if not owners:
+            raise RaysimError(f"round {number}: every client failed, so there is nothing to aggregate")
+        with self._pool.recorder.phase("rows"):
+            taken = [(client, owners[client]) for client in sorted(owners)]
+            updates = Updates(
+                tuple(client for client, _ in taken),
+                np.array([cohort.plan.samples[client] for client, cohort in taken], np.int64),
+                tuple(cohort.updates[client] for client, cohort in taken),
+                staleness=tuple(number - cohort.plan.number for _, cohort in taken),
+            )
+            rows = [self._row(number, client, cohort) for client, cohort in taken]
+        if self._config.timing.stale:
+            bases = (cohort.messages[client].parameters for client, cohort in taken)
+            updates = weighted(updates, self._config.timing, bases, map(current, updates.clients), self._sums)
+        elif self._sums:
+            updates = replace(updates, weighted_total=self._total(*cohorts))
+        states = {client: state for cohort in cohorts for client, state in cohort.states.items()}
+        models = {client: model for cohort in cohorts for client, model in cohort.models.items()}
+        return Collected(updates, states, models, rows, sum(cohort.busy for cohort in cohorts), slots)
 
-    def prepare(
-        self,
-        plan: RoundPlan,
-        messages: Mapping[int, Message],
-        states: Mapping[int, Any],
-        packer: Packer,
-        before: int = 0,
-    ) -> Prepared:
-        """The jobs of a round's participants, or of some of them.
-
-        Args:
-            packer: the round's.
-            before: the round that takes their updates, where that may be a later one (:attr:`Job.before`).
-        """
-        chunks = self._chunker.chunks(plan, messages, self._pool.slots)
-        with self._pool.recorder.phase("serialize"):
-            jobs = [replace(job, before=before) for job in self._jobs(plan, chunks, messages, states, packer)]
-        return Prepared(plan, messages, chunks, jobs)
-
-    def finish(self, prepared: Sequence[Prepared]) -> list[Collected]:
-        """Wait for the jobs of several cohorts; clients that failed are left out. Raises as :meth:`collect`."""
-        recorder, slots = self._pool.recorder, self._pool.slots
-        gathered = [
-            CohortResults(each.plan, each.chunks, UpdateSpill(self._pool.room, self._folder.path)) for each in prepared
-        ]
-        owners = [(number, place) for number, each in enumerate(prepared) for place in range(len(each.jobs))]
-        clients = [client for each in prepared for client in each.plan.clients]
+    def _receive(self, cohorts: Sequence[CohortResults]) -> None:
+        """Wait for the jobs of these cohorts."""
+        recorder, spill = self._pool.recorder, UpdateSpill(self._pool.room, self._notes.folder.path)
+        owners = [(cohort, place) for cohort in cohorts for place in range(len(cohort.jobs))]
+        clients = [client for cohort in cohorts for client in cohort.plan.clients]
         self._observer.tasks_started(clients)
-        with closing(self._finished([job for each in prepared for job in each.jobs])) as running:
+        returned = 0
+        with closing(self._finished([cohort.jobs[place] for cohort, place in owners])) as running:
             for done in running:
-                number, place = owners[done.index]
-                results, own = gathered[number], replace(done, index=place)
+                cohort, place = owners[done.index]
                 with recorder.phase("receive"):
-                    trained = results.receive(own)
+                    trained = spill.take(done.result)
+                    cohort.receive(place, trained, done)
                 with recorder.phase("aggregate"):
-                    results.add_up()
-                self._tell(own, prepared[number].chunks.chunks[place], trained)
-                self._observer.clients_done(sum(each.tasks for each in gathered), len(clients))
-                self._check(trained, prepared[number].plan.number)
-        with recorder.phase("rows"):
-            collected = [
-                self._collected(each, results, slots) for each, results in zip(prepared, gathered, strict=True)
-            ]
-        return [
-            self._summed(found, results, each)
-            for found, results, each in zip(collected, gathered, prepared, strict=True)
-        ]
+                    cohort.add_up()
+                failures = [update for update in trained.updates if isinstance(update, Failure)]
+                failed, group = tuple(failure.client for failure in failures), tuple(cohort.chunks.groups[place])
+                self._observer.chunk_returned(ChunkReturned(group, failed, done.seconds, done.seat, done.sends))
+                returned += len(group)
+                self._observer.clients_done(returned, len(clients))
+                self._check(failures, cohort.plan.number)
+        for cohort in cohorts:
+            if cohort.seconds:
+                seconds = float(np.median([*cohort.seconds.values()]))
+                self._chunker.epoch_seconds = seconds / max(1, cohort.plan.local_epochs)
 
-    def _collected(self, prepared: Prepared, results: CohortResults, slots: int) -> Collected:
-        updates, seconds = results.updates()
-        rows = self._rows(prepared.plan, updates, seconds)
-        if seconds:
-            self._chunker.epoch_seconds = float(np.median(seconds)) / max(1, prepared.plan.local_epochs)
-        return Collected(updates, results.states, results.models, rows, results.busy, slots)
-
-    def _summed(self, collected: Collected, results: CohortResults, prepared: Prepared) -> Collected:
-        """With the sum of the updates, where the chunks returned sums."""
-        if not (prepared.chunks.returned.sums and collected.updates.clients):
-            return collected
-        if prepared.chunks.returned.sums_stay:
-            left = add_on_workers(results.sums, self._finished, f"round {prepared.plan.number}")
-            total = sum_of([*map(self._pool.fetch, left)])
-        else:
-            total = results.total()
-        return replace(collected, updates=replace(collected.updates, weighted_total=total))
+    def _total(self, cohort: CohortResults) -> Vector | None:
+        """Σ_i m_i Δ_i [d], of the sums that the chunks returned or left on the workers."""
+        if not cohort.chunks.returned.sums_stay:
+            return cohort.total()
+        left = add_on_workers(cohort.sums, self._finished, f"round {cohort.plan.number}")
+        return sum_of([*map(self._pool.fetch, left)])
 
     def _jobs(
         self,
@@ -172,9 +177,9 @@ class Collector:
     ) -> list[Job]:
         """A job for each chunk; what several hold is stored once."""
         config, name = self._config, job_name("train", plan.number)
-        jobs = []
-        for chunk in chunks.chunks:
-            clients = list(chunk.clients)
+        jobs: list[Job] = []
+        first = 0
+        for clients in chunks.groups:
             packed = packer.pack(clients, [messages[client] for client in clients], states)
             first_task = ClientTask(
                 config.seed,
@@ -189,51 +194,40 @@ class Collector:
             samples = tuple(plan.samples[client] for client in clients)
             begins = tuple(plan.begins[client] for client in clients) if plan.begins else ()
             task = TrainChunk(
-                chunk.first, first_task, chunk.clients, packed, samples, chunks.returned, chunks.merged, begins
+                first, first_task, tuple(clients), packed, samples, chunks.returned, chunks.merged, begins
             )
             outputs = chunks.returned.outputs(len(clients))
             cost = float(sum(map(self._chunker.cost, samples)) * plan.local_epochs)
-            jobs.append(
-                Job(task, packed.inputs, outputs, cost, f"round {plan.number}, clients {clients}", name, clients[0])
-            )
+            label = f"round {plan.number}, clients {clients}"
+            jobs.append(Job(task, packed.inputs, outputs, cost, label, name, plan.steps[clients[0]], clients[0]))
+            first += len(clients)
         return jobs
 
     def _finished(self, jobs: Sequence[Job]) -> Generator[Done, None, None]:
-        with closing(self._pool.run(jobs, RunNotes(self._folder, self._observer).fault, self._stopping)) as running:
+        with closing(self._pool.run(jobs, self._notes.fault, self._stopping)) as running:
             yield from running
         if self._stopping():
             raise Stopped
 
-    def _rows(self, plan: RoundPlan, updates: Updates, seconds: Sequence[float]) -> list[dict[str, Any]]:
-        """The participants' rows of the clients table."""
-        return [
-            {
-                "round": plan.number,
-                "client": client,
-                "name": self._pool.federation.client_name(client),
-                "samples": int(samples),
-                "local_epochs": plan.local_epochs,
-                **update.metrics,
-                "seconds_task": spent,
-                "bytes_up": self._bytes_up + pytree.nbytes(update.extra),
-            }
-            for client, samples, update, spent in zip(
-                updates.clients, updates.samples, updates.each, seconds, strict=True
-            )
-        ]
+    def _row(self, number: int, client: int, cohort: CohortResults) -> dict[str, Any]:
+        """A participant's row of the clients table."""
+        update = cohort.updates[client]
+        return {
+            "round": number,
+            "client": client,
+            "name": self._pool.federation.client_name(client),
+            "samples": int(cohort.plan.samples[client]),
+            "local_epochs": cohort.plan.local_epochs,
+            **update.metrics,
+            "seconds_task": cohort.seconds[client],
+            "bytes_up": self._bytes_up + pytree.nbytes(update.extra),
+        }
 
-    def _tell(self, done: Done, chunk: Chunk, trained: TrainedChunk) -> None:
-        """Show that a chunk's clients are back."""
-        failed = tuple(update.client for update in trained.updates if isinstance(update, Failure))
-        self._observer.chunk_returned(ChunkReturned(chunk.clients, failed, done.seconds, done.seat, done.sends))
-
-    def _check(self, trained: TrainedChunk, number: int) -> None:
+    def _check(self, failures: Sequence[Failure], number: int) -> None:
         """Log the chunk's failures, and end the run by the first unless failing clients are skipped."""
-        for failure in trained.updates:
-            if not isinstance(failure, Failure):
-                continue
+        for failure in failures:
             text = f"client {failure.client}, round {number}, stage {failure.stage}: {failure.reason}"
-            self._folder.log(f"{text}\n{failure.traceback}".rstrip())
+            self._notes.folder.log(f"{text}\n{failure.traceback}".rstrip())
             if self._config.engine.on_client_error == "fail":
                 raise ClientError(
                     f"{text}. To go on without failing clients: --engine.on_client_error skip",

@@ -51,29 +51,28 @@ class EvaluateGlobal:
 
 @dataclass(frozen=True)
 class EvaluateClients:
-    """The model of each of a few clients on its own test set, and on its validation set."""
+    """The model of each of a few clients on parts of its own data."""
 
     moment: Moment
     clients: tuple[int, ...]
     packed: Packed
-    scores: bool
+    parts: tuple[str, ...]
+    """``train``, ``test`` or ``validation``."""
+    scores: bool = False
+    """Whether the AUC on the test set is asked for."""
 
-    def run(
-        self, worker: Worker, inputs: Sequence[Any]
-    ) -> tuple[list[tuple[EvaluationSums, EvaluationSums]], list[Any]]:
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[list[EvaluationSums]], list[Any]]:
         worker.at(self.moment)
         results = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
-            model = worker.deployed(client, message, state)
-            data = worker.data(client)
-            test = worker.judged(client, model, data.test, self.scores)
-            results.append((test, worker.judged(client, model, data.validation)))
+            model, data = worker.deployed(client, message, state), worker.data(client)
+            samples = ((getattr(data, part), self.scores and part == "test") for part in self.parts)
+            results.append([worker.judged(client, model, *each) for each in samples])
         return results, []
 
 
 def evaluate_round(
     config: RunConfig,
-    federation: Federation,
     pool: Pool,
     state: State,
     rows: Sequence[dict[str, Any]],
@@ -88,7 +87,7 @@ def evaluate_round(
     validation is by loss. Clients that never take part (``schedule.unseen_clients``) count in ``unseen_accuracy`` and
     ``unseen_loss`` alone. ``seconds`` is the virtual time of the server step that is judged.
     """
-    moment, packer = Moment(state.round, seconds), Packer(pool)
+    moment, packer, federation = Moment(state.round, seconds), Packer(pool), pool.federation
     by_clients = running_method(config).traits.personal or federation.global_test_size == 0
     slices = [] if by_clients else _jobs_of_slices(config, federation, state, moment, packer)
     clients = _judged_clients(config, federation)
@@ -129,7 +128,7 @@ def _job_of_clients(
     method = running_method(config)
     packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
     cost = sum(federation.test_samples(client) for client in group)
-    task = EvaluateClients(moment, tuple(group), packed, config.evaluation.auc)
+    task = EvaluateClients(moment, tuple(group), packed, ("test", "validation"), config.evaluation.auc)
     label = f"round {state.round}, evaluate clients {group}"
     return Job(task, packed.inputs, 0, cost, label, job_name("evaluate", state.round))
 
@@ -139,7 +138,7 @@ def _columns(
     federation: Federation,
     rows: Sequence[dict[str, Any]],
     of_slices: list[EvaluationSums],
-    found: dict[int, tuple[EvaluationSums, EvaluationSums]],
+    found: dict[int, list[EvaluationSums]],
 ) -> dict[str, float]:
     """The round's columns, from sums of the global test set's slices and of each client's test and validation set."""
     auc, trainable = config.evaluation.auc, schedule.trainable(config, federation.clients)
@@ -185,6 +184,5 @@ def _mean_figure(found: Iterable[EvaluationSums], name: str) -> float:
 
 def evenly_spread(count: int, limit: int) -> list[int]:
     """At most ``limit`` of the numbers 0 … count−1, evenly spread."""
-    if count <= limit:
-        return list(range(count))
-    return [index * count // limit for index in range(limit)]
+    found = min(count, limit)
+    return [index * count // found for index in range(found)]

@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from raysim.config import registry
 from raysim.engine.backend import power_of_two
-from raysim.engine.failure import Failure
+from raysim.engine.payload import Failure
 from raysim.engine.per_sample import operations, takes_samples_alone
 from raysim.engine.timing import Marks
 from raysim.flat_model import FlatModel, finite

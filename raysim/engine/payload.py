@@ -1,4 +1,4 @@
-"""Messages and client states on their way into a job: what is large is stored once and named by its position."""
+"""What travels: messages and client states into a job, each large object stored once, and results back."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from raysim.method import Message
+from raysim.engine.timing import Mark
+from raysim.method import Message, Update, Vector
 
 if TYPE_CHECKING:
     from raysim.engine.backend import Pool
@@ -55,7 +56,10 @@ class Packer:
         def place(value: Any) -> int:
             if id(value) not in places:
                 places[id(value)] = len(inputs)
-                inputs.append(self.handle(value))
+                # The value is kept beside its handle: an id is only unique while its object lives.
+                if id(value) not in self._handles:
+                    self._handles[id(value)] = (value, self._pool.share(value))
+                inputs.append(self._handles[id(value)][1])
             return places[id(value)]
 
         packed: list[PackedMessage] = []
@@ -72,9 +76,43 @@ class Packer:
                 inputs.append(states[client])
         return Packed(tuple(packed), tuple(state_places), tuple(inputs))
 
-    def handle(self, value: Any) -> Any:
-        """The handle of a value, stored at its first use."""
-        # The value is kept beside its handle: an id is only unique while its object lives.
-        if id(value) not in self._handles:
-            self._handles[id(value)] = (value, self._pool.share(value))
-        return self._handles[id(value)][1]
+
+@dataclass(frozen=True)
+class Failure:
+    """A client task that gave no usable update: which client it was, in which stage of its task, and why."""
+
+    client: int
+    stage: str
+    reason: str
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Returned:
+    """What a chunk returns beside metrics; what is not said to be a result is an output, which stays on the worker."""
+
+    sums: bool
+    """Σ m_i Δ_i over its clients in place of every Δ_i, among the results."""
+    sums_stay: bool = False
+    """That sum as the last output instead."""
+    states: bool = False
+    """Every client's new state, as an output."""
+    models: bool = False
+    """Every client's whole trained model, as an output (None of a client that failed)."""
+
+    def outputs(self, clients: int) -> int:
+        """How many outputs a chunk of this many clients has: states, then models, then the sum."""
+        return clients * (self.states + self.models) + self.sums_stay
+
+
+@dataclass(frozen=True)
+class TrainedChunk:
+    """The updates (or failures) of a chunk in client order, their sums if the method asks for no more, and seconds."""
+
+    updates: tuple[Update | Failure, ...]
+    sums: tuple[tuple[Vector | None, int], ...]
+    """Σ m_i Δ_i [d] over each of a few nodes of the tree over all clients (:meth:`PairwiseSum.nodes`), unless they are
+    an output."""
+    seconds: tuple[float, ...]
+    marks: tuple[Mark, ...] = ()
+    """Where its time went, if that is asked for."""

@@ -20,7 +20,7 @@ from workloads.federated_data import distinct_tasks
 from workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
 
     from raysim.config.run_config import RunConfig
     from raysim.engine.round_plan import Planner
@@ -36,14 +36,12 @@ class PrivacyBudget:
         found: the noise multiplier that was found when the run began; None: it is found now, if the config has none.
     """
 
-    def __init__(
-        self, config: RunConfig, planner: Planner, intervals: Sequence[int], found: float | None = None
-    ) -> None:
+    def __init__(self, config: RunConfig, planner: Planner, found: float | None = None) -> None:
         self._config, self._planner = config, planner
         self._round, self._counts = 0, Counter[tuple[int, int]]()
         """Up to this round: rounds by sizes of cohort and population; or tasks or epochs by client and its samples."""
         noise = found if config.privacy.noise_multiplier is None else config.privacy.noise_multiplier
-        self.noise = calibrated(self.histories(len(intervals)), config.privacy) if noise is None else noise
+        self.noise = calibrated(self.histories(len(planner.intervals)), config.privacy) if noise is None else noise
 
     def columns(self, number: int) -> Mapping[str, float]:
         """The noise, and ε of the client that has spent most by a round."""
@@ -84,7 +82,7 @@ class PrivacyBudget:
 
 
 def with_privacy(
-    worker: Worker, planner: Planner, intervals: Sequence[int], found: float | None, note: Callable[[str], None]
+    worker: Worker, planner: Planner, found: float | None, note: Callable[[str], None]
 ) -> tuple[Any, float | None]:
     """The worker's method for the driver, with its noise and what that spends; and the noise multiplier if searched.
 
@@ -100,7 +98,7 @@ def with_privacy(
     _check_model(config, worker.model(0))
     if privacy.kind == "dp-sgd":
         _check_samples(worker.federation)
-    budget = PrivacyBudget(config, planner, intervals, found)
+    budget = PrivacyBudget(config, planner, found)
     method = replace(worker.method, noise=budget.noise, spent=budget.columns)
     if privacy.epsilon is None:
         return method, None

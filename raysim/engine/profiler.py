@@ -42,13 +42,16 @@ class Span:
 
 
 @dataclass(frozen=True)
-class JobPhase:
-    """A phase of a job."""
+class SlotPhase:
+    """A phase of a slot: of a job, or between two."""
 
     phase: str
-    client: int | None
+    slot: int
+    stage: str
+    """Of the job, which ends the phase where it is between two."""
     start: float
     stop: float
+    client: int | None = None
 
 
 @dataclass(frozen=True)
@@ -61,19 +64,7 @@ class SlotJob:
     sent: float
     start: float
     stop: float
-    parts: tuple[JobPhase, ...]
-
-
-@dataclass(frozen=True)
-class Gap:
-    """A slot was not at work."""
-
-    phase: str
-    slot: int
-    stage: str
-    """Of the job that ended the gap."""
-    start: float
-    stop: float
+    parts: tuple[SlotPhase, ...]
 
 
 class PhaseRecorder:
@@ -139,13 +130,15 @@ class Profile(PhaseRecorder):
 
     def job(self, job: Job, done: Done) -> None:
         stage = self._open[1].name if len(self._open) > 1 else OTHER
-        stop = done.started + done.seconds
+        slot, stop = done.seat.slot, done.started + done.seconds
         marks = getattr(done.result, "marks", ())
         # A task without marks is one part, named after its stage.
         phases = [(mark.phase, mark.client) for mark in marks] or [(stage, None)]
-        bounds = [done.started, *(mark.start for mark in marks[1:]), stop]
-        parts = [JobPhase(*phase, *times) for phase, times in zip(phases, pairwise(bounds), strict=True)]
-        self._work.append(SlotJob(done.seat.slot, stage, job.label, done.sent, done.started, stop, tuple(parts)))
+        bounds = pairwise([done.started, *(mark.start for mark in marks[1:]), stop])
+        parts = [
+            SlotPhase(phase, slot, stage, *times, client) for (phase, client), times in zip(phases, bounds, strict=True)
+        ]
+        self._work.append(SlotJob(slot, stage, job.label, done.sent, done.started, stop, tuple(parts)))
 
 
 def driver_rows(whole: Span, spans: Sequence[Span]) -> list[dict[str, Any]]:
@@ -169,31 +162,27 @@ def slot_rows(whole: Span, spans: Sequence[Span], work: Sequence[SlotJob], slots
         if span.is_stage:
             lengths[span.stage] = lengths.get(span.stage, 0.0) + span.stop - span.start
     lengths[OTHER] = whole.stop - whole.start - sum(lengths.values())
+    found: dict[str, dict[str, tuple[int, float]]] = {stage: {} for stage in lengths}
     moved = [gap for gap in gaps(whole, work, slots) if gap.phase == TRANSFER]
-    rows = []
-    for stage, length in lengths.items():
-        found: dict[str, tuple[int, float]] = {}
-        for phase, start, stop in (
-            *((part.phase, part.start, part.stop) for done in work if done.stage == stage for part in done.parts),
-            *((gap.phase, gap.start, gap.stop) for gap in moved if gap.stage == stage),
-        ):
-            times, seconds = found.get(phase, (0, 0.0))
-            found[phase] = times + 1, seconds + (stop - start) / slots
-        found[WAIT] = 1, length - sum(seconds for _, seconds in found.values())
-        rows += [_row(SLOTS, stage, phase, *value) for phase, value in found.items()]
-    return rows
+    for part in [*(part for job in work for part in job.parts), *moved]:
+        times, seconds = found[part.stage].get(part.phase, (0, 0.0))
+        found[part.stage][part.phase] = times + 1, seconds + (part.stop - part.start) / slots
+    for stage, phases in found.items():
+        phases[WAIT] = 1, lengths[stage] - sum(seconds for _, seconds in phases.values())
+    return [_row(SLOTS, stage, phase, *value) for stage, phases in found.items() for phase, value in phases.items()]
 
 
-def gaps(whole: Span, work: Sequence[SlotJob], slots: int) -> list[Gap]:
+def gaps(whole: Span, work: Sequence[SlotJob], slots: int) -> list[SlotPhase]:
     """Where slots were not at work: wait until a job has been sent, then transfer until it begins. In order of time."""
     found = []
     for slot in range(slots):
         free = whole.start
         for job in sorted((job for job in work if job.slot == slot), key=lambda job: job.start):
             sent = min(max(free, job.sent), job.start)
-            found += [Gap(WAIT, slot, job.stage, free, sent), Gap(TRANSFER, slot, job.stage, sent, job.start)]
+            found.append(SlotPhase(WAIT, slot, job.stage, free, sent))
+            found.append(SlotPhase(TRANSFER, slot, job.stage, sent, job.start))
             free = job.stop
-        found.append(Gap(WAIT, slot, OTHER, free, whole.stop))
+        found.append(SlotPhase(WAIT, slot, OTHER, free, whole.stop))
     return [gap for gap in found if gap.start < gap.stop]
 
 

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raysim.engine.observer import RunNotes
 from raysim.errors import LostError
 
 if TYPE_CHECKING:
-    from raysim.engine.observer import Observer
+    from raysim.engine.observer import RunNotes
     from raysim.engine.rounds import Rounds
-    from raysim.storage.run_folder import RunFolder
 
 RETURNS = 5
 """Returns to a checkpoint in a row, without a new round between them, after which a run fails."""
 
 
-def run_through(rounds: Rounds, folder: RunFolder, observer: Observer) -> None:
+def run_through(rounds: Rounds, notes: RunNotes) -> None:
     """All rounds that are left.
 
     Raises:
@@ -40,5 +38,4 @@ def run_through(rounds: Rounds, folder: RunFolder, observer: Observer) -> None:
             rounds.go_back()
             number = rounds.state.round
             where = f"goes on from the checkpoint of round {number}" if number else "starts again from round 1"
-            text = f"{error}; the run {where}"
-            RunNotes(folder, observer).fault(text)
+            notes.fault(f"{error}; the run {where}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
@@ -31,29 +31,17 @@ class RoundPlan:
     cohort: Cohort
     evaluates: bool
     decomposes: bool
-    begins: Mapping[int, float] = field(default_factory=dict)
+    begins: Mapping[int, float]
     """Virtual seconds at which each participant's task begins; empty without virtual time."""
-    ends: float = 0.0
-    """Virtual seconds of the server step that ends the round."""
+    steps: Mapping[int, int]
+    """The server step that takes each participant's update: this round's, but for those that are stale when it does."""
+    ends: float
+    """Virtual seconds of the server step that ends the round; 0 without virtual time."""
 
     @property
     def clients(self) -> tuple[int, ...]:
         """The participants, ascending."""
         return tuple(self.samples)
-
-
-@dataclass(frozen=True)
-class ClientFacts:
-    """What is the same for the clients of all rounds of a run."""
-
-    keep: bool
-    """Whether they keep a state."""
-    state_bytes: int
-    """About how large one is."""
-    merge: bool
-    """Whether those that take a single step may be merged (raysim/engine/fedsgd.py)."""
-    bytes_up: int
-    """What the change of the shared entries takes on the wire."""
 
 
 class Planner:
@@ -63,11 +51,11 @@ class Planner:
         clock: the run's virtual time, which then says who takes part; None: it has none.
     """
 
-    def __init__(
-        self, config: RunConfig, federation: Federation, intervals: Sequence[int], clock: VirtualClock | None
-    ) -> None:
-        self._config, self._federation, self._intervals, self._clock = config, federation, intervals, clock
-        self._epochs_before = list(accumulate(intervals, initial=0))
+    def __init__(self, config: RunConfig, federation: Federation, clock: VirtualClock | None) -> None:
+        self._config, self._federation, self._clock = config, federation, clock
+        self.intervals = schedule.planned_intervals(config)
+        """Local epochs of every round."""
+        self._epochs_before = list(accumulate(self.intervals, initial=0))
         self._trainable = schedule.trainable(config, federation.clients)
         # Pooled data has one client, which is there from the start.
         self._joins = () if config.method.traits.pooled else config.schedule.joins
@@ -80,20 +68,22 @@ class Planner:
         if self._clock is None:
             generator = seeds.numpy_generator(config.seed, "participants", number)
             cohort = clients = schedule.participants(present, options.sampling_rate, generator).tolist()
-            begins, ends = dict[int, float](), 0.0
+            begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
         else:
-            step = self._clock.step(number)
-            begins, ends = self._clock.tasks(step, after), step.time
-            cohort, clients = self._clock.cohort(step), list(begins)
+            tasks = self._clock.tasks(number, after)
+            begins = {flight.client: flight.start for flight, _ in tasks}
+            steps = {flight.client: step for flight, step in tasks}
+            cohort, clients, ends = self._clock.cohort(number), [*begins], self._clock.step(number).time
         every = config.evaluation.decompose_every
         return RoundPlan(
             number,
-            self._intervals[number - 1],
+            self.intervals[number - 1],
             config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
             {client: existing.samples(client) for client in clients},
             cohort_of(existing, cohort, present, trainable),
-            evaluates=number % config.evaluation.every == 0 or number == len(self._intervals),
+            evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
             decomposes=every > 0 and number % every == 0,
             begins=begins,
+            steps=steps,
             ends=ends,
         )

@@ -19,12 +19,10 @@ from raysim.engine.checkpointing import Saves, State, kept_noise
 from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
-from raysim.engine.in_flight import InFlight
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
-from raysim.engine.observer import RunNotes
 from raysim.engine.privacy_budget import with_privacy
-from raysim.engine.round_plan import ClientFacts, Planner, RoundPlan
+from raysim.engine.round_plan import Planner, RoundPlan
 from raysim.engine.virtual_clock import VirtualClock
 from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
@@ -35,9 +33,8 @@ from workloads.models.classifier import has_batch_norm
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.backend import Pool
-    from raysim.engine.observer import Observer
+    from raysim.engine.observer import RunNotes
     from raysim.engine.worker import Worker
-    from raysim.storage.run_folder import RunFolder
 
 
 class Rounds:
@@ -54,55 +51,45 @@ class Rounds:
         config: RunConfig,
         worker: Worker,
         pool: Pool,
-        folder: RunFolder,
-        observer: Observer,
+        notes: RunNotes,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
-        self.config, self.federation, self.worker, self.pool = config, pool.federation, worker, pool
-        self.folder, self.observer, self.recorder = folder, observer, pool.recorder
-        self._notes = RunNotes(folder, observer)
+        self.config, self.worker, self.pool, self._notes = config, worker, pool, notes
+        self.folder, self.observer, self.recorder = notes.folder, notes.observer, pool.recorder
         self.method = worker.method
         self.intervals = schedule.planned_intervals(config)
         self._stopping = EarlyStopping(config.evaluation, worker.objective)
         model = worker.model(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
-        keep, size = worker.first_state(0) is not None, worker.state_bytes(0)
         merges = min(self.intervals) == 1 and not config.timing.stale and fedsgd.possible(worker)
         contradiction = fedsgd.contradiction(worker) if merges else ""
         if contradiction:
-            self._notes.note(contradiction)
+            notes.note(contradiction)
             merges = False
         elif merges:
-            folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
+            self.folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
         model.reset()
-        self._shapes, self._bytes_up = model.shared_shapes, self.method.traits.bytes_up(model.shared_shapes)
-        facts = ClientFacts(keep, size, merges, self._bytes_up)
-        self.collector = Collector(config, facts, pool, folder, observer, stopping)
-        self.shared_parameter_count = model.shared_parameter_count
+        self._shapes, self.shared_parameter_count = model.shared_shapes, model.shared_parameter_count
+        self.collector = Collector(config, worker, merges, pool, notes, stopping)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             self.state = State(self.method.init_server(model))
         for warning in caught:
             if issubclass(warning.category, UserWarning):
-                self._notes.note(str(warning.message))
+                notes.note(str(warning.message))
         self._first_server = self.state.server
-        self.clock = self._virtual_clock() if config.devices.on else None
-        self.planner = Planner(config, self.federation, self.intervals, self.clock)
-        kept = kept_noise(folder)
-        self.method, noise = with_privacy(worker, self.planner, self.intervals, kept, self._notes.note)
-        self.in_flight: InFlight | None = None
-        if self.clock is not None and config.timing.stale:
-            sums = self.method.traits.weighted_mean
-            self.in_flight = InFlight(config.timing, self.clock, sums, self.collector, pool)
+        self.clock: VirtualClock | None = None
+        if config.devices.on:
+            with _stage(1, "message"):
+                message = self.method.message(self.state.server, 0)
+            self.clock = VirtualClock(config, worker, message)
+        self.planner = Planner(config, pool.federation, self.clock)
+        kept = kept_noise(self.folder)
+        self.method, noise = with_privacy(worker, self.planner, kept, notes.note)
         self._trained = 0.0
         """When the last round's updates were there."""
-        self._saves = Saves(folder, config, pool, self.state.server, self._notes.fault, noise)
-
-    def _virtual_clock(self) -> VirtualClock:
-        with _stage(1, "message"):
-            message = self.method.message(self.state.server, 0)
-        return VirtualClock(self.config, self.federation, self.intervals, message.nbytes, self._bytes_up)
+        self._saves = Saves(self.folder, config, pool, self.state.server, notes.fault, noise)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -129,27 +116,19 @@ class Rounds:
             self._save_on_the_way_out()
             raise
 
-    def _collect(self, plan: RoundPlan, messages: Mapping[int, Message]) -> Collected:
-        """The updates of the round's server step, which in virtual time may be those of earlier rounds' tasks."""
-        if self.in_flight is None:
-            return self.collector.collect(plan, messages, self.state.clients)
-        self.in_flight.begin(plan, messages, self.state.clients)
-        server = self.state.server
-        return self.in_flight.take(plan.number, lambda client: self.method.message(server, client).parameters)
-
     def _begin_again(self) -> None:
         """After a return to a checkpoint: the client tasks that were under way, from the server's earlier states."""
-        if self.in_flight is None or self._stopping.reason:
+        if self._stopping.reason:
             return
-        self.in_flight.clear()
+        self.collector.clear()
         for version, server in sorted(self.state.earlier.items()):
             plan = self.planner.plan(version + 1, after=self.state.round)
             messages = {client: self.method.message(server, client) for client in plan.clients}
-            self.in_flight.begin(plan, messages, self.state.clients)
+            self.collector.begin(plan, messages, self.state.clients)
 
     def _earlier(self, number: int) -> dict[int, Any]:
         """The server's states that tasks under way after this round started from, by round."""
-        if self.in_flight is None or self.clock is None:
+        if self.clock is None:
             return {}
         known = {**self.state.earlier, number - 1: self.state.server}
         return {version: server for version, server in known.items() if self.clock.needed(version, number)}
@@ -157,15 +136,17 @@ class Rounds:
     def _round(self, number: int) -> None:
         started = time.perf_counter()
         plan = self.planner.plan(number)
-        awaited = len(plan.clients) if self.in_flight is None else plan.cohort.size
+        stale, server = self.config.timing.stale, self.state.server
+        awaited = plan.cohort.size if stale else len(plan.clients)
         self.observer.round_started(number, plan.local_epochs, awaited)
         with self.recorder.phase("train"):
             with self.recorder.phase("message"), _stage(number, "message"):
-                messages = {client: self.method.message(self.state.server, client) for client in plan.clients}
-            collected = self._collect(plan, messages)
+                messages = {client: self.method.message(server, client) for client in plan.clients}
+            self.collector.begin(plan, messages, self.state.clients)
+            collected = self.collector.take(number, lambda client: self.method.message(server, client).parameters)
         trained = time.perf_counter()
         # Tasks under way run on between two rounds' training.
-        working, self._trained = started if self.in_flight is None else self._trained or started, trained
+        working, self._trained = (self._trained or started) if stale else started, trained
         context = Context(
             self.config.seed,
             number,
@@ -177,7 +158,7 @@ class Rounds:
             self._shapes,
         )
         with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
-            server = self.method.aggregate(self.state.server, collected.updates, context)
+            server = self.method.aggregate(server, collected.updates, context)
         self._check_server(server, number)
         if not pytree.finite(server):  # sums of finite updates may still overflow
             raise RaysimError(
@@ -188,7 +169,7 @@ class Rounds:
         before = self.state
         # Not a copy: that would cost all clients that were ever sampled.
         states = ChainMap(collected.states, before.clients)
-        self.state = State(server, number, before.epochs + plan.local_epochs, states, self._earlier(number))
+        self.state = State(server, number, states, self._earlier(number))
         try:
             self._record(plan, messages, collected, context, (started, working, trained, aggregated))
         except BaseException:
@@ -225,7 +206,7 @@ class Rounds:
         row: dict[str, Any] = {
             "round": plan.number,
             "local_epochs": plan.local_epochs,
-            "epochs_total": self.state.epochs,
+            "epochs_total": sum(self.intervals[: plan.number]),
             "participants": len(updates.clients),
             **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
             "loss": math.nan,
@@ -240,11 +221,11 @@ class Rounds:
                 client_row[name] = float(value)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
-                row |= evaluate_round(config, self.federation, pool, self.state, rows, self._notes.fault, plan.ends)
+                row |= evaluate_round(config, pool, self.state, rows, self._notes.fault, plan.ends)
         if plan.decomposes:
             began = min(plan.begins.values(), default=0.0)  # all at once: no step takes updates of several
             with self.recorder.phase("decompose"):
-                row |= decompose_round(config, pool, collected.models, updates, self.state, self._notes.fault, began)
+                row |= decompose_round(config, pool, collected, self.state, self._notes.fault, began)
         finished = time.perf_counter()
         row |= context.report.round_columns
         if self.clock is not None:
@@ -277,11 +258,9 @@ class Rounds:
 
     def go_back(self) -> None:
         """To the last checkpoint, or to the start if there is none; the tables lose what came after it."""
-        state = self._saves.latest(self.worker) or self._saves.none()
-        state.epochs = sum(self.intervals[: state.round])
-        self.state = state
+        self.state = self._saves.latest(self.worker) or self._saves.none()
         if self._stopping.asked_for:
-            self._stopping.restart(self.folder.rounds().to_dict("records") if state.round else ())
+            self._stopping.restart(self.folder.rounds().to_dict("records") if self.state.round else ())
 
 
 @contextmanager

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from aggregators.means import PairwiseSum
+from raysim.method import NOTHING
+
 if TYPE_CHECKING:
     from raysim.config.timing import Timing
-    from raysim.method import Update, Vector
+    from raysim.method import Update, Updates, Vector
 
 
 def staleness_weight(timing: Timing, staleness: int) -> float:
@@ -44,3 +48,24 @@ def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, curre
         change = (base + update.delta) - current if staleness else update.delta
         return replace(update, delta=change * np.float32(timing.mixing * weight))
     return update if weight == 1 else replace(update, delta=update.delta * np.float32(weight))
+
+
+def weighted(
+    updates: Updates, timing: Timing, bases: Iterable[Vector], currents: Iterable[Vector], sums: bool
+) -> Updates:
+    """Every client's update :func:`adjusted` to its staleness.
+
+    Args:
+        sums: whether the method's ``aggregate`` needs only the weighted mean (``Traits.weighted_mean``).
+    """
+    each = tuple(
+        adjusted(update, timing, missed, base, current)
+        for update, missed, base, current in zip(updates.each, updates.staleness, bases, currents, strict=True)
+    )
+    if not sums:
+        return replace(updates, each=each)
+    total = PairwiseSum()
+    for update, count in zip(each, updates.samples.tolist(), strict=True):
+        total.add(update.delta * np.float32(count))
+    empty = tuple(replace(update, delta=NOTHING) for update in each)
+    return replace(updates, each=empty, weighted_total=total.total())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +19,8 @@ from raysim.engine.timeline import Flight, ServerStep, plan
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
+    from raysim.engine.worker import Worker
+    from raysim.method import Message
     from workloads.federated_data import Federation
 
 NAMED = 10
@@ -29,33 +31,31 @@ class VirtualClock:
     """All server steps of a run, known before its first round.
 
     Args:
-        bytes_down: what a client is sent in the first round; what a method adds later in a run does not count.
-        bytes_up: the change of the shared entries on its way to the server.
+        worker: a worker of this process, for the clients' samples and the bytes of the change of the shared entries.
+        message: what a client is sent in the first round; what a method adds later in a run does not count.
 
     Raises:
         ConfigError: the run could not end (:func:`raysim.engine.timeline.plan`).
     """
 
-    def __init__(
-        self, config: RunConfig, federation: Federation, intervals: Sequence[int], bytes_down: int, bytes_up: int
-    ) -> None:
-        self.fleet = fleet_of(config, federation, bytes_down, bytes_up)
-        rules = Rules(config.seed, config.timing, config.schedule, intervals)
-        self._steps, under_way = plan(rules, self.fleet)
-        check_drift_time(config, self._steps[-1].time)
+    def __init__(self, config: RunConfig, worker: Worker, message: Message) -> None:
+        bytes_up = worker.method.traits.bytes_up(worker.built(0).shared_shapes)
+        self.fleet = fleet_of(config, worker.federation, message.nbytes, bytes_up)
+        rules = Rules(config.seed, config.timing, config.schedule, schedule.planned_intervals(config))
+        self.steps, under_way = plan(rules, self.fleet)
+        check_drift_time(config, self.steps[-1].time)
         self._stale = config.timing.stale
         self._taken: dict[int, list[tuple[Flight, int]]] = {}
-        """Where updates may be stale: the tasks of each version whose updates a step takes, and the step's number."""
-        for step in self._steps if self._stale else ():
+        """The tasks of each version whose updates a step takes, and the step's number."""
+        for step in self.steps:
             for flight in step.arrivals:
                 self._taken.setdefault(flight.version, []).append((flight, step.number))
-
-        self._open = {flight.version for flight in under_way} if self._stale else set()
+        self._open = {flight.version for flight in under_way}
         """Versions of tasks under way at the end: a run that is trained longer takes their updates."""
 
     def step(self, number: int) -> ServerStep:
         """The server step that ends round ``number``, counted from 1."""
-        return self._steps[number - 1]
+        return self.steps[number - 1]
 
     @property
     def notes(self) -> list[str]:
@@ -66,22 +66,16 @@ class VirtualClock:
         clients = ", ".join(map(str, never[:NAMED])) + (", …" if len(never) > NAMED else "")
         return [f"{len(never)} of {self.fleet.profiles.clients} clients are never available and never train: {clients}"]
 
-    def tasks(self, step: ServerStep, after: int = 0) -> dict[int, float]:
-        """The clients whose tasks a step's round computes, ascending, and when each begins.
+    def tasks(self, number: int, after: int = 0) -> list[tuple[Flight, int]]:
+        """The client tasks that a round computes, by client, and the server step that takes the update of each.
 
-        They are those whose updates a step takes, and a later one than ``after``.
+        They are those of its version whose updates a step takes, and a later one than ``after``.
         """
-        if not self._stale:
-            return {flight.client: flight.start for flight in step.arrivals}
-        begun = self._taken.get(step.number - 1, [])
-        return dict(sorted((flight.client, flight.start) for flight, taken in begun if taken > after))
+        return sorted((flight, step) for flight, step in self._taken.get(number - 1, ()) if step > after)
 
-    def taken(self, number: int) -> dict[int, int]:
-        """Of the client tasks that begin in a round, where updates may be stale: the step that takes each."""
-        return {flight.client: taken for flight, taken in self._taken.get(number - 1, [])}
-
-    def cohort(self, step: ServerStep) -> list[int]:
-        """The clients that count as the round's cohort, ascending: those sampled, or those whose updates it takes."""
+    def cohort(self, number: int) -> list[int]:
+        """The clients that count as a round's cohort, ascending: those sampled, or those whose updates it takes."""
+        step = self.step(number)
         return sorted(flight.client for flight in (step.arrivals if self._stale else step.dispatched))
 
     def needed(self, version: int, number: int) -> bool:

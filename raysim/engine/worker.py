@@ -8,22 +8,21 @@ from __future__ import annotations
 import math
 import os
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
 import threadpoolctl
 import torch
 
 from raysim import seeds
-from raysim.engine.client_state import ClientState
 from raysim.engine.drift import Drift, Moment
 from raysim.engine.model_parts import check_parts, check_types, extended
 from raysim.engine.sharing import common_names, nothing_to_share
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
-from raysim.method import NOTHING
+from raysim.method import NOTHING, Vector
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
 from raysim.wrappers.attack import SUCCESS, judged_by, trigger_of, triggered
@@ -41,6 +40,23 @@ CACHED_BYTES = 64 * 2**20
 """The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""
 MOST_CACHED_BYTES = 2**31
 """What is cached of any, as float32; the least recently used goes first."""
+
+
+@dataclass(frozen=True)
+class ClientState:
+    """All that a client keeps between its tasks; it travels and is saved as a whole.
+
+    A method is given ``method`` and nothing else.
+    """
+
+    method: Any = None
+    """What the method's ``init_client`` or last ``train`` returned."""
+    private: Vector = field(default_factory=lambda: NOTHING)
+    """The entries of its model that do not travel (:meth:`raysim.flat_model.FlatModel.take_kept`), where clients have
+    different tasks and so share less than the method asks for; else empty."""
+    optimizer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """With ``training.optimizer_state kept``: the optimizer's moments at the end of its last training, by phase and
+    trained parameters (:func:`raysim.training.local_sgd.train_epochs`); empty before the first, and otherwise."""
 
 
 class Worker:

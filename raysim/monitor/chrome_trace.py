@@ -77,11 +77,9 @@ class Trace:
 def _slot_events(round: Span, work: Sequence[SlotJob], slots: int) -> Iterator[dict[str, Any]]:
     for job in work:
         yield _event(job.label, job.stage, job.slot + 1, job.start, job.stop)
-        for part in job.parts:
-            detail = {} if part.client is None else {"client": part.client}
-            yield _event(part.phase, job.stage, job.slot + 1, part.start, part.stop, **detail)
-    for gap in gaps(round, work, slots):
-        yield _event(gap.phase, gap.stage, gap.slot + 1, gap.start, gap.stop)
+    for part in [*(part for job in work for part in job.parts), *gaps(round, work, slots)]:
+        detail = {} if part.client is None else {"client": part.client}
+        yield _event(part.phase, part.stage, part.slot + 1, part.start, part.stop, **detail)
 
 
 def _event(name: str, category: str, lane: int, start: float, stop: float, **detail: Any) -> dict[str, Any]:

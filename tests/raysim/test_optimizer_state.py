@@ -11,7 +11,7 @@ import torch
 
 from raysim.config.sections import Training
 from raysim.engine import fedsgd
-from raysim.engine.client_state import ClientState
+from raysim.engine.worker import ClientState
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask, Message
 from raysim.simulation import run

@@ -11,8 +11,8 @@ import pytest
 from torch import nn
 
 from raysim.engine import fedsgd
-from raysim.engine.client_task import Returned, TrainChunk, TrainedChunk
-from raysim.engine.payload import Packed, PackedMessage
+from raysim.engine.client_task import TrainChunk
+from raysim.engine.payload import Packed, PackedMessage, Returned, TrainedChunk
 from raysim.engine.worker import Worker
 from raysim.method import ClientTask
 from raysim.methods.fedavg import FedAvg

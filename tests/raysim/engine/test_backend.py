@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,36 +15,27 @@ from raysim.engine.backend import cut, job_name
 
 
 @pytest.mark.parametrize(
-    ("count", "slots", "size", "sizes"),
+    ("count", "options", "sizes"),
     [
-        (20, 2, 0, [1] * 20),  # fewer than 16 a slot: one call each
+        (20, {}, [1] * 20),  # fewer than 16 a slot: one call each
         # An eighth of what is left in each of two calls (25, 19, 14, …), rounded down to three bits; at least 6.
-        (200, 2, 0, [24, 24, 16, 16, 14, 14, 10, 10, 8, 8, 7, 7, *[6] * 7]),
-        (200, 64, 0, [1] * 200),
-        (11, 2, 4, [4, 4, 3]),
-        (0, 2, 0, []),
+        (200, {}, [24, 24, 16, 16, 14, 14, 10, 10, 8, 8, 7, 7, *[6] * 7]),
+        (200, {"slots": 64}, [1] * 200),
+        (11, {"size": 4}, [4, 4, 3]),
+        (0, {}, []),
+        # No shorter than what they cost.
+        (200, {"seconds_each": 0.002}, [48, 48, 24, 24, 14, 14, 10, 10, 8]),  # 20 ms are ten client tasks
+        # One client task is long enough.
+        (200, {"seconds_each": 0.5}, [48, 48, 24, 24, 14, 14, 7, 7, 3, 3, 2, 2, 1, 1, 1, 1]),
+        (20, {"seconds_each": 0.002}, [10, 10]),
+        (20, {"seconds_each": 1e-6}, [10, 10]),  # no slot is left without a call
+        (20, {"seconds_each": 0.5}, [5, 5, 2, 2, 1, 1, 1, 1, 1, 1]),
+        (40, {"seconds_each": 0.015}, [10, 10, 5, 5, 2, 2, 2, 2, 2]),  # one is too short, two are not
+        (1, {"seconds_each": 0.5}, [1]),
     ],
 )
-def test_calls_are_large_at_first_and_small_at_the_end(count: int, slots: int, size: int, sizes: list[int]) -> None:
-    blocks = cut(range(count), slots, size)
-    assert [len(block) for block in blocks] == sizes
-    assert [client for block in blocks for client in block] == list(range(count))
-
-
-@pytest.mark.parametrize(
-    ("count", "seconds", "sizes"),
-    [
-        (200, 0.002, [48, 48, 24, 24, 14, 14, 10, 10, 8]),  # 20 ms are ten client tasks
-        (200, 0.5, [48, 48, 24, 24, 14, 14, 7, 7, 3, 3, 2, 2, 1, 1, 1, 1]),  # one client task is long enough
-        (20, 0.002, [10, 10]),
-        (20, 1e-6, [10, 10]),  # no slot is left without a call
-        (20, 0.5, [5, 5, 2, 2, 1, 1, 1, 1, 1, 1]),
-        (40, 0.015, [10, 10, 5, 5, 2, 2, 2, 2, 2]),  # one is too short, two are not
-        (1, 0.5, [1]),
-    ],
-)
-def test_calls_are_no_shorter_than_what_they_cost(count: int, seconds: float, sizes: list[int]) -> None:
-    blocks = cut(range(count), 2, seconds_each=seconds)
+def test_calls_are_large_at_first_and_small_at_the_end(count: int, options: dict[str, Any], sizes: list[int]) -> None:
+    blocks = cut(range(count), **{"slots": 2} | options)
     assert [len(block) for block in blocks] == sizes
     assert [client for block in blocks for client in block] == list(range(count))
 

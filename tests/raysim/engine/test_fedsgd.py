@@ -13,7 +13,7 @@ import torch
 import raysim
 from raysim.config.run_config import build
 from raysim.engine import fedsgd
-from raysim.engine.failure import Failure
+from raysim.engine.payload import Failure
 from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
@@ -110,17 +110,6 @@ def test_any_calls_give_the_same(make_config: MakeConfig, method: str) -> None:
     columns = ["loss", "train_loss"]
     assert not np.array_equal(apart.rounds[columns], found[0].rounds[columns])  # another program
     np.testing.assert_allclose(apart.rounds[columns], found[0].rounds[columns], rtol=1e-5)
-
-
-def test_a_call_that_is_done_again_gives_the_same_bits(make_config: MakeConfig) -> None:
-    """Whatever the worker did in between, as after the death of another actor."""
-    worker = worker_of(make_config("run"))
-    first = block(worker, range(8, 21), 4)
-    block(worker, range(40, 50), 1)
-    again = block(worker, range(8, 21), 4)
-    for (one, _), (other, _) in zip(first.sums, again.sums, strict=True):
-        assert one is not None and other is not None and one.tobytes() == other.tobytes()
-    assert first.updates == again.updates
 
 
 def test_stopped_and_resumed_gives_the_same_bits(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 import torch
 from torch import nn
@@ -11,9 +13,15 @@ from raysim.flat_model import FlatModel
 from workloads.models.mlp_cnn import mcmahan_cnn, multilayer_perceptron
 
 
-class _Mixes(nn.Module):
+class _Layer(nn.Module):
+    """Does this to its inputs."""
+
+    def __init__(self, function: Callable[[torch.Tensor], torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+
     def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        return inputs - inputs.mean(0)
+        return self.function(inputs)
 
 
 class _Remembers(nn.Module):
@@ -26,50 +34,35 @@ class _Remembers(nn.Module):
         return inputs
 
 
-class _Draws(nn.Module):
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        return inputs + 0.1 * torch.randn_like(inputs)
+def _with_gradients(function: Callable[[torch.Tensor], torch.Tensor]) -> nn.Module:
+    """Outputs of each sample alone, but gradients that are changed."""
+    layer = nn.Linear(5, 5)
+    layer.weight.register_hook(function)
+    return layer
 
 
-class _Rarely(nn.Dropout):
-    """Drops next to nothing, so that the outputs do not show it."""
-
-    def __init__(self) -> None:
-        super().__init__(1e-9)
-
-
-class _Scales(nn.Linear):
-    """Outputs of each sample alone, but gradients that are scaled by their own length."""
-
-    def __init__(self) -> None:
-        super().__init__(5, 5)
-        self.weight.register_hook(lambda gradient: gradient / gradient.norm())
+PARTS: dict[str, Callable[[], nn.Module]] = {
+    "mixes": lambda: _Layer(lambda inputs: inputs - inputs.mean(0)),
+    "remembers": _Remembers,
+    "draws": lambda: _Layer(lambda inputs: inputs + 0.1 * torch.randn_like(inputs)),
+    "drops next to nothing, which outputs do not show": lambda: nn.Dropout(1e-9),
+    "scales gradients by their own length": lambda: _with_gradients(lambda gradient: gradient / gradient.norm()),
+    "clips gradients, as only a large loss shows": lambda: _with_gradients(lambda gradient: gradient.clamp(-20, 20)),
+    "takes whole numbers only": lambda: _Layer(lambda inputs: nn.functional.one_hot(inputs)),
+    "normalizes": lambda: nn.BatchNorm1d(5),
+    "drops": nn.Dropout,
+}
 
 
-class _Clips(nn.Linear):
-    """Gradients that only a large loss shows to be clipped."""
-
-    def __init__(self) -> None:
-        super().__init__(5, 5)
-        self.weight.register_hook(lambda gradient: gradient.clamp(-20, 20))
-
-
-class _Tokens(nn.Module):
-    def forward(self, inputs: torch.Tensor) -> torch.Tensor:
-        raise TypeError("whole numbers only")
-
-
-@pytest.mark.parametrize(
-    "part", [_Mixes, _Remembers, _Draws, _Rarely, _Scales, _Clips, _Tokens, nn.BatchNorm1d, nn.Dropout]
-)
+@pytest.mark.parametrize("part", PARTS)
 @pytest.mark.parametrize("silent", [False, True])
-def test_a_module_that_looks_at_more_than_a_sample_is_noticed(part: type[nn.Module], silent: bool) -> None:
+def test_a_module_that_looks_at_more_than_a_sample_is_noticed(part: str, silent: bool) -> None:
     """Also behind a head of zeros, which hides it from the outputs of the initial model."""
     module = multilayer_perceptron((6,), (5,), 3)
     assert takes_samples_alone(FlatModel(module, set()), (6,))
     module = multilayer_perceptron((6,), (5,), 3)
     assert isinstance(module.body, nn.Sequential)
-    module.body.append(part(5) if part is nn.BatchNorm1d else part())
+    module.body.append(PARTS[part]())
     if silent:
         nn.init.zeros_(module.head.weight)
     assert not takes_samples_alone(FlatModel(module, set()), (6,))

@@ -9,16 +9,14 @@ import pytest
 
 from raysim.config.privacy import Privacy
 from raysim.engine import privacy_budget
-from raysim.engine.observer import Silent
 from raysim.engine.privacy_budget import PrivacyBudget
 from raysim.engine.round_plan import Planner
-from raysim.engine.schedule import planned_intervals
-from raysim.preparation import prepare
-from raysim.simulation import execute, run
+from raysim.simulation import run
 from raysim.wrappers.accounting import Sums, epsilon
 from tests import wrapped_runs
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run, worker_of
+from tests.watch import stopped
 
 PRIVACY = Privacy("local", noise_multiplier=1.0)
 EVERYONE = {"schedule.sampling_rate": 1.0, "workload.partition": "quantity"}
@@ -27,8 +25,7 @@ BASE = wrapped_runs.BASE | EVERYONE | {"privacy.noise_multiplier": 1.0}
 
 def budget(tmp_path: Path, **options: Any) -> PrivacyBudget:
     config = small_run(tmp_path / "run", BASE, **options)
-    federation, intervals = worker_of(config).federation, planned_intervals(config)
-    return PrivacyBudget(config, Planner(config, federation, intervals, None), intervals)
+    return PrivacyBudget(config, Planner(config, worker_of(config).federation, None))
 
 
 def test_cohorts_of_late_joiners(tmp_path: Path) -> None:
@@ -67,20 +64,11 @@ def test_a_resumed_run_goes_on_with_the_noise_it_began_with(tmp_path: Path, monk
     options = {"privacy__kind": "local", "privacy__noise_multiplier": None, "privacy__epsilon": 20.0}
     options |= {"engine__checkpoint_every": 1}
     whole = run(small_run(tmp_path / "whole", BASE, **options))
-    stopped = small_run(tmp_path / "stopped", BASE, **options)
-    folder = prepare(stopped)
-
-    class Counter(Silent):
-        rounds = 0
-
-        def round_finished(self, row: object) -> None:
-            self.rounds += 1
-
-    counter = Counter()
-    execute(stopped, folder, counter, stopping=lambda: counter.rounds >= 3)
+    config = small_run(tmp_path / "stopped", BASE, **options)
+    folder = stopped(config, rounds=3)
     (newest,) = (folder / "checkpoints").glob("round-000003*")
     (newest / "manifest.json").write_text("{}")
     monkeypatch.setattr(privacy_budget, "calibrated", lambda histories, privacy: 99.0)
-    assert fingerprint(run(stopped, resume=folder).folder) == fingerprint(whole.folder)
+    assert fingerprint(run(config, resume=folder).folder) == fingerprint(whole.folder)
     another = run(small_run(tmp_path / "another", BASE, **options))
     assert another.rounds["noise_multiplier"].tolist() == [99.0] * 4 != whole.rounds["noise_multiplier"].tolist()

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from raysim.engine.observer import RunNotes
 from raysim.engine.recovery import RETURNS, run_through
 from raysim.errors import LostError
 from raysim.storage.run_folder import RunFolder
@@ -33,7 +34,7 @@ class Rounds:
 
 def through(tmp_path: Path, rounds: Any) -> list[str]:
     watch = Watch()
-    run_through(rounds, RunFolder.create(tmp_path / "run", "", {}), watch)
+    run_through(rounds, RunNotes(RunFolder.create(tmp_path / "run", "", {}), watch))
     assert rounds.state.round == 99
     return watch.faults
 

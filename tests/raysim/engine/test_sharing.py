@@ -16,7 +16,6 @@ from raysim.driver import load_federation
 from raysim.engine.sharing import common_names
 from raysim.engine.worker import Worker
 from raysim.errors import ConfigError
-from raysim.requirements import check_federation
 from workloads.federated_data import distinct_tasks
 from workloads.graphs.federation import GraphClient, GraphFederation
 from workloads.models.classifier import Classifier, task_specific
@@ -139,14 +138,6 @@ def test_what_clients_of_two_sets_share(
 def test_every_method_is_named_here() -> None:
     elsewhere = {"fedpac", "fedproto", "centralized"}  # they need clients of one task, and say so
     assert {row[0] for row in SHARED} | elsewhere == set(known("method"))
-
-
-@pytest.mark.parametrize("widths", [(3, 5), (4, 4)])
-@pytest.mark.parametrize("model", ["gin", "spectral"])
-def test_fedpac_refuses_clients_of_two_sets(model: str, widths: Widths) -> None:
-    config = config_of("fedpac", model, {})
-    with pytest.raises(ConfigError, match="method fedpac needs clients that all have the same task"):
-        check_federation(config, two_sets(config, widths))
 
 
 def test_clients_with_parts_of_one_set_share_all_that_the_method_names() -> None:

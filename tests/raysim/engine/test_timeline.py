@@ -14,7 +14,7 @@ from raysim.config.sections import Schedule
 from raysim.config.timing import ROUNDS_CUT_SHORT, Timing
 from raysim.devices.availability import Absence, Availability, absent, from_windows
 from raysim.devices.profiles import Profiles
-from raysim.engine.fleet import Fleet, Rules, never_available
+from raysim.engine.fleet import Fleet, Rules
 from raysim.engine.timeline import ServerStep, plan
 from raysim.errors import ConfigError
 
@@ -192,37 +192,18 @@ def test_what_holds_in_every_world(world: tuple[Fleet, Schedule, Timing, int]) -
             assert len(step.arrivals) == timing.buffer
 
 
-def test_the_same_settings_give_the_same_order() -> None:
-    first, again = (steps(fleet([1.0, 2.0, 3.0], drop_probability=0.3), 20, mode="async") for _ in range(2))
-    assert first == again
-
-
-@pytest.mark.parametrize(
-    ("clients", "options", "text"),
-    [
-        (fleet([2.0, 3.0]), {"mode": "deadline", "deadline": 1.5}, "no client can meet 1.5 .* the fastest takes 2"),
-        (fleet([1.0, 1.0]), {"mode": "buffered", "buffer": 3}, "3 updates, and at most 2 clients at a time"),
-        (
-            fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], []])),
-            {"mode": "buffered", "buffer": 2},
-            "2 updates, and at most 1 client at a time",
-        ),
-        (fleet([1.0], from_windows([[]])), {}, "no client is ever available"),
-    ],
-)
-def test_what_can_never_be_is_said_before_the_run(clients: Fleet, options: dict[str, Any], text: str) -> None:
-    with pytest.raises(ConfigError, match=text):
-        steps(clients, 1, **options)
-
-
-def test_clients_that_are_never_there_are_named() -> None:
-    windows = from_windows([[(0.0, 50.0)], []])
-    assert never_available(fleet([1.0, 1.0], windows).profiles) == [1]
-
-
 @pytest.mark.parametrize(
     ("clients", "rounds", "options", "text"),
     [
+        (fleet([2.0, 3.0]), 1, {"mode": "deadline", "deadline": 1.5}, "no client can meet 1.5 .* the fastest takes 2"),
+        (fleet([1.0, 1.0]), 1, {"mode": "buffered", "buffer": 3}, "3 updates, and at most 2 clients at a time"),
+        (
+            fleet([1.0, 1.0], from_windows([[(0.0, 9.0)], []])),
+            1,
+            {"mode": "buffered", "buffer": 2},
+            "2 updates, and at most 1 client at a time",
+        ),
+        (fleet([1.0], from_windows([[]])), 1, {}, "no client is ever available"),
         (fleet([1.0, 1.0], drop_probability=1.0), 1, {}, "1000 cohorts in a row brought no update"),
         (fleet([1.0], from_windows([[(0.0, 2.5)]])), 3, {}, "round 3: no client is available any more"),
         (
@@ -233,6 +214,8 @@ def test_clients_that_are_never_there_are_named() -> None:
         ),
     ],
 )
-def test_a_world_that_ends_ends_the_run(clients: Fleet, rounds: int, options: dict[str, Any], text: str) -> None:
+def test_what_can_never_be_and_a_world_that_ends_are_refused(
+    clients: Fleet, rounds: int, options: dict[str, Any], text: str
+) -> None:
     with pytest.raises(ConfigError, match=text):
         steps(clients, rounds, **options)

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from raysim.engine import update_spill as landing_module
-from raysim.engine.client_task import TrainedChunk
-from raysim.engine.failure import Failure
+from raysim.engine.payload import Failure, TrainedChunk
 from raysim.engine.update_spill import ALIGNMENT, UpdateSpill
 from raysim.errors import ResultsError
 from raysim.method import Update

@@ -17,6 +17,7 @@ from raysim.costs import LEVELS
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
 from raysim.preparation import prepare
+from raysim.run_result import RunResult
 from raysim.simulation import execute, run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
@@ -47,11 +48,8 @@ def config(output: Path, mode: str, **options: Any) -> RunConfig:
     return small_run(output, BASE, **(chosen | options))
 
 
-def columns(folder: Path) -> dict[str, list[float]]:
-    from raysim.run_result import load_result
-
-    table = load_result(folder).rounds
-    return {name: table[name].fillna(-1.0).tolist() for name in RAGGED}
+def columns(result: RunResult) -> dict[str, list[float]]:
+    return {name: result.rounds[name].fillna(-1.0).tolist() for name in RAGGED}
 
 
 @pytest.mark.parametrize("method", ["fedavg", "fedprox", "scaffold"])
@@ -61,7 +59,7 @@ def test_equal_devices_and_a_buffer_for_all_are_rounds_bit_for_bit(
 ) -> None:
     rounds = run(small_run(tmp_path / "rounds", BASE, method__name=method))
     timed = run(small_run(tmp_path / "timed", BASE, method__name=method, devices__preset="uniform", **options))
-    assert columns(rounds.folder) == columns(timed.folder)
+    assert columns(rounds) == columns(timed)
     for part in ("server", "states"):
         assert fingerprint(rounds.folder)[part] == fingerprint(timed.folder)[part]
 
@@ -70,7 +68,7 @@ def test_asynchronous_training_of_one_client_is_plain_training(tmp_path: Path) -
     one: dict[str, Any] = {"workload__clients": 1, "workload__partition": "iid"}
     rounds = run(small_run(tmp_path / "rounds", BASE, **one))
     timed = run(config(tmp_path / "timed", "async", timing__concurrency=0, timing__mixing=1.0, **one))
-    assert columns(rounds.folder) == columns(timed.folder)
+    assert columns(rounds) == columns(timed)
     assert fingerprint(rounds.folder)["server"] == fingerprint(timed.folder)["server"]
 
 

@@ -15,7 +15,6 @@ from raysim.config.registry import known
 from raysim.config.run_config import RunConfig, build
 from raysim.engine import worker as worker_module
 from raysim.engine.drift import Moment
-from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedavg import FedAvg
@@ -111,11 +110,6 @@ def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeC
     assert last["accuracy"] == last["client_accuracy_mean"] == pytest.approx(judged.mean())
     assert np.isfinite(last["validation_accuracy"])
     assert (last["bytes_up"] > 0) == (method != "local")
-
-
-def test_decomposition_of_clients_with_different_data_is_refused(make_config: MakeConfig) -> None:
-    with pytest.raises(RaysimError, match="the clients of toy-graphs have different tasks"):
-        run(make_config("decompose", evaluation__decompose_every=1))
 
 
 def test_validation_picks_a_round_for_the_summary(make_config: MakeConfig) -> None:

@@ -11,8 +11,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from raysim.config.run_config import build, default_config
-from raysim.engine.client_state import ClientState
 from raysim.engine.model_parts import check_parts
+from raysim.engine.worker import ClientState
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Message, Update, Updates

@@ -24,13 +24,8 @@ def test_every_task_is_sent_in_its_round_and_awaited_by_the_step_that_takes_it(
     run_jobs = InlinePool.run
 
     def told(jobs: Sequence[Job]) -> list[tuple[int, int, int]]:
-        tasks = [(job.task, job.before) for job in jobs]
-        return [
-            (task.task.round, taken, client)
-            for task, taken in tasks
-            if isinstance(task, TrainChunk)
-            for client in task.clients
-        ]
+        tasks = [(job.task, job.before) for job in jobs if isinstance(job.task, TrainChunk)]
+        return [(task.task.round, taken, client) for task, taken in tasks for client in task.clients]
 
     def recorded(pool: InlinePool, jobs: Sequence[Job], *others: Any) -> Any:
         if told(jobs):
