@@ -11,10 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.config.command_line import CONFIG_NAME, read_config_file
-from raysim.config.registry import KINDS
+from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file
 from raysim.config.run_config import RunConfig, build, with_sections
-from raysim.config.trust import check_names
 from raysim.errors import ConfigError, ResultsError
 from raysim.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
 from raysim.storage.run_folder import RunFolder
@@ -98,19 +96,19 @@ def trusted_config(folder: Path, trust: Trust) -> RunConfig:
     """
     file = folder / CONFIG_NAME
     settings = read_config_file(file, run_folder=True)
-    if not isinstance(trust, bool):
-        classes = [trust] if isinstance(trust, type) else list(trust)
+    if trust is not True:
+        classes = [trust] if isinstance(trust, type) else list(trust or ())
         wrong = [given for given in classes if not isinstance(given, type)]
         if wrong:
             raise ConfigError(
                 f"trust: {wrong[0]!r} is not allowed. Allowed: True, False, a class or a list of classes."
             )
         given = {f"{cls.__module__}:{cls.__qualname__}" for cls in classes}
-        named = {f"{kind}.name": settings.get(f"{kind}.name") for kind in KINDS}
-        advice = "give its class (trust=MyClass, imported from the module of that name), or trust=True"
-        check_names(settings, file, {path: name for path, name in named.items() if name in given}, advice=advice)
-    elif not trust:
-        check_names(settings, file, {}, advice="give its class (trust=MyClass), or trust=True for all that it names")
+        named = {path: name for path, name in settings.items() if isinstance(name, str) and name in given}
+        advice = (
+            "give its class (trust=MyClass, imported from the module of that name), or trust=True for all that it names"
+        )
+        check_names(settings, file, named, advice=advice)
     return build([settings])
 
 

@@ -7,9 +7,8 @@ import sys
 from pathlib import Path
 from typing import Any, TextIO
 
-from raysim.config.command_line import CONFIG_NAME, read_config_file
+from raysim.config.config_file import CONFIG_NAME, naming_words, read_config_file
 from raysim.config.json_text import json_text
-from raysim.config.trust import naming_words
 from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from raysim.monitor.progress import plain_text

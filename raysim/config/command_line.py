@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from raysim.config import registry
+from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file
 from raysim.config.options import Option
 from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.run_config import (
@@ -28,14 +29,11 @@ from raysim.config.run_config import (
     to_yaml,
     unknown_option,
 )
-from raysim.config.trust import check_names
 from raysim.errors import ConfigError
-from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from raysim.version import __version__
 from workloads.given import missing
 
 Action = Literal["run", "help", "list", "print-config", "version"]
-CONFIG_NAME = "config.yaml"
 PAGE_ADDRESS = "127.0.0.1:0"
 """Of the live page unless another is given: any free port, and only for this machine."""
 _COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "json", "version", "verbose", "ui")
@@ -139,22 +137,6 @@ def given_config(
         options = options_of(choose_classes([*layers, given], own)[0])
         given = {_path(name, options, prefix=""): value for name, value in given.items()}
     return build([*layers, given], own)
-
-
-def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:
-    """A YAML file's options as path → value; ConfigError that names the file if it is missing or not such YAML."""
-    try:
-        data = read_yaml(path)
-    except FileNotFoundError as error:
-        if run_folder:
-            raise ConfigError(
-                f"--resume {path.parent}: no {CONFIG_NAME} in it, so this is not the folder of a run. "
-                "Give the folder that the run printed when it started."
-            ) from error
-        raise ConfigError(f"--config {path}: there is no such file (looked in {Path.cwd()}).") from error
-    except (OSError, UnreadableFileError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
-    return flatten({} if data is None else data, str(path))
 
 
 def _cut(argv: Sequence[str]) -> _Line:
