@@ -37,13 +37,9 @@ def check_method(config: RunConfig) -> None:
                 f"training.{option}: {value} is not possible with method {name}, {traits.needs_sgd}. Allowed: "
                 f"{allowed}."
             )
-    if traits.pooled and config.devices.on:
-        raise ConfigError(
-            f"devices.preset: {config.devices.preset} is not possible with method {name}, which trains on all data in "
-            "one place. Allowed: none."
-        )
-    if traits.pooled and config.events.drift != "none":
-        raise ConfigError(
-            f"events.drift: {config.events.drift} is not possible with method {name}, which trains on all data in one "
-            "place. Allowed: none."
-        )
+    for path, value in (("devices.preset", config.devices.preset), ("events.drift", config.events.drift)):
+        if traits.pooled and value != "none":
+            raise ConfigError(
+                f"{path}: {value} is not possible with method {name}, which trains on all data in one place. Allowed: "
+                "none."
+            )

@@ -219,9 +219,6 @@ def test_differences_leave_out_what_cannot_change_results() -> None:
         "schedule.join_every: 0 → 4",
         "engine.threads: 1 → 2",
     ]
-    everything = differences(before, after, placement=True)
-    assert "engine.backend: ray → inline" in everything
-    assert "workload.folder:  → there" in everything
 
 
 def test_another_method_is_one_difference() -> None:
