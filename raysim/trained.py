@@ -114,25 +114,19 @@ def trusted_config(folder: Path, trust: Trust) -> RunConfig:
 
 def _with_data(config: RunConfig, folder: Path, clients: object, test: object) -> RunConfig:
     """The config with the data that was given to the run in it."""
-    from raysim.own_run import gathered
+    from raysim.own_run import check_digest, gathered
 
     if not isinstance(config.workload, GivenClients):
         raise ConfigError(f"clients: {folder} names its workload, {config.workload.name}, which is read. Leave it out.")
     data = gathered(clients, test)
-    before, now = config.workload.digest, data.digest()
-    if before != now:
-        raise ResultsError(
-            f"the data is not the one that {folder} was made with (SHA-256 {now[:12]}…, and {before[:12]}… in its "
-            "config.yaml); give the same clients and test"
-        )
+    check_digest("data", config.workload.digest, data.digest(), folder, "give the same clients and test")
     return with_sections(config, workload=config.workload.holding(data))
 
 
 def _of_client(config: RunConfig, folder: Path) -> str:
-    given = {"model": GivenModel, "clients": GivenClients}
-    sections = {"model": config.model, "clients": config.workload}
-    further = "".join(f", {name}=…" for name, kind in given.items() if isinstance(sections[name], kind))
+    model = ", model=…" if isinstance(config.model, GivenModel) else ""
+    clients = ", clients=…" if isinstance(config.workload, GivenClients) else ""
     return (
         "Name one, and its model is made of the last checkpoint: result.client_model(0), or "
-        f"raysim.load_model({str(folder)!r}, client=0{further})"
+        f"raysim.load_model({str(folder)!r}, client=0{model}{clients})"
     )
