@@ -219,14 +219,15 @@ def test_a_client_actor_killed_in_a_client_task_of_every_round(
 def test_a_worker_killed_in_a_round_and_one_that_joins(
     machines: Machines, make_config: MakeConfig, undisturbed: Any, tmp_path: Path
 ) -> None:
-    options = {"method__name": "tests.raysim.user_code:Gated", "model__name": "mlp", "schedule__rounds": 3}
+    options = {"method__name": "tests.raysim.user_code:Waiting", "method__first": 1}
+    options |= {"model__name": "mlp", "schedule__rounds": 3}
     open_gates, gates = tmp_path / "open", tmp_path / "gates"
     for folder in (open_gates, gates):
         folder.mkdir()
     for number in ("1", "2", "3"):
         (open_gates / number).touch()
-    expected = undisturbed(**options, method__gates=str(open_gates))
-    with going(make_config("killed", **options, method__gates=str(gates))) as found:
+    expected = undisturbed(**options, method__gate=f"{open_gates}/{{}}")
+    with going(make_config("killed", **options, method__gate=f"{gates}/{{}}")) as found:
         found.wait_for_round(1)
         an_actor_at_work(worker=machines.workers[-1])
         machines.kill()

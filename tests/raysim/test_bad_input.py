@@ -16,16 +16,6 @@ from tests.bad_files import archive
 from tests.raysim.conftest import Start
 
 
-@pytest.mark.parametrize("argument", ["--method=fedrat", "--lr=0.1", "--rounds=0", "--engine.gpus_per_client=0.4"])
-def test_an_unknown_name_or_value_is_refused_before_anything_is_written(
-    start: Start, tmp_path: Path, argument: str
-) -> None:
-    """tests/raysim/config has what is said to each."""
-    code, error = start(argument)
-    assert code == 2 and error.startswith("raysim: ") and error.count("\n") == 1
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_missing_data_folder(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAYSIM_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr("socket.socket.connect", lambda *_: (_ for _ in ()).throw(OSError("no network in tests")))
