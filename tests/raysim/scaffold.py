@@ -95,18 +95,13 @@ class Scaffold(scaffold.Scaffold):
         return server
 
 
-def layer(folder: object, **options: object) -> dict[str, object]:
-    """A run of four rounds of one step of size ½ each, at sampling rate ½."""
-    base: dict[str, object] = {
-        "method.name": "tests.raysim.scaffold:Scaffold",
-        "workload.name": "tests.raysim.scaffold:Points",
-        "model.name": "tests.raysim.scaffold:OneWeight",
-        "schedule.rounds": 4,
-        "schedule.local_epochs": 1,
-        "schedule.sampling_rate": 0.5,
-        "training.learning_rate": 0.5,
-        "engine.backend": "inline",
-        "pictures": False,
-        "output": str(folder),
-    }
-    return base | {key.replace("__", "."): value for key, value in options.items()}
+FOUR_ROUNDS = {
+    "method.name": "tests.raysim.scaffold:Scaffold",
+    "workload.name": "tests.raysim.scaffold:Points",
+    "model.name": "tests.raysim.scaffold:OneWeight",
+    "schedule.rounds": 4,
+    "schedule.local_epochs": 1,
+    "schedule.sampling_rate": 0.5,
+    "training.learning_rate": 0.5,
+}
+"""A run of four rounds of one step of size ½ each, at sampling rate ½."""

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.config.command_line import parse
-from raysim.config.config_file import check_names, check_seal, naming_words, sealed, stored_text
+from raysim.config.config_file import check_seal, naming_words, sealed, stored_text
 from raysim.config.run_config import default_config, from_dict
 from raysim.errors import ConfigError
 from raysim.preparation import prepare
@@ -78,10 +78,6 @@ def test_a_folder_to_resume_from_python_runs_no_code(folder: Path) -> None:
     with pytest.raises(ConfigError, match="evil_method"):
         prepare(parse(["--method", "fedavg"]).config, folder)
     assert not (folder.parent / "ran").exists()
-
-
-def test_names_of_raysim_need_no_trust() -> None:
-    check_names({"method.name": "fedavg", "model.name": "cnn"}, Path("x.yaml"), {})
 
 
 def test_the_words_that_name_own_code_again() -> None:
