@@ -17,7 +17,6 @@ from typing import Annotated, Any, get_type_hints
 
 from raysim.config import registry, total_epochs
 from raysim.config.conditions import check_method, check_together
-from raysim.config.events import Events as Events
 from raysim.config.nearest import did_you_mean
 from raysim.config.options import Option, options_of_class, plain
 from raysim.config.privacy import Privacy as Privacy
@@ -27,6 +26,7 @@ from raysim.config.sections import Evaluation as Evaluation
 from raysim.config.sections import Schedule as Schedule
 from raysim.config.sections import Training as Training
 from raysim.config.timing import Devices as Devices
+from raysim.config.timing import Events as Events
 from raysim.config.timing import Timing as Timing
 from raysim.config.wrappers import Attack as Attack
 from raysim.config.wrappers import Compression as Compression
@@ -210,13 +210,8 @@ def default_config(method: str = "fedrad", workload: str | None = None, model: s
     return build([{path: name for path, name in names.items() if name is not None}])
 
 
-def from_dict(data: Mapping[str, object]) -> RunConfig:
-    """A config from its (possibly partial) plain form; strict: unknown keys and wrong types are ConfigErrors."""
-    return build([flatten(data)])
-
-
 def to_dict(config: RunConfig) -> dict[str, Any]:
-    """The complete plain form: nested dicts, lists, numbers, text; ``from_dict`` gives back an equal config."""
+    """The complete plain form, nested dicts; ``flatten`` and ``build`` give back an equal config."""
     result: dict[str, Any] = {
         kind: {"name": registry.public_name(kind, getattr(config, kind))} for kind in registry.KINDS
     }

@@ -22,7 +22,7 @@ from pathlib import Path
 import ray, yaml
 from ray.cluster_utils import Cluster
 from actors.start_retry import patiently
-from raysim.config.run_config import from_dict
+from raysim.config.run_config import given_config
 from raysim.engine.observer import Silent
 from raysim.simulation import run
 
@@ -37,7 +37,7 @@ cluster = patiently(lambda: Cluster(initialize_head=True, head_node_args=head))
 patiently(lambda: cluster.add_node(num_cpus=1, **small))
 ray.init(address=cluster.address, log_to_driver=False)
 for path in sys.argv[2:]:
-    run(from_dict(yaml.safe_load(Path(path).read_text())), observer=Watch())
+    run(given_config(yaml.safe_load(Path(path).read_text())), observer=Watch())
 ray.shutdown()
 cluster.shutdown()
 """

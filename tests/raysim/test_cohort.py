@@ -95,7 +95,7 @@ def test_a_million_clients_cost_no_more_than_the_cohort() -> None:
     each = federation.samples(0)
     federation.asked = 0
     tracemalloc.start()
-    cohort = cohort_of(federation, [7, 400_000, 999_999], 1_000_000)
+    cohort = cohort_of(federation, [7, 400_000, 999_999], 1_000_000, 1_000_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert cohort == Cohort(3, 3 * each, 1_000_000, 1_000_000 * each, 1_000_000)

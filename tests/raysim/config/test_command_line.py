@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from raysim.config.command_line import parse
-from raysim.config.run_config import default_config, from_dict, to_dict, to_yaml
+from raysim.config.command_line import given_config, parse
+from raysim.config.run_config import default_config, to_dict, to_yaml
 from raysim.errors import ConfigError
 
 
@@ -99,7 +99,7 @@ def test_an_option_that_is_true_or_false_needs_no_value(line: str) -> None:
 def test_print_config_is_a_config_file() -> None:
     invocation = parse(["--method", "fedprox", "--print-config", "--mu", "0.3"])
     assert invocation.action == "print-config"
-    assert from_dict(yaml.safe_load(invocation.text)) == invocation.config
+    assert given_config(yaml.safe_load(invocation.text)) == invocation.config
     assert parse(["--print_config"]).action == "print-config"
 
 

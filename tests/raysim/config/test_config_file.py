@@ -10,9 +10,9 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raysim.config.command_line import parse
+from raysim.config.command_line import given_config, parse
 from raysim.config.config_file import check_seal, naming_words, sealed, stored_text
-from raysim.config.run_config import default_config, from_dict
+from raysim.config.run_config import default_config
 from raysim.errors import ConfigError
 from raysim.preparation import prepare
 from raysim.storage.run_folder import RunFolder
@@ -89,7 +89,7 @@ def test_it_is_yaml_with_a_checksum_in_its_last_line(tmp_path: Path) -> None:
     config = default_config("fedavg")
     (tmp_path / "config.yaml").write_text(stored_text(config))
     check_seal(tmp_path / "config.yaml")
-    assert from_dict(yaml.safe_load(stored_text(config))) == config
+    assert given_config(yaml.safe_load(stored_text(config))) == config
     assert stored_text(config).splitlines()[-1].startswith("# SHA-256 of the lines above")
 
 
