@@ -214,7 +214,7 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     """ConfigError for values that are each in range and contradict one another, or that no range can describe."""
     if training.optimizer != "sgd":
         advice = "Set training.momentum to 0 or training.optimizer to sgd."
-        refuse_if_set(training, "training.momentum", f"training.optimizer {training.optimizer}. {advice}")
+        refuse_if_set(training, f"training.optimizer {training.optimizer}. {advice}", "momentum")
     _check_optimizer_state(training, schedule)
     if engine.tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ConfigError(
@@ -228,7 +228,7 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             "Set schedule.join_every to the total local epochs between two of them, at least 1."
         )
     if len(schedule.joins) < 2:
-        refuse_if_set(schedule, "schedule.join_every", "fewer than two groups in schedule.joins, 3,2,3,2 say.")
+        refuse_if_set(schedule, "fewer than two groups in schedule.joins, 3,2,3,2 say.", "join_every")
     size = engine.block_size
     if size & (size - 1):
         below = 1 << (size.bit_length() - 1)
@@ -254,12 +254,12 @@ def _check_optimizer_state(training: Training, schedule: Schedule) -> None:
         advice = (
             "Set training.momentum to 0 and training.optimizer_state to fresh, or training.optimizer to adam or adamw."
         )
-        refuse_if_set(training, "training.momentum", f"training.optimizer_state batch. {advice}")
+        refuse_if_set(training, f"training.optimizer_state batch. {advice}", "momentum")
     if training.optimizer == "sgd" and training.momentum == 0:
         more = ", or training.momentum above 0" if state == "kept" else ""
         advice = f"Set it to fresh, or training.optimizer to adam or adamw{more}."
         why = f"training.optimizer sgd without momentum, which has no state. {advice}"
-        refuse_if_set(training, "training.optimizer_state", why)
+        refuse_if_set(training, why, "optimizer_state")
     if state == "kept" and schedule.sampling_rate < 1:
         raise ConfigError(
             f"training.optimizer_state: kept with schedule.sampling_rate {schedule.sampling_rate}: the moments of a "

@@ -148,7 +148,7 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
     for name, modes in USES.items():
         if timing.mode not in modes:
             advice = f"Leave it out, or set timing.mode to {' or '.join(modes)}."
-            refuse_if_set(timing, f"timing.{name}", f"timing.mode {timing.mode}. {advice}")
+            refuse_if_set(timing, f"timing.mode {timing.mode}. {advice}", name)
     if timing.mode == "deadline" and not timing.deadline:
         raise ConfigError("timing.deadline: 0 with timing.mode deadline. Set it to the virtual seconds of a round.")
     if timing.mode == "buffered" and 0 < timing.concurrency < timing.buffer:
@@ -177,19 +177,15 @@ def check_events(events: Events, devices: Devices) -> None:
         raise ConfigError(
             f"events.leave: {events.leave} needs a clock. Set devices.preset to uniform, classes, phones, day or trace."
         )
-    leaving = (events.leave > 0, "events.leave 0. Set events.leave to the share of clients that leave")
-    drifting = (events.drift != "none", "events.drift none. Set events.drift to labels or features")
-    needs = {
-        "leave_at": leaving,
-        "back_at": leaving,
-        "drift_round": drifting,
-        "drift_at": drifting,
-        "drift_share": drifting,
-        "drift_factor": (events.drift == "features", f"events.drift {events.drift}. Set events.drift to features"),
-    }
-    for name, (used, why) in needs.items():
-        if not used:
-            refuse_if_set(events, f"events.{name}", f"{why}, or leave it out.")
+    if not events.leave:
+        why = "events.leave 0. Set events.leave to the share of clients that leave, or leave it out."
+        refuse_if_set(events, why, "leave_at", "back_at")
+    if events.drift == "none":
+        why = "events.drift none. Set events.drift to labels or features, or leave it out."
+        refuse_if_set(events, why, "drift_round", "drift_at", "drift_share")
+    if events.drift != "features":
+        why = f"events.drift {events.drift}. Set events.drift to features, or leave it out."
+        refuse_if_set(events, why, "drift_factor")
     if events.leave and not events.leave_at and not events.back_at:
         raise ConfigError(
             "events.leave_at: 0 with events.back_at 0: these clients would never be there. Set events.leave_at to the "
