@@ -74,9 +74,8 @@ def config_of(
         objects.take_functions(loss, metrics or {}, given)
         if resume is None and not isinstance(arrays, OwnGraphs):  # else as it was
             given.setdefault("test_share", 0.0 if test is not None else 0.2)
-    elif wrong := next(
-        (name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None), ""
-    ):
+    elif further := [name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None]:
+        wrong = further[0]
         instead = "leave it out" if wrong == "test" else "choose a workload class whose federation has it (objective)"
         raise ConfigError(
             f"{wrong}: it goes with clients, the data to train on; a workload with a name brings its own. Give clients "

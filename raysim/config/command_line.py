@@ -91,11 +91,10 @@ def parse(argv: Sequence[str]) -> Invocation:
     stored = [line.resume / CONFIG_NAME] if line.resume else []
     files = [*(read_config_file(path, run_folder=True) for path in stored), *map(read_config_file, line.files)]
     named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
-    for settings in files:
+    for source, settings in zip([*stored, *line.files], files, strict=True):
         for kind in registry.KINDS:
             if settings.get(f"{kind}.name") in registry.GIVEN[kind] and f"{kind}.name" not in named:
                 raise missing(kind)
-    for source, settings in zip([*stored, *line.files], files, strict=True):
         check_names(settings, source, named, line.trusted)
     if line.flags & {"help", "h"}:
         config = build([*({path: layer[path] for path in layer if path.endswith(".name")} for layer in files), named])
