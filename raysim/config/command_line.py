@@ -93,7 +93,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
     for source, settings in zip([*stored, *line.files], files, strict=True):
         for kind in registry.KINDS:
-            if settings.get(f"{kind}.name") in registry.GIVEN[kind] and f"{kind}.name" not in named:
+            if settings.get(f"{kind}.name") in [*registry.GIVEN[kind]] and f"{kind}.name" not in named:
                 raise missing(kind)
         check_names(settings, source, named, line.trusted)
     if line.flags & {"help", "h"}:

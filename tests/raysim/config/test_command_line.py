@@ -154,6 +154,7 @@ def test_each_wrong_line_gets_one_message(line: str, wanted: str, capsys: pytest
         ),
         ("training: [1\n", "not valid YAML"),
         ("- 1\n- 2\n", "expected sections"),
+        ("method: {name: [1]}\n", "method.name: [1] is not allowed"),
     ],
 )
 def test_each_wrong_file_gets_a_message(tmp_path: Path, text: str, wanted: str) -> None:
