@@ -15,37 +15,24 @@ from typing import TYPE_CHECKING, Any
 from raysim.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from raysim.client_split import split
-    from raysim.cohort import Cohort
-    from raysim.config.run_config import RunConfig, default_config
-    from raysim.engine.observer import Observer
-    from raysim.errors import RaysimError
-    from raysim.method import ClientTask, Context, GlobalModel, Message, Method, Traits, Update, Updates, WholeModel
-    from raysim.simulation import run
-    from raysim.trained import load_model
-    from raysim.training import local_sgd
-
-__all__ = [
-    "ClientTask",
-    "Cohort",
-    "Context",
-    "GlobalModel",
-    "Message",
-    "Method",
-    "Observer",
-    "RaysimError",
-    "RunConfig",
-    "Traits",
-    "Update",
-    "Updates",
-    "WholeModel",
-    "__version__",
-    "default_config",
-    "load_model",
-    "local_sgd",
-    "run",
-    "split",
-]
+    from raysim.client_split import split as split
+    from raysim.cohort import Cohort as Cohort
+    from raysim.config.run_config import RunConfig as RunConfig
+    from raysim.config.run_config import default_config as default_config
+    from raysim.engine.observer import Observer as Observer
+    from raysim.errors import RaysimError as RaysimError
+    from raysim.method import ClientTask as ClientTask
+    from raysim.method import Context as Context
+    from raysim.method import GlobalModel as GlobalModel
+    from raysim.method import Message as Message
+    from raysim.method import Method as Method
+    from raysim.method import Traits as Traits
+    from raysim.method import Update as Update
+    from raysim.method import Updates as Updates
+    from raysim.method import WholeModel as WholeModel
+    from raysim.simulation import run as run
+    from raysim.trained import load_model as load_model
+    from raysim.training import local_sgd as local_sgd
 
 _MODULES = {
     "ClientTask": "raysim.method",
@@ -68,6 +55,7 @@ _MODULES = {
     "split": "raysim.client_split",
 }
 """Where each public name is defined."""
+__all__ = [*_MODULES, "__version__"]
 
 
 def __getattr__(name: str) -> Any:

@@ -68,15 +68,14 @@ UNKNOWN = Cohort(0, 0, 0, 0, 0)
 """Cohort of a client task or context made by hand without one; its rate and shares raise ZeroDivisionError."""
 
 
-def cohort_of(federation: Federation, clients: Sequence[int], present: int, trainable: int | None = None) -> Cohort:
+def cohort_of(federation: Federation, clients: Sequence[int], present: int, trainable: int) -> Cohort:
     """The numbers of a round in which ``clients`` take part, sampled from the first ``present`` of all clients.
 
     Args:
         federation: their data.
         clients: the cohort.
         present: number of clients that have joined.
-        trainable: number of clients that ever take part; None: all.
+        trainable: number of clients that ever take part.
     """
     samples = sum(map(federation.samples, clients))
-    existing = federation.clients if trainable is None else trainable
-    return Cohort(len(clients), samples, present, federation.total_samples(present), existing)
+    return Cohort(len(clients), samples, present, federation.total_samples(present), trainable)

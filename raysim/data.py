@@ -54,7 +54,8 @@ def main(argv: Sequence[str] | None = None) -> int:
             print(verified(data, folder))
             return FINISHED
         place = fetch(data, folder) if asked.action == "fetch" else convert(data, asked.source.expanduser(), folder)
-        print(f"{data.name}: {place}\n{_use(data)}")
+        words = data.name if data.name in registry.known("workload") else f"npz --path {data.name}"
+        print(f"{data.name}: {place}\npython -m raysim.launch --method fedavg --workload {words}")
     except (RaysimError, WorkloadError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return FAILED
@@ -107,12 +108,6 @@ def _read(data: DataSet, folder: Path) -> str:
         f"{federation.samples(0)} samples to train, {federation.test_samples(0)} in local tests, "
         f"{federation.global_test_size} in the global test, {len(federation.class_names)} classes"
     )
-
-
-def _use(data: DataSet) -> str:
-    if data.name in registry.known("workload"):
-        return f"python -m raysim.launch --method fedavg --workload {data.name}"
-    return f"python -m raysim.launch --method fedavg --workload npz --path {data.name}"
 
 
 def _data_set(name: str | None) -> DataSet:

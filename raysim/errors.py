@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from workloads.errors import WorkloadError
 
 
@@ -66,7 +68,8 @@ class ClientError(RaysimError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # Keyword-only arguments are lost by the default pickling of exceptions; Ray sends these between processes.
-        return (_rebuild_client_error, (str(self), self.client, self.round, self.stage, self.traceback))
+        again = partial(ClientError, client=self.client, round=self.round, stage=self.stage, traceback=self.traceback)
+        return again, (str(self),)
 
 
 def code_error(where: str, error: BaseException, traceback: str) -> RaysimError:
@@ -75,7 +78,3 @@ def code_error(where: str, error: BaseException, traceback: str) -> RaysimError:
     found = RaysimError(f"{where}: {plain}")
     found.traceback = traceback
     return found
-
-
-def _rebuild_client_error(message: str, client: int, round: int, stage: str, traceback: str) -> ClientError:
-    return ClientError(message, client=client, round=round, stage=stage, traceback=traceback)

@@ -12,11 +12,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raysim.config.command_line import CONFIG_NAME, read_config_file
+from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file
 from raysim.config.registry import KINDS
 from raysim.config.run_config import RunConfig, build, with_sections
-from raysim.config.stored_config import check_seal
-from raysim.config.trust import check_names
 from raysim.engine.observer import Silent
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED

@@ -43,9 +43,11 @@ def main(argv: Sequence[str] | None = None) -> int:
 def _reported(words: Sequence[str]) -> int:
     """The exit code of a command line; what cannot be met is said in one message."""
     interruption = Interruption()
+    output, as_json = sys.stdout, "--json" in words
     try:
-        with interruption:
-            return _main(words, interruption)
+        # With --json a user's own code prints to standard error.
+        with interruption, redirect_stdout(sys.stderr if as_json else output):
+            return _run(words, interruption, output, as_json=as_json)
     except (RaysimError, WorkloadError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
@@ -60,14 +62,6 @@ def _reported(words: Sequence[str]) -> int:
     except KeyboardInterrupt:
         print("raysim: interrupted", file=sys.stderr)
         return interruption.exit_code
-
-
-def _main(words: Sequence[str], interruption: Interruption) -> int:
-    output = sys.stdout
-    if "--json" not in words:
-        return _run(words, interruption, output, as_json=False)
-    with redirect_stdout(sys.stderr):  # where a user's own code prints to, then
-        return _run(words, interruption, output, as_json=True)
 
 
 def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as_json: bool) -> int:
@@ -91,37 +85,27 @@ def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as
     try:
         with interruption.deferred():
             folder = prepare(invocation.config, invocation.resume)
-        return work(invocation, folder, interruption, output if as_json else None)
-    except KeyboardInterrupt:
+        return _work(invocation, folder, interruption, output if as_json else None)
+    except (KeyboardInterrupt, ConfigError, DiskFullError):  # a repeat must find the name free
         if folder is not None and invocation.resume is None and not (folder / "rounds.csv").exists():
             take_back(folder)
         raise
 
 
-def work(invocation: Invocation, folder: Path, interruption: Interruption, output: TextIO | None = None) -> int:
+def _work(invocation: Invocation, folder: Path, interruption: Interruption, output: TextIO | None = None) -> int:
     """Drive the run in ``folder``, which is prepared, and serve its page if one was asked for; the exit code.
 
     With ``output`` that gets how the run ended, as one JSON object.
     """
-    from raysim.storage.run_folder import is_run, take_back
+    from raysim.storage.run_folder import is_run
 
     with ExitStack() as stack:
-        try:
-            stack.enter_context(launching(folder))
-        except DiskFullError:
-            if invocation.resume is None:  # nothing is lost with it
-                take_back(folder)
-            raise
+        stack.enter_context(launching(folder))
         if invocation.ui is None:
             return _follow(invocation, folder, interruption, output)
         from raysim.ui.serving import Address, Page, until_interrupted
 
-        try:
-            page = stack.enter_context(closing(Page(folder, Address.parse(invocation.ui))))
-        except ConfigError:
-            if invocation.resume is None:  # a repeat with another address must find the name free
-                take_back(folder)
-            raise
+        page = stack.enter_context(closing(Page(folder, Address.parse(invocation.ui))))
         print(f"live page: {page.url}", file=sys.stderr, flush=True)
         code = _follow(invocation, folder, interruption, output)
         # A job without a terminal must end with its run: there would be nobody to press Ctrl-C.

@@ -118,11 +118,10 @@ def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Input
 
 
 def _task(found: dict[str, Any]) -> InputSpec:
-    shape, classes, kind, name = found["input_shape"], found["classes"], found["kind"], found["name"]
-    vocabulary, categories = found.get("vocabulary", 0), found.get("categories", [])
-    edge_width = found.get("edge_width", 0)
-    sizes = (*shape, classes, *categories, vocabulary + 1, edge_width + 1)
+    given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
+    task = InputSpec(**given)
+    sizes = (*task.input_shape, task.classes, *task.categories, task.vocabulary + 1, task.edge_width + 1)
     whole = all(type(size) is int and size > 0 for size in sizes)
-    if not (whole and kind in ("array", "graph", "nodes") and isinstance(name, str)):
+    if not (whole and task.kind in ("array", "graph", "nodes") and isinstance(task.name, str)):
         raise ValueError(f"{found} is no task")
-    return InputSpec(tuple(shape), classes, kind, name, vocabulary, tuple(categories), edge_width)
+    return task

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +23,7 @@ from workloads.given import GivenClients, GivenData, GivenModel, made
 from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
 
 if TYPE_CHECKING:
-    from workloads.federated_data import InputSpec, Stream
+    from workloads.federated_data import InputSpec
     from workloads.objective import Figure
     from workloads.own_arrays import OwnArrays
 
@@ -73,9 +74,8 @@ def config_of(
         objects.take_functions(loss, metrics or {}, given)
         if resume is None and not isinstance(arrays, OwnGraphs):  # else as it was
             given.setdefault("test_share", 0.0 if test is not None else 0.2)
-    elif wrong := next(
-        (name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None), ""
-    ):
+    elif further := [name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None]:
+        wrong = further[0]
         instead = "leave it out" if wrong == "test" else "choose a workload class whose federation has it (objective)"
         raise ConfigError(
             f"{wrong}: it goes with clients, the data to train on; a workload with a name brings its own. Give clients "
@@ -187,18 +187,26 @@ def check_digests(stored: RunConfig, config: RunConfig, path: Path) -> None:
     """ResultsError unless data and model that were given in Python are those that a run was made with."""
     for kind, what in (("workload", "data"), ("model", "model")):
         before, now = (getattr(getattr(each, kind), "digest", "") for each in (stored, config))
-        if before and now and before != now:
-            raise ResultsError(
-                f"the {what} is not the one that {path} was made with (SHA-256 {now[:12]}…, and {before[:12]}… in its "
-                f"config.yaml); give the same {what} to go on, or start a new run without resume"
-            )
+        if before and now:
+            advice = f"give the same {what} to go on, or start a new run without resume"
+            check_digest(what, before, now, path, advice)
+
+
+def check_digest(what: str, before: str, now: str, path: Path, advice: str) -> None:
+    """ResultsError unless data or a model has the digest that the config of the run in ``path`` names."""
+    if before != now:
+        raise ResultsError(
+            f"the {what} is not the one that {path} was made with (SHA-256 {now[:12]}…, and {before[:12]}… in its "
+            f"config.yaml); {advice}"
+        )
 
 
 def task_of(config: RunConfig) -> InputSpec:
     """What the model must fit, from a sketch of the data, or from the data where a sketch does not know widths."""
-    federation = config.workload.sketch(_stream(config)) if hasattr(config.workload, "sketch") else None
+    stream = partial(seeds.numpy_generator, config.seed)
+    federation = config.workload.sketch(stream) if hasattr(config.workload, "sketch") else None
     if federation is None or not all(federation.task(0).input_shape):
-        federation = config.workload.load(_stream(config))
+        federation = config.workload.load(stream)
     task: InputSpec = federation.task(0)
     return task
 
@@ -209,7 +217,8 @@ def _fitted(config: RunConfig) -> GivenClients:
 
     from workloads.own_fit import fitted, fitted_graphs
 
-    federation = config.workload.load(_stream(config))
+    section: GivenGraphs | GivenData = config.workload
+    federation: Any = section.load(partial(seeds.numpy_generator, config.seed))
     traits = config.method.traits
     if (traits.personal or traits.local_tests) and not any(map(federation.test_samples, range(federation.clients))):
         name = registry.public_name("method", config.method)
@@ -218,23 +227,13 @@ def _fitted(config: RunConfig) -> GivenClients:
             "and there is none: set test_share=0.2 to cut it off each client's samples, or give test as a list with "
             "one for each client."
         )
-    if isinstance(config.workload, GivenGraphs):
-        if len(federation.tasks) > 1 or not isinstance(config.model, GivenModel):
-            return config.workload  # the model is made for its task
-        with torch.random.fork_rng():
-            classes = fitted_graphs(federation, config.model.build(federation.task(0)))
-        return _replaced(config.workload, classes=classes)
-    section: GivenData = config.workload
-    task = None if section.task == "auto" else section.task
+    if isinstance(section, GivenGraphs) and not (len(federation.tasks) == 1 and isinstance(config.model, GivenModel)):
+        return section  # the model is made for its task
     with torch.random.fork_rng():
-        kind, classes = fitted(federation, config.model.build(federation.task(0)), task)
-    return _replaced(section, task=kind, classes=classes)
-
-
-def _replaced(section: GivenClients, **options: object) -> GivenClients:
-    """The section with other options, and the same data, loss and metrics in it."""
-    return replace(section, **options).holding(section.held).with_functions(section.functions)  # type: ignore[arg-type]
-
-
-def _stream(config: RunConfig) -> Stream:
-    return lambda purpose: seeds.numpy_generator(config.seed, purpose)
+        module = config.model.build(federation.task(0))
+        if isinstance(section, GivenGraphs):
+            changed: GivenClients = replace(section, classes=fitted_graphs(federation, module))
+        else:
+            kind, classes = fitted(federation, module, None if section.task == "auto" else section.task)
+            changed = replace(section, task=kind, classes=classes)
+    return changed.holding(section.held).with_functions(section.functions)

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 
-from raysim.config.command_line import CONFIG_NAME, read_config_file
-from raysim.config.registry import KINDS, NO_CLASSES, Classes, public_name
+from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, stored_text
+from raysim.config.registry import NO_CLASSES, Classes, names_of
 from raysim.config.run_config import RunConfig, build, classes_of, differences, to_dict
-from raysim.config.stored_config import check_seal, stored_text
-from raysim.config.trust import check_names
 from raysim.engine.checkpointing import check_rounds
 from raysim.errors import ResultsError
 from raysim.own_run import check_digests
@@ -42,8 +39,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
 def _resumed(config: RunConfig, path: Path) -> Path:
     folder = run_folder.RunFolder.open(path)
     check_seal(path / CONFIG_NAME)
-    named = {f"{kind}.name": public_name(kind, getattr(config, kind)) for kind in KINDS}
-    stored = stored_config(path, named, classes_of(config))
+    stored = stored_config(path, classes_of(config))
     check_digests(stored, config, path)
     if changed := _changed_results(stored, config):
         raise ResultsError(
@@ -76,15 +72,15 @@ def _changed_results(stored: RunConfig, config: RunConfig) -> list[str]:
     return changed
 
 
-def stored_config(path: Path, named: Mapping[str, object], classes: Classes = NO_CLASSES) -> RunConfig:
+def stored_config(path: Path, classes: Classes = NO_CLASSES) -> RunConfig:
     """The config that a run folder was made with.
 
     Args:
         path: the run folder.
-        named: the names whose classes are in use already; the folder may name no other code.
-        classes: these classes.
+        classes: those that are in use already; the folder may name no other code.
     """
     settings = read_config_file(path / CONFIG_NAME, run_folder=True)
+    named = names_of(classes)
     check_names(settings, path / CONFIG_NAME, named)
     known = {kind: cls for kind, cls in classes.items() if settings.get(f"{kind}.name") == named[f"{kind}.name"]}
     return build([settings], known)

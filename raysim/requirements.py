@@ -26,7 +26,7 @@ from workloads.objective import objective_of
 if TYPE_CHECKING:
     from raysim.config.registry import Kind
     from raysim.config.run_config import RunConfig
-    from workloads.federated_data import Federation, InputSpec
+    from workloads.federated_data import Federation
     from workloads.objective import Objective
 
 FUNCTIONS: dict[Kind, tuple[str, ...]] = {
@@ -163,12 +163,8 @@ def _check_objective(config: RunConfig, name: str, objective: Objective) -> None
 def _check_one_task(federation: Federation, why: str, advice: str) -> None:
     if len(distinct_tasks(federation)) == 1:
         return
-    first: dict[InputSpec, str] = {}
-    for client in range(federation.clients):
-        first.setdefault(federation.task(client), federation.client_name(client))
-        if len(first) > 1:
-            break
-    names = " and ".join(first.values())
+    other = next(client for client in range(federation.clients) if federation.task(client) != federation.task(0))
+    names = f"{federation.client_name(0)} and {federation.client_name(other)}"
     raise ConfigError(f"{why}, and the clients of {federation.name} have different tasks ({names}, say). {advice}.")
 
 

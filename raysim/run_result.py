@@ -1,4 +1,7 @@
-"""What a run has left in its folder, as pandas frames, and its trained models."""
+"""What a run has left in its folder, as pandas frames, its trained models, and what an accuracy cost it.
+
+Costs are rounds, traffic, virtual time and energy up to the round that first reached the accuracy.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from raysim.storage.run_folder import RunFolder
 from raysim.storage.run_record import read_run_config, read_summary
@@ -16,6 +21,8 @@ if TYPE_CHECKING:
 
     from raysim.config.run_config import RunConfig
 
+LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
+"""Accuracies that a run's summary tells the costs of, where it reached them."""
 TIMING_COLUMNS = ("clients_per_second", "slot_utilization", "started")  # and whatever starts with "seconds_"
 
 
@@ -56,8 +63,6 @@ class RunResult:
 
         None if it never was; virtual seconds and joules are those of a run in virtual time only.
         """
-        from raysim.costs import cost_of
-
         return cost_of(self.rounds, accuracy)
 
 
@@ -75,3 +80,39 @@ def comparable(frame: DataFrame) -> DataFrame:
     """The frame without the columns that hold times and rates: what two runs of one config must share bit for bit."""
     timing = [name for name in frame.columns if name in TIMING_COLUMNS or name.startswith("seconds_")]
     return frame.drop(columns=timing)
+
+
+def running_costs(rounds: DataFrame) -> DataFrame:
+    """What all rounds up to each one cost, from a run's table of rounds.
+
+    Returns:
+        ``round``, ``bytes`` (sent and received), and for a run in virtual time also ``virtual_seconds`` (since its
+        start) and ``joules``; what the table lacks is left out.
+    """
+    costs = rounds[["round"]]
+    if {"bytes_down", "bytes_up"} <= set(rounds):
+        costs = costs.assign(bytes=(rounds["bytes_down"] + rounds["bytes_up"]).cumsum())
+    if "virtual_seconds" in rounds:
+        costs = costs.assign(virtual_seconds=rounds["virtual_seconds"])
+    return costs.assign(joules=rounds["joules"].cumsum()) if "joules" in rounds else costs
+
+
+def cost_of(rounds: DataFrame, accuracy: float) -> dict[str, Any] | None:
+    """The costs up to the first round whose test accuracy is at least ``accuracy``; None if no round's is.
+
+    Args:
+        rounds: a run's table of rounds.
+        accuracy: a share from 0 to 1.
+    """
+    if "accuracy" not in rounds:
+        return None
+    reached = np.flatnonzero(rounds["accuracy"].to_numpy(dtype=float) >= accuracy)  # NaN where it was not evaluated
+    if not len(reached):
+        return None
+    return {str(name): values.iloc[int(reached[0])].item() for name, values in running_costs(rounds).items()}
+
+
+def costs_to_accuracies(rounds: DataFrame) -> list[dict[str, Any]]:
+    """A row for each of :data:`LEVELS` that the run reached."""
+    found = ((level, cost_of(rounds, level)) for level in LEVELS)
+    return [{"accuracy": level, **cost} for level, cost in found if cost is not None]

@@ -6,8 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import RunConfig, to_dict
-from raysim.costs import costs_to_accuracies
 from raysim.engine.schedule import planned_intervals
+from raysim.run_result import costs_to_accuracies
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_title import run_title
 from workloads.objective import objective_of

@@ -84,19 +84,14 @@ def _write(federation: GraphFederation, workload: Any, output: Path) -> None:
     spectra = [part.graphs.eigenvalues for part in federation.parts]
     table = spectra_plot.distances(names, spectra)
     kind: Literal["png", "svg"] = "svg" if output.suffix.lower() == ".svg" else "png"
-    write_atomically(
-        output, spectra_plot.draw(spectra, table, _title(federation, workload), federation.laplacian, kind)
-    )
+    mark = synthetic_mark(federation.synthetic)
+    setting = "" if getattr(workload, "sets", ()) else getattr(workload, "setting", "")
+    title = f"Spectral bias: {federation.name}{' ' if setting else ''}{setting}{mark}"
+    write_atomically(output, spectra_plot.draw(spectra, table, title, federation.laplacian, kind))
     numbers = output.with_suffix(".csv")
     write_atomically(numbers, table.to_csv(float_format="%.6g").encode())
     eigenvalues = sum(len(values) for values in spectra)
-    clients = f"{federation.clients} clients{synthetic_mark(federation.synthetic)}"
-    print(f"{eigenvalues} eigenvalues of {clients}: {output}, {numbers}")
-
-
-def _title(federation: GraphFederation, workload: Any) -> str:
-    setting = getattr(workload, "setting", "") if not getattr(workload, "sets", ()) else ""
-    return f"Spectral bias: {federation.name}{' ' if setting else ''}{setting}{synthetic_mark(federation.synthetic)}"
+    print(f"{eigenvalues} eigenvalues of {federation.clients} clients{mark}: {output}, {numbers}")
 
 
 def _progress(label: str, done: int, total: int) -> None:

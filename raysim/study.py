@@ -32,13 +32,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raysim.config.run_config import build, flatten, settings, to_yaml
+from raysim.config.config_file import read_config_file
+from raysim.config.run_config import build, settings, to_yaml
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
 from raysim.report.study_file import Cell, read
 from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from workloads.errors import WorkloadError
 
 
@@ -64,10 +64,7 @@ def check_cell(cell: Cell) -> None:
     kept = cell.path.with_suffix(".yaml")
     if not (cell.path.exists() and kept.exists()):
         return
-    try:
-        before = flatten(read_yaml(kept), str(kept))
-    except (OSError, UnreadableFileError) as error:
-        raise ConfigError(f"{kept}: cannot be read: {error}") from error
+    before = read_config_file(kept)
     now = settings(cell.config())
     usual = settings(build([{path: value for path, value in now.items() if path.endswith(".name")}]))
     changed = [

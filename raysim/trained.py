@@ -11,10 +11,8 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.config.command_line import CONFIG_NAME, read_config_file
-from raysim.config.registry import KINDS
+from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file
 from raysim.config.run_config import RunConfig, build, with_sections
-from raysim.config.trust import check_names
 from raysim.errors import ConfigError, ResultsError
 from raysim.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
 from raysim.storage.run_folder import RunFolder
@@ -98,43 +96,37 @@ def trusted_config(folder: Path, trust: Trust) -> RunConfig:
     """
     file = folder / CONFIG_NAME
     settings = read_config_file(file, run_folder=True)
-    if not isinstance(trust, bool):
-        classes = [trust] if isinstance(trust, type) else list(trust)
+    if trust is not True:
+        classes = [trust] if isinstance(trust, type) else list(trust or ())
         wrong = [given for given in classes if not isinstance(given, type)]
         if wrong:
             raise ConfigError(
                 f"trust: {wrong[0]!r} is not allowed. Allowed: True, False, a class or a list of classes."
             )
         given = {f"{cls.__module__}:{cls.__qualname__}" for cls in classes}
-        named = {f"{kind}.name": settings.get(f"{kind}.name") for kind in KINDS}
-        advice = "give its class (trust=MyClass, imported from the module of that name), or trust=True"
-        check_names(settings, file, {path: name for path, name in named.items() if name in given}, advice=advice)
-    elif not trust:
-        check_names(settings, file, {}, advice="give its class (trust=MyClass), or trust=True for all that it names")
+        named = {path: name for path, name in settings.items() if isinstance(name, str) and name in given}
+        advice = (
+            "give its class (trust=MyClass, imported from the module of that name), or trust=True for all that it names"
+        )
+        check_names(settings, file, named, advice=advice)
     return build([settings])
 
 
 def _with_data(config: RunConfig, folder: Path, clients: object, test: object) -> RunConfig:
     """The config with the data that was given to the run in it."""
-    from raysim.own_run import gathered
+    from raysim.own_run import check_digest, gathered
 
     if not isinstance(config.workload, GivenClients):
         raise ConfigError(f"clients: {folder} names its workload, {config.workload.name}, which is read. Leave it out.")
     data = gathered(clients, test)
-    before, now = config.workload.digest, data.digest()
-    if before != now:
-        raise ResultsError(
-            f"the data is not the one that {folder} was made with (SHA-256 {now[:12]}…, and {before[:12]}… in its "
-            "config.yaml); give the same clients and test"
-        )
+    check_digest("data", config.workload.digest, data.digest(), folder, "give the same clients and test")
     return with_sections(config, workload=config.workload.holding(data))
 
 
 def _of_client(config: RunConfig, folder: Path) -> str:
-    given = {"model": GivenModel, "clients": GivenClients}
-    sections = {"model": config.model, "clients": config.workload}
-    further = "".join(f", {name}=…" for name, kind in given.items() if isinstance(sections[name], kind))
+    model = ", model=…" if isinstance(config.model, GivenModel) else ""
+    clients = ", clients=…" if isinstance(config.workload, GivenClients) else ""
     return (
         "Name one, and its model is made of the last checkpoint: result.client_model(0), or "
-        f"raysim.load_model({str(folder)!r}, client=0{further})"
+        f"raysim.load_model({str(folder)!r}, client=0{model}{clients})"
     )

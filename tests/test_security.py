@@ -12,7 +12,6 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -161,7 +160,7 @@ def test_yaml(tmp_path: Path, marker: Path, capsys: pytest.CaptureFixture[str], 
     assert main(["--config", str(path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert main(["--resume", str(tmp_path)]) == 2 and "not valid YAML" in capsys.readouterr().err
     assert study([str(path)]) == 2 and "not valid YAML" in capsys.readouterr().err
-    for reader in (partial(stored_config, named={}), load_result, Reading):
+    for reader in (stored_config, load_result, Reading):
         with pytest.raises(Exception, match="could not determine a constructor"):
             reader(tmp_path)
 

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
-from typing import Any, TextIO
+from typing import TextIO
 
-from raysim.config.command_line import CONFIG_NAME, read_config_file
-from raysim.config.json_text import json_text
-from raysim.config.trust import naming_words
+from raysim.config.config_file import CONFIG_NAME, naming_words, read_config_file
+from raysim.config.help_text import json_text
 from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from raysim.monitor.progress import plain_text
 from raysim.storage.run_folder import is_run
+from raysim.storage.run_record import read_summary
 from raysim.units import counted
 from workloads.naming import synthetic_mark
 
@@ -32,7 +31,7 @@ def tell(outcome: Outcome, folder: Path, stopped: int, times: str, output: TextI
     if output is not None:
         there = is_run(folder)
         told = {"status": outcome.status, "message": outcome.message, "folder": str(folder) if there else None}
-        print(json_text(told | (_summary(folder) if outcome.status == "finished" else {})), file=output, flush=True)
+        print(json_text(told | (read_summary(folder) if outcome.status == "finished" else {})), file=output, flush=True)
     if outcome.status == "finished":
         if output is None:
             _print_summary(folder, times)
@@ -59,13 +58,8 @@ def short(path: Path) -> str:
         return str(path)
 
 
-def _summary(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "summary.json").read_text(encoding="utf-8"))
-    return found
-
-
 def _print_summary(folder: Path, times: str) -> None:
-    summary = _summary(folder)
+    summary = read_summary(folder)
     data = synthetic_mark(summary["synthetic"])
     measure = "accuracy" if "accuracy" in summary else "loss"
     measured = summary[measure] is not None

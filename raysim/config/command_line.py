@@ -10,11 +10,12 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from raysim.config import registry
+from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file
 from raysim.config.options import Option
 from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.run_config import (
@@ -28,14 +29,11 @@ from raysim.config.run_config import (
     to_yaml,
     unknown_option,
 )
-from raysim.config.trust import check_names
 from raysim.errors import ConfigError
-from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from raysim.version import __version__
 from workloads.given import missing
 
 Action = Literal["run", "help", "list", "print-config", "version"]
-CONFIG_NAME = "config.yaml"
 PAGE_ADDRESS = "127.0.0.1:0"
 """Of the live page unless another is given: any free port, and only for this machine."""
 _COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "json", "version", "verbose", "ui")
@@ -60,18 +58,18 @@ class Invocation:
     """Where the live page is to be served (HOST:PORT); None: nowhere."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Line:
     """A command line cut into flags, files and (option, text) pairs, the options as they were typed."""
 
-    flags: frozenset[str]
-    files: tuple[Path, ...]
-    resume: Path | None
-    trusted: tuple[Path, ...]
+    flags: set[str] = field(default_factory=set)
+    files: list[Path] = field(default_factory=list)
+    resume: Path | None = None
+    trusted: list[Path] = field(default_factory=list)
     """Folders and files whose configurations may name any code."""
-    pairs: tuple[tuple[str, str | None], ...]
+    pairs: list[tuple[str, str | None]] = field(default_factory=list)
     """None: no value was given."""
-    ui: str | None
+    ui: str | None = None
 
 
 def parse(argv: Sequence[str]) -> Invocation:
@@ -79,8 +77,7 @@ def parse(argv: Sequence[str]) -> Invocation:
 
     Later wins: defaults, the config of ``--resume FOLDER``, each ``--config`` file, the command line.
     """
-    from raysim.config.help_text import help_text, list_text, names
-    from raysim.config.json_text import json_text, schema
+    from raysim.config.help_text import help_text, json_text, list_text, names, schema
 
     line = _cut(argv)
     as_json = "json" in line.flags
@@ -94,11 +91,10 @@ def parse(argv: Sequence[str]) -> Invocation:
     stored = [line.resume / CONFIG_NAME] if line.resume else []
     files = [*(read_config_file(path, run_folder=True) for path in stored), *map(read_config_file, line.files)]
     named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
-    for settings in files:
-        for kind in registry.KINDS:
-            if settings.get(f"{kind}.name") in registry.GIVEN[kind] and f"{kind}.name" not in named:
-                raise missing(kind)
     for source, settings in zip([*stored, *line.files], files, strict=True):
+        for kind in registry.KINDS:
+            if settings.get(f"{kind}.name") in [*registry.GIVEN[kind]] and f"{kind}.name" not in named:
+                raise missing(kind)
         check_names(settings, source, named, line.trusted)
     if line.flags & {"help", "h"}:
         config = build([*({path: layer[path] for path in layer if path.endswith(".name")} for layer in files), named])
@@ -141,56 +137,32 @@ def given_config(
     return build([*layers, given], own)
 
 
-def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:
-    """A YAML file's options as path → value; ConfigError that names the file if it is missing or not such YAML."""
-    try:
-        data = read_yaml(path)
-    except FileNotFoundError as error:
-        if run_folder:
-            raise ConfigError(
-                f"--resume {path.parent}: no {CONFIG_NAME} in it, so this is not the folder of a run. "
-                "Give the folder that the run printed when it started."
-            ) from error
-        raise ConfigError(f"--config {path}: there is no such file (looked in {Path.cwd()}).") from error
-    except (OSError, UnreadableFileError) as error:
-        raise ConfigError(f"{path}: cannot be read: {error}") from error
-    return flatten({} if data is None else data, str(path))
-
-
 def _cut(argv: Sequence[str]) -> _Line:
-    flags: set[str] = set()
-    files: list[Path] = []
-    trusted: list[Path] = []
-    resume: Path | None = None
-    pairs: list[tuple[str, str | None]] = []
-    ui: str | None = None
-    rest = list(argv)
+    line, rest = _Line(), list(argv)
     while rest:
         word = rest.pop(0)
         if word != "-h" and not (word.startswith("--") and len(word) > 2):
             raise ConfigError(f"Unexpected argument {word!r}. Options are written --section.option VALUE; see --help.")
-        typed, equals, text = word.lstrip("-").partition("=")
+        typed, equals, given = word.lstrip("-").partition("=")
         name = typed.replace("-", "_")
         if name in _FLAGS:
             if equals:
-                raise ConfigError(f"{word.partition('=')[0]} takes no value, but got {text!r}.")
-            flags.add(name)
+                raise ConfigError(f"{word.partition('=')[0]} takes no value, but got {given!r}.")
+            line.flags.add(name)
             continue
         if name == "ui":  # a flag whose value, if any, comes after "="
-            ui = text if equals else PAGE_ADDRESS
+            line.ui = given if equals else PAGE_ADDRESS
             continue
-        bare = not equals and (not rest or rest[0].startswith("--"))
-        if not equals and not bare:
-            text = rest.pop(0)
+        text = given if equals else rest.pop(0) if rest and not rest[0].startswith("--") else None
         if name == "config":
-            files.append(Path(_value(typed, None if bare else text)))
+            line.files.append(Path(_value(typed, text)))
         elif name == "resume":
-            resume = Path(_value(typed, None if bare else text))
+            line.resume = Path(_value(typed, text))
         elif name == "trust":
-            trusted.append(Path(_value(typed, None if bare else text)))
+            line.trusted.append(Path(_value(typed, text)))
         else:
-            pairs.append((typed, None if bare else text))
-    return _Line(frozenset(flags), tuple(files), resume, tuple(trusted), tuple(pairs), ui)
+            line.pairs.append((typed, text))
+    return line
 
 
 def _value(typed: str, text: str | None, option: Option | None = None) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raysim.config import events, privacy, registry, timing, wrappers
+from raysim.config import privacy, registry, timing, wrappers
 from raysim.config.sections import cross_check
 from raysim.errors import ConfigError
 
@@ -16,7 +16,7 @@ def check_together(config: RunConfig) -> None:
     """ConfigError for options of the fixed sections that contradict one another, or have no effect."""
     cross_check(config.training, config.schedule, config.engine)
     timing.check(config.timing, config.devices, config.training, config.evaluation)
-    events.check(config.events, config.devices)
+    timing.check_events(config.events, config.devices)
     wrappers.check(config.defense, config.timing)
     wrappers.check_clients(config.attack, config.compression)
     privacy.check(config)
@@ -37,13 +37,9 @@ def check_method(config: RunConfig) -> None:
                 f"training.{option}: {value} is not possible with method {name}, {traits.needs_sgd}. Allowed: "
                 f"{allowed}."
             )
-    if traits.pooled and config.devices.on:
-        raise ConfigError(
-            f"devices.preset: {config.devices.preset} is not possible with method {name}, which trains on all data in "
-            "one place. Allowed: none."
-        )
-    if traits.pooled and config.events.drift != "none":
-        raise ConfigError(
-            f"events.drift: {config.events.drift} is not possible with method {name}, which trains on all data in one "
-            "place. Allowed: none."
-        )
+    for path, value in (("devices.preset", config.devices.preset), ("events.drift", config.events.drift)):
+        if traits.pooled and value != "none":
+            raise ConfigError(
+                f"{path}: {value} is not possible with method {name}, which trains on all data in one place. Allowed: "
+                "none."
+            )

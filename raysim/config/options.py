@@ -116,12 +116,12 @@ def _options_of_class(section: str, cls: Any) -> Mapping[str, Option]:
     return options
 
 
-def refuse_if_set(section: object, path: str, why: str) -> None:
+def refuse_if_set(section: object, why: str, *names: str) -> None:
     """ConfigError if an option that has no effect differs from its default; ``why`` says with what, and what to do."""
-    name = path.rpartition(".")[2]
-    value = getattr(section, name)
-    if value != getattr(type(section), name):
-        raise ConfigError(f"{path}: {value} has no effect with {why}")
+    for name in names:
+        value = getattr(section, name)
+        if value != getattr(type(section), name):
+            raise ConfigError(f"{type(section).__name__.lower()}.{name}: {value} has no effect with {why}")
 
 
 def show(value: object) -> str:

@@ -81,10 +81,8 @@ def check(config: RunConfig) -> None:
     """ConfigError for options of privacy that contradict one another, have no effect, or would be counted wrongly."""
     privacy = config.privacy
     if not privacy.on:
-        for option in fields(Privacy):
-            if option.name != "kind":
-                advice = "Leave it out, or set privacy.kind to central, local or dp-sgd."
-                refuse_if_set(privacy, f"privacy.{option.name}", f"privacy.kind none. {advice}")
+        why = "privacy.kind none. Leave it out, or set privacy.kind to central, local or dp-sgd."
+        refuse_if_set(privacy, why, *(option.name for option in fields(Privacy) if option.name != "kind"))
         return
     if privacy.noise_multiplier is None and privacy.epsilon is None:
         raise ConfigError(
@@ -97,9 +95,9 @@ def check(config: RunConfig) -> None:
             "follows from the other. Leave one of both out."
         )
     if not privacy.counted:
-        why = "privacy.noise_multiplier 0, which leaves nothing to count"
-        for path in ("privacy.delta", "privacy.accountant"):
-            refuse_if_set(privacy, path, f"{why}. Leave it out, or set privacy.noise_multiplier to another.")
+        advice = "Leave it out, or set privacy.noise_multiplier to another."
+        why = f"privacy.noise_multiplier 0, which leaves nothing to count. {advice}"
+        refuse_if_set(privacy, why, "delta", "accountant")
     _check_adaptive(privacy)
     if privacy.counted and importlib.util.find_spec("dp_accounting") is None:
         raise ConfigError(

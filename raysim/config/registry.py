@@ -44,13 +44,11 @@ def known(kind: Kind) -> dict[str, str]:
     """Public name → ``module:attribute`` of everything that comes with raysim."""
     if kind == "method":
         methods = importlib.import_module("raysim.methods")
-        modules = [info.name for info in pkgutil.iter_modules(methods.__path__) if not info.name.startswith("_")]
-        families = {name: FAMILIES.get(name, {name.replace("_", "-"): "METHOD"}) for name in modules}
-        found = {
-            public: f"raysim.methods.{module}:{attribute}"
-            for module, attributes in families.items()
-            for public, attribute in attributes.items()
-        }
+        found: dict[str, str] = {}
+        for info in pkgutil.iter_modules(methods.__path__):
+            if not info.name.startswith("_"):
+                names = FAMILIES.get(info.name, {info.name.replace("_", "-"): "METHOD"})
+                found |= {name: f"raysim.methods.{info.name}:{attribute}" for name, attribute in names.items()}
         return dict(sorted(found.items()))
     if kind == "workload":
         return dict(importlib.import_module("workloads.registry").WORKLOADS)
@@ -59,18 +57,14 @@ def known(kind: Kind) -> dict[str, str]:
 
 def resolve(kind: Kind, name: str) -> type[Any]:
     """The dataclass behind a public name or ``package.module:Class``; ConfigError if there is none."""
-    if ":" in name:
-        return _load(kind, name, name)
     table = known(kind)
-    if name in GIVEN[kind]:
-        return _load(kind, name, GIVEN[kind][name])
-    public = name.replace("_", "-") if name.replace("_", "-") in table else name
-    if public not in table:
+    location = name if ":" in name else {**table, **GIVEN[kind]}.get(name) or table.get(name.replace("_", "-"))
+    if location is None:
         raise ConfigError(
             f"Unknown {kind} {name!r}.{did_you_mean(name, table)} Known: {', '.join(table)}; "
             f"or package.module:Class for your own."
         )
-    return _load(kind, name, table[public])
+    return _load(kind, name, location)
 
 
 def owners(path: str) -> tuple[Kind, list[str]] | None:

@@ -17,7 +17,6 @@ from typing import Annotated, Any, get_type_hints
 
 from raysim.config import registry, total_epochs
 from raysim.config.conditions import check_method, check_together
-from raysim.config.events import Events as Events
 from raysim.config.nearest import did_you_mean
 from raysim.config.options import Option, options_of_class, plain
 from raysim.config.privacy import Privacy as Privacy
@@ -27,6 +26,7 @@ from raysim.config.sections import Evaluation as Evaluation
 from raysim.config.sections import Schedule as Schedule
 from raysim.config.sections import Training as Training
 from raysim.config.timing import Devices as Devices
+from raysim.config.timing import Events as Events
 from raysim.config.timing import Timing as Timing
 from raysim.config.wrappers import Attack as Attack
 from raysim.config.wrappers import Compression as Compression
@@ -35,19 +35,6 @@ from raysim.errors import ConfigError
 from workloads.errors import WorkloadError
 from workloads.option_types import Help, NonNegativeInt
 
-SECTIONS: Mapping[str, type[Any]] = {
-    "training": Training,
-    "schedule": Schedule,
-    "evaluation": Evaluation,
-    "devices": Devices,
-    "timing": Timing,
-    "events": Events,
-    "attack": Attack,
-    "privacy": Privacy,
-    "compression": Compression,
-    "defense": Defense,
-    "engine": Engine,
-}
 OWN = ("seed", "output", "pictures")
 """Options that belong to no section."""
 RENAMED: Mapping[str, str] = {"engine.visit_deadline": "engine.task_deadline"}
@@ -89,6 +76,14 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         validate(self)
+
+
+SECTIONS: Mapping[str, type[Any]] = {
+    entry.name: type(entry.default_factory())
+    for entry in dataclasses.fields(RunConfig)
+    if entry.default_factory is not dataclasses.MISSING
+}
+"""Fixed section → its class."""
 
 
 def options_of(classes: Classes) -> dict[str, Option]:
@@ -215,13 +210,8 @@ def default_config(method: str = "fedrad", workload: str | None = None, model: s
     return build([{path: name for path, name in names.items() if name is not None}])
 
 
-def from_dict(data: Mapping[str, object]) -> RunConfig:
-    """A config from its (possibly partial) plain form; strict: unknown keys and wrong types are ConfigErrors."""
-    return build([flatten(data)])
-
-
 def to_dict(config: RunConfig) -> dict[str, Any]:
-    """The complete plain form: nested dicts, lists, numbers, text; ``from_dict`` gives back an equal config."""
+    """The complete plain form, nested dicts; ``flatten`` and ``build`` give back an equal config."""
     result: dict[str, Any] = {
         kind: {"name": registry.public_name(kind, getattr(config, kind))} for kind in registry.KINDS
     }
@@ -261,17 +251,15 @@ def flatten(data: Mapping[str, object], source: str = "config") -> dict[str, obj
     return {RENAMED.get(path, path): value for path, value in flat.items()}
 
 
-def differences(a: RunConfig, b: RunConfig, *, placement: bool = False) -> list[str]:
-    """Lines ``training.learning_rate: 0.05 → 0.1`` of the options that differ; those of placement only if asked for."""
-    before, after = flatten(to_dict(a)), flatten(to_dict(b))
+def differences(a: RunConfig, b: RunConfig) -> list[str]:
+    """Lines ``training.learning_rate: 0.05 → 0.1`` of the options that differ and can change results."""
+    before, after = settings(a), settings(b)
     renamed = {path.partition(".")[0] for path in DEFAULT_NAMES if before[path] != after[path]}
-    lines = []
-    for path, value in before.items():
-        changed = path in DEFAULT_NAMES or path.partition(".")[0] not in renamed
-        counts = path in DEFAULT_NAMES or placement or path not in a.placement
-        if changed and counts and value != after[path]:
-            lines.append(f"{path}: {value} → {after[path]}")
-    return lines
+    return [
+        f"{path}: {value} → {after[path]}"
+        for path, value in before.items()
+        if (path in DEFAULT_NAMES or path.partition(".")[0] not in renamed) and value != after[path]
+    ]
 
 
 def settings(config: RunConfig) -> dict[str, object]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from raysim.config import total_epochs
+from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
 from workloads.option_types import (
     Help,
@@ -211,11 +212,9 @@ class Engine:
 
 def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     """ConfigError for values that are each in range and contradict one another, or that no range can describe."""
-    if training.optimizer != "sgd" and training.momentum != 0:
-        raise ConfigError(
-            f"training.momentum: {training.momentum} has no effect with training.optimizer {training.optimizer}. "
-            "Set training.momentum to 0 or training.optimizer to sgd."
-        )
+    if training.optimizer != "sgd":
+        advice = "Set training.momentum to 0 or training.optimizer to sgd."
+        refuse_if_set(training, f"training.optimizer {training.optimizer}. {advice}", "momentum")
     _check_optimizer_state(training, schedule)
     if engine.tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ConfigError(
@@ -228,11 +227,8 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             f"schedule.join_every: 0 with schedule.joins {list(schedule.joins)}, whose later groups would never join. "
             "Set schedule.join_every to the total local epochs between two of them, at least 1."
         )
-    if len(schedule.joins) < 2 and schedule.join_every > 0:
-        raise ConfigError(
-            f"schedule.join_every: {schedule.join_every} has no effect without at least two groups in schedule.joins, "
-            "3,2,3,2 say."
-        )
+    if len(schedule.joins) < 2:
+        refuse_if_set(schedule, "fewer than two groups in schedule.joins, 3,2,3,2 say.", "join_every")
     size = engine.block_size
     if size & (size - 1):
         below = 1 << (size.bit_length() - 1)
@@ -254,17 +250,16 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
 
 def _check_optimizer_state(training: Training, schedule: Schedule) -> None:
     state = training.optimizer_state
-    if state == "batch" and training.optimizer == "sgd" and training.momentum != 0:
-        raise ConfigError(
-            f"training.momentum: {training.momentum} has no effect with training.optimizer_state batch. Set "
-            "training.momentum to 0 and training.optimizer_state to fresh, or training.optimizer to adam or adamw."
+    if training.optimizer == "sgd" and state == "batch":
+        advice = (
+            "Set training.momentum to 0 and training.optimizer_state to fresh, or training.optimizer to adam or adamw."
         )
-    if state != "fresh" and training.optimizer == "sgd" and training.momentum == 0:
-        raise ConfigError(
-            f"training.optimizer_state: {state} has no effect with training.optimizer sgd without momentum, which has "
-            "no state. Set it to fresh, or training.optimizer to adam or adamw"
-            f"{', or training.momentum above 0' if state == 'kept' else ''}."
-        )
+        refuse_if_set(training, f"training.optimizer_state batch. {advice}", "momentum")
+    if training.optimizer == "sgd" and training.momentum == 0:
+        more = ", or training.momentum above 0" if state == "kept" else ""
+        advice = f"Set it to fresh, or training.optimizer to adam or adamw{more}."
+        why = f"training.optimizer sgd without momentum, which has no state. {advice}"
+        refuse_if_set(training, why, "optimizer_state")
     if state == "kept" and schedule.sampling_rate < 1:
         raise ConfigError(
             f"training.optimizer_state: kept with schedule.sampling_rate {schedule.sampling_rate}: the moments of a "

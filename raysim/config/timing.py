@@ -1,4 +1,4 @@
-"""The two sections of virtual time: what the clients' devices are like, and when the server takes a step."""
+"""The sections of virtual time: what devices are like, when the server takes a step, and what happens to clients."""
 
 from __future__ import annotations
 
@@ -96,6 +96,34 @@ class Timing:
         return self.mode in ("async", "buffered") or self.late == "carry"
 
 
+@dataclass(frozen=True)
+class Events:
+    """Clients that leave and come back at given virtual times, and data that change in a given round or at a time."""
+
+    leave: Annotated[Share, Help("share of the clients that leave, drawn from the seed; 0: none")] = 0.0
+    leave_at: Annotated[NonNegative, Help("virtual seconds after which they leave; 0: they come late")] = 0.0
+    back_at: Annotated[NonNegative, Help("virtual seconds after which they are back; 0: never")] = 0.0
+    drift: Annotated[
+        Literal["none", "labels", "features"],
+        Help(
+            "how clients' own training and test data change: labels: each class takes the label of another; features: "
+            "all numbers of an input are multiplied by events.drift_factor"
+        ),
+    ] = "none"
+    drift_round: Annotated[
+        NonNegativeInt, Help("first round whose client tasks and evaluation see the changed data, for events.drift")
+    ] = 0
+    drift_at: Annotated[
+        NonNegative,
+        Help("virtual seconds from which on client tasks that begin and evaluation see the changed data, instead"),
+    ] = 0.0
+    drift_share: Annotated[
+        PositiveShare,
+        Help("share of the clients whose data change, drawn from the seed; with 1 the common test set changes too"),
+    ] = 1.0
+    drift_factor: Annotated[Positive, Help("factor of events.drift features: below 1 images are darker")] = 0.5
+
+
 ROUNDS_CUT_SHORT = ("deadline", "quorum", "over-select")
 """Modes with late clients."""
 USES = {
@@ -120,7 +148,7 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
     for name, modes in USES.items():
         if timing.mode not in modes:
             advice = f"Leave it out, or set timing.mode to {' or '.join(modes)}."
-            refuse_if_set(timing, f"timing.{name}", f"timing.mode {timing.mode}. {advice}")
+            refuse_if_set(timing, f"timing.mode {timing.mode}. {advice}", name)
     if timing.mode == "deadline" and not timing.deadline:
         raise ConfigError("timing.deadline: 0 with timing.mode deadline. Set it to the virtual seconds of a round.")
     if timing.mode == "buffered" and 0 < timing.concurrency < timing.buffer:
@@ -140,4 +168,46 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
         raise ConfigError(
             f"training.optimizer_state: kept with timing.mode {timing.mode}: the moments of a client that was not in "
             "the last step belong to an older model. Set training.optimizer_state to fresh, or timing.mode to sync."
+        )
+
+
+def check_events(events: Events, devices: Devices) -> None:
+    """ConfigError for events that contradict one another, or have no effect."""
+    if events.leave and not devices.on:
+        raise ConfigError(
+            f"events.leave: {events.leave} needs a clock. Set devices.preset to uniform, classes, phones, day or trace."
+        )
+    if not events.leave:
+        why = "events.leave 0. Set events.leave to the share of clients that leave, or leave it out."
+        refuse_if_set(events, why, "leave_at", "back_at")
+    if events.drift == "none":
+        why = "events.drift none. Set events.drift to labels or features, or leave it out."
+        refuse_if_set(events, why, "drift_round", "drift_at", "drift_share")
+    if events.drift != "features":
+        why = f"events.drift {events.drift}. Set events.drift to features, or leave it out."
+        refuse_if_set(events, why, "drift_factor")
+    if events.leave and not events.leave_at and not events.back_at:
+        raise ConfigError(
+            "events.leave_at: 0 with events.back_at 0: these clients would never be there. Set events.leave_at to the "
+            "virtual seconds after which they leave, or events.back_at to those after which they come."
+        )
+    if 0 < events.back_at <= events.leave_at:
+        raise ConfigError(
+            f"events.back_at: {events.back_at} is not after events.leave_at {events.leave_at}. Raise it, or set it to "
+            "0 for clients that never come back."
+        )
+    if events.drift != "none" and not events.drift_round and not events.drift_at:
+        raise ConfigError(
+            f"events.drift_round: 0 with events.drift {events.drift}. Set it to the first round with changed data, or "
+            "events.drift_at to the virtual seconds after which data change."
+        )
+    if events.drift_round and events.drift_at:
+        raise ConfigError(
+            f"events.drift_at: {events.drift_at} with events.drift_round {events.drift_round}: data change once. Leave "
+            "one of them out."
+        )
+    if events.drift_at and not devices.on:
+        raise ConfigError(
+            f"events.drift_at: {events.drift_at} needs a clock. Set devices.preset to uniform, classes, phones, day or "
+            "trace, or events.drift_round in its place."
         )

@@ -20,43 +20,30 @@ ROUNDS, EPOCHS, LOCAL = "schedule.rounds", "schedule.epochs", "schedule.local_ep
 def settle(values: dict[str, Any], layers: Sequence[Mapping[str, object]], default_local_epochs: int) -> None:
     """Make ``values`` (path → converted value, merged from ``layers``) agree on rounds and epochs.
 
-    Raises:
-        ConfigError: the layer that holds gives both, and they contradict each other.
+    What contradicts itself stays as it is, for :func:`check`.
     """
     holds = next((layer for layer in reversed(layers) if ROUNDS in layer or EPOCHS in layer), {})
     if EPOCHS not in holds:
         values.pop(EPOCHS, None)  # rounds were given later
     epochs, local_epochs = values.get(EPOCHS, 0), values.get(LOCAL, default_local_epochs)
-    if epochs == 0 or local_epochs < 1:
+    if not 1 <= local_epochs <= epochs:
         return
     # A whole config has both, and its epochs a round may be changed by a later layer: it is compared with its own.
-    own = holds.get(LOCAL, local_epochs)
-    if ROUNDS in holds and values[ROUNDS] != epochs // int(str(own)):
-        raise _contradiction(values[ROUNDS], epochs, int(str(own)))
-    if epochs < local_epochs:
-        raise _no_round(epochs, local_epochs)
-    values[ROUNDS] = epochs // local_epochs
+    own = int(str(holds.get(LOCAL, local_epochs)))
+    if ROUNDS not in holds or values[ROUNDS] == epochs // own:
+        values[ROUNDS] = epochs // local_epochs
 
 
 def check(schedule: Schedule) -> None:
     """ConfigError unless rounds and epochs agree."""
-    if schedule.epochs == 0:
-        return
-    if schedule.epochs < schedule.local_epochs:
-        raise _no_round(schedule.epochs, schedule.local_epochs)
-    if schedule.rounds != schedule.epochs // schedule.local_epochs:
-        raise _contradiction(schedule.rounds, schedule.epochs, schedule.local_epochs)
-
-
-def _no_round(epochs: int, local_epochs: int) -> ConfigError:
-    return ConfigError(
-        f"{EPOCHS}: {epochs} local epochs in all, with {LOCAL} {local_epochs} a round, are less than one round. Raise "
-        "the first or lower the second."
-    )
-
-
-def _contradiction(rounds: int, epochs: int, local_epochs: int) -> ConfigError:
-    return ConfigError(
-        f"{ROUNDS}: {rounds} contradicts {EPOCHS} {epochs}, which with {LOCAL} {local_epochs} makes "
-        f"{epochs // local_epochs} rounds. Give one of the two."
-    )
+    rounds, epochs, local_epochs = schedule.rounds, schedule.epochs, schedule.local_epochs
+    if 0 < epochs < local_epochs:
+        raise ConfigError(
+            f"{EPOCHS}: {epochs} local epochs in all, with {LOCAL} {local_epochs} a round, are less than one round. "
+            "Raise the first or lower the second."
+        )
+    if epochs and rounds != epochs // local_epochs:
+        raise ConfigError(
+            f"{ROUNDS}: {rounds} contradicts {EPOCHS} {epochs}, which with {LOCAL} {local_epochs} makes "
+            f"{epochs // local_epochs} rounds. Give one of the two."
+        )

@@ -146,24 +146,20 @@ COUNTING = ("trimmed-mean", "krum", "multi-krum")
 
 def check(defense: Defense, timing: Timing) -> None:
     """ConfigError for options of a defense that contradict one another, or have no effect."""
-    needs = {
-        "before": (defense.on and defense.rule != "norm-bound", "defense.rule to another rule, median say"),
-        "byzantine": (
-            defense.rule in COUNTING or defense.before == "mixing",
-            f"defense.rule to {', '.join(COUNTING)}, or defense.before to mixing",
-        ),
-        "bucket_size": (defense.before == "bucketing", "defense.before to bucketing"),
-        "radius": (defense.rule in ("centered-clipping", "norm-bound"), "defense.rule to one that cuts lengths"),
-        "smoothing": (defense.rule == "geometric-median", "defense.rule to geometric-median"),
-        "iterations": (
-            defense.rule in ("geometric-median", "centered-clipping"),
-            "defense.rule to geometric-median or centered-clipping",
-        ),
-    }
-    for name, (used, advice) in needs.items():
-        if not used:
-            chosen = f"defense.rule {defense.rule} and defense.before {defense.before}"
-            refuse_if_set(defense, f"defense.{name}", f"{chosen}. Leave it out, or set {advice}.")
+    useless = f"defense.rule {defense.rule} and defense.before {defense.before}. Leave it out, or set"
+    if not defense.on or defense.rule == "norm-bound":
+        refuse_if_set(defense, f"{useless} defense.rule to another rule, median say.", "before")
+    if defense.rule not in COUNTING and defense.before != "mixing":
+        advice = f"defense.rule to {', '.join(COUNTING)}, or defense.before to mixing."
+        refuse_if_set(defense, f"{useless} {advice}", "byzantine")
+    if defense.before != "bucketing":
+        refuse_if_set(defense, f"{useless} defense.before to bucketing.", "bucket_size")
+    if defense.rule not in ("centered-clipping", "norm-bound"):
+        refuse_if_set(defense, f"{useless} defense.rule to one that cuts lengths.", "radius")
+    if defense.rule != "geometric-median":
+        refuse_if_set(defense, f"{useless} defense.rule to geometric-median.", "smoothing")
+    if defense.rule not in ("geometric-median", "centered-clipping"):
+        refuse_if_set(defense, f"{useless} defense.rule to geometric-median or centered-clipping.", "iterations")
     if defense.before == "bucketing" and defense.rule in COUNTING and defense.byzantine * defense.bucket_size >= 0.5:
         raise ConfigError(
             f"defense.bucket_size: {defense.bucket_size} with defense.byzantine {defense.byzantine}: half of the "
@@ -178,19 +174,21 @@ def check(defense: Defense, timing: Timing) -> None:
 
 def check_clients(attack: Attack, compression: Compression) -> None:
     """ConfigError for options of an attack or a compression that have no effect."""
-    for name in ("malicious_share", "malicious", "from_round", "strength", "target_label", "patch", "poisoned_share"):
-        only_backdoor = name in ("target_label", "patch", "poisoned_share")
-        useless = not attack.on or (name == "strength" and attack.kind == "label-flip")
-        if useless or (only_backdoor and attack.kind != "backdoor"):
-            advice = f"Leave it out, or set attack.kind to {'backdoor' if only_backdoor else 'another, sign-flip say'}."
-            refuse_if_set(attack, f"attack.{name}", f"attack.kind {attack.kind}. {advice}")
+    useless = f"attack.kind {attack.kind}. Leave it out, or set attack.kind to"
+    if not attack.on:
+        names = ("malicious_share", "malicious", "from_round", "strength")
+        refuse_if_set(attack, f"{useless} another, sign-flip say.", *names)
+    if attack.kind == "label-flip":
+        refuse_if_set(attack, f"{useless} another, sign-flip say.", "strength")
+    if attack.kind != "backdoor":
+        refuse_if_set(attack, f"{useless} backdoor.", "target_label", "patch", "poisoned_share")
     if attack.malicious:
-        refuse_if_set(attack, "attack.malicious_share", "attack.malicious, which names them. Leave one of both out.")
+        refuse_if_set(attack, "attack.malicious, which names them. Leave one of both out.", "malicious_share")
     for name, kinds in (("kept_share", ("top-k", "random-k")), ("rank", ("low-rank",))):
         if not {compression.kind, compression.down} & {*kinds}:
             chosen = f"compression.kind {compression.kind} and compression.down {compression.down}"
             advice = f"Leave it out, or set one of both to {' or '.join(kinds)}."
-            refuse_if_set(compression, f"compression.{name}", f"{chosen}. {advice}")
+            refuse_if_set(compression, f"{chosen}. {advice}", name)
     if compression.error_feedback and compression.kind == "none":
         raise ConfigError("compression.error_feedback: there is no error with compression.kind none. Leave it out.")
 

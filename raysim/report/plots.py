@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.costs import running_costs
 from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
+from raysim.run_result import running_costs
 from raysim.units import scale, time_unit
 
 if TYPE_CHECKING:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import units
-from raysim.costs import costs_to_accuracies
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor import profile_table
@@ -21,7 +20,7 @@ from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
 from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, render
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
-from raysim.run_result import load_result
+from raysim.run_result import costs_to_accuracies, load_result
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_title import run_title
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysim.costs import running_costs
 from raysim.report.canvas import new_figure, picture_bytes
 from raysim.report.picture_entry import PictureEntry
 from raysim.report.plots import LIGHT
+from raysim.run_result import running_costs
 from raysim.storage.atomic_files import write_atomically
 from raysim.units import scale
 
@@ -28,7 +28,7 @@ AGAINST = {
     "virtual_seconds": ("virtual minutes", 1 / 60),
     "joules": ("kJ", 1e-3),
 }
-"""Cost of rounds (:func:`raysim.costs.running_costs`, or what clients sent) → name of its axis, and its factor."""
+"""Cost of rounds (:func:`raysim.run_result.running_costs`, or what clients sent) → name of its axis, and its factor."""
 WIDE = 20
 """Where the dearest row cost more than this many times the cheapest, the axis of costs is logarithmic."""
 Runs = Mapping[tuple[str, str], Sequence["DataFrame"]]

@@ -8,13 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
+from raysim.config.config_file import check_names, read_plain
 from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import RunConfig, build, flatten
-from raysim.config.trust import check_names
 from raysim.errors import ConfigError
 from raysim.report import study_curves, study_heat_map, study_plot
 from raysim.report.measures import Best, Column, Measure, find
-from raysim.storage.untrusted_files import UnreadableFileError, read_yaml
 from raysim.units import UNITS
 
 KEYS = ("title", "results", "table", "base", "columns", "rows", "seeds", "measures")
@@ -155,12 +154,7 @@ class _Reader:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            data = read_yaml(path)
-        except FileNotFoundError as error:
-            raise ConfigError(f"{path}: there is no such file (looked in {Path.cwd()}).") from error
-        except (OSError, UnreadableFileError) as error:
-            raise ConfigError(f"{path}: cannot be read: {error}") from error
+        data = read_plain(path, f"{path}: there is no such file (looked in {Path.cwd()}).")
         if not isinstance(data, dict):
             raise ConfigError(f"{path} is no study: it must hold {', '.join(KEYS)}.")
         self.data: dict[Any, Any] = data

@@ -11,11 +11,10 @@ from typing import Any
 
 import pytest
 
-from raysim.config.run_config import build
 from raysim.simulation import run
 from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, options, quick, undisturbed
 from tests.fingerprint import fingerprint
-from tests.raysim.scaffold import layer
+from tests.raysim.scaffold import FOUR_ROUNDS
 from tests.small_runs import MakeConfig, small_run
 from tests.test_own_data_examples import molecules
 from tests.workloads.graphs.test_nodes import rings
@@ -153,7 +152,7 @@ def test_merged_single_steps_give_the_same_bits_on_any_number_of_actors(
 
 def test_what_a_method_is_told_of_the_population_is_the_same_on_ray(lender: Lender, tmp_path: Path) -> None:
     joins = {"schedule__joins": (2, 2), "schedule__join_every": 2}
-    inline = run(build([layer(tmp_path / "inline", **joins)]))
-    on_ray = build([layer(tmp_path / "ray", **joins, engine__backend="ray")])
+    inline = run(small_run(tmp_path / "inline", FOUR_ROUNDS, **joins))
+    on_ray = small_run(tmp_path / "ray", FOUR_ROUNDS, **joins, engine__backend="ray")
     assert lender.run(on_ray, 2) == fingerprint(inline.folder)
     assert inline.rounds["control"].tolist() == [0.0, -1.0, 0.0, -1.75]

@@ -136,8 +136,8 @@ def test_a_worker_killed_in_a_round_and_one_that_joins(
 ) -> None:
     gates, folder = tmp_path / "gates", tmp_path / "killed"
     gates.mkdir()
-    options = {"method__name": "tests.raysim.user_code:Gated", "method__gates": str(gates), "model__name": "mlp"}
-    with going(make_config("killed", **options, schedule__rounds=3)) as found:
+    options = {"method__name": "tests.raysim.user_code:Waiting", "method__first": 1, "model__name": "mlp"}
+    with going(make_config("killed", **options, method__gate=f"{gates}/{{}}", schedule__rounds=3)) as found:
         found.wait_for_round(1)
         an_actor_at_work(worker=machines.workers[-1])
         machines.kill()

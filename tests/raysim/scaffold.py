@@ -11,10 +11,10 @@ import torch
 from raysim.method import Message, Traits, Update
 from raysim.methods import scaffold
 from raysim.training.local_sgd import train_epochs
-from workloads.augmentation import NO_AUGMENTATION
-from workloads.images.federation import ImageFederation
+from workloads.array_federation import ArrayFederation
+from workloads.given import GivenData
 from workloads.option_types import Help
-from workloads.partition import Partition
+from workloads.own_arrays import gather
 
 SAMPLES = (2, 4, 6, 4)
 TARGETS = (0, 4, 8, 16)
@@ -26,27 +26,12 @@ class Points:
 
     name: ClassVar[str] = "points"
 
-    def load(self, stream: Any) -> ImageFederation:
-        count, none = sum(SAMPLES), np.zeros(0, np.int64)
-        bounds = np.cumsum([0, *SAMPLES])
-        return ImageFederation(
-            name="points",
-            synthetic=True,
-            class_names=tuple(str(label) for label in range(max(TARGETS) + 1)),
-            client_names=np.zeros(0, np.str_),
-            inputs=np.zeros((count, 1, 1, 1), np.uint8),
-            labels=np.repeat(TARGETS, SAMPLES).astype(np.int64),
-            test_inputs=np.zeros((0, 1, 1, 1), np.uint8),
-            test_labels=none,
-            train=Partition(np.arange(count), bounds),
-            local_test=Partition(none, np.zeros_like(bounds)),
-            local_test_is_global=False,
-            validation=None,
-            fill=None,
-            mean=np.zeros(1, np.float32),
-            deviation=np.ones(1, np.float32),
-            augment=NO_AUGMENTATION,
-        )
+    def load(self, stream: Any) -> ArrayFederation:
+        clients = [
+            (np.zeros((samples, 1), np.float32), np.full(samples, target))
+            for samples, target in zip(SAMPLES, TARGETS, strict=True)
+        ]
+        return GivenData(classes=max(TARGETS) + 1).holding(gather(clients, None)).load(stream)
 
 
 class Weight(torch.nn.Module):
@@ -110,18 +95,13 @@ class Scaffold(scaffold.Scaffold):
         return server
 
 
-def layer(folder: object, **options: object) -> dict[str, object]:
-    """A run of four rounds of one step of size ½ each, at sampling rate ½."""
-    base: dict[str, object] = {
-        "method.name": "tests.raysim.scaffold:Scaffold",
-        "workload.name": "tests.raysim.scaffold:Points",
-        "model.name": "tests.raysim.scaffold:OneWeight",
-        "schedule.rounds": 4,
-        "schedule.local_epochs": 1,
-        "schedule.sampling_rate": 0.5,
-        "training.learning_rate": 0.5,
-        "engine.backend": "inline",
-        "pictures": False,
-        "output": str(folder),
-    }
-    return base | {key.replace("__", "."): value for key, value in options.items()}
+FOUR_ROUNDS = {
+    "method.name": "tests.raysim.scaffold:Scaffold",
+    "workload.name": "tests.raysim.scaffold:Points",
+    "model.name": "tests.raysim.scaffold:OneWeight",
+    "schedule.rounds": 4,
+    "schedule.local_epochs": 1,
+    "schedule.sampling_rate": 0.5,
+    "training.learning_rate": 0.5,
+}
+"""A run of four rounds of one step of size ½ each, at sampling rate ½."""

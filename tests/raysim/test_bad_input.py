@@ -16,16 +16,6 @@ from tests.bad_files import archive
 from tests.raysim.conftest import Start
 
 
-@pytest.mark.parametrize("argument", ["--method=fedrat", "--lr=0.1", "--rounds=0", "--engine.gpus_per_client=0.4"])
-def test_an_unknown_name_or_value_is_refused_before_anything_is_written(
-    start: Start, tmp_path: Path, argument: str
-) -> None:
-    """tests/raysim/config has what is said to each."""
-    code, error = start(argument)
-    assert code == 2 and error.startswith("raysim: ") and error.count("\n") == 1
-    assert not (tmp_path / "runs").exists()
-
-
 def test_a_missing_data_folder(start: Start, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("RAYSIM_DATA", str(tmp_path / "nowhere"))
     monkeypatch.setattr("socket.socket.connect", lambda *_: (_ for _ in ()).throw(OSError("no network in tests")))
@@ -33,29 +23,14 @@ def test_a_missing_data_folder(start: Start, monkeypatch: pytest.MonkeyPatch, tm
     assert code == 2 and "nowhere" in error and "Traceback" not in error
 
 
-@pytest.fixture
-def single_sample_site(tmp_path: Path) -> None:
-    """sites.npz, of which one site has one sample."""
-    archive(train_sites=np.array(["large"] * 40 + ["medium"] * 19 + ["single"]))(tmp_path).rename(
-        tmp_path / "sites.npz"
-    )
-
-
-SITES = ("--workload=npz", "--workload.path=sites.npz", "--workload.partition=sites", "--output=run")
-
-
-@pytest.mark.usefixtures("single_sample_site")
-def test_a_client_with_one_sample_and_batch_norm(start: Start) -> None:
-    code, error = start(*SITES, "--model=mine:WithBatchNorm")
+def test_a_client_with_one_sample_and_batch_norm(start: Start, tmp_path: Path) -> None:
+    sites = np.array(["large"] * 40 + ["medium"] * 19 + ["single"])
+    path = archive(train_sites=sites)(tmp_path)
+    data = ("--workload=npz", f"--workload.path={path}", "--workload.partition=sites")
+    code, error = start(*data, "--model=mine:WithBatchNorm", "--output=run")
     assert code == 1
     assert "client 2, round 1, stage data: this client has one training sample" in error
     assert "take a model without BatchNorm" in error and "Traceback" not in error
-
-
-@pytest.mark.usefixtures("single_sample_site")
-def test_a_client_with_one_sample_without_batch_norm_trains(start: Start, tmp_path: Path) -> None:
-    code, _ = start(*SITES)
-    assert code == 0 and (tmp_path / "run" / "summary.json").exists()
 
 
 def test_clients_without_a_local_test_sample_leave_personal_accuracy_empty(start: Start, tmp_path: Path) -> None:

@@ -13,7 +13,8 @@ from raysim.cohort import UNKNOWN, Cohort, cohort_of
 from raysim.config.run_config import build
 from raysim.driver import load_federation
 from raysim.simulation import run
-from tests.raysim.scaffold import layer
+from tests.raysim.scaffold import FOUR_ROUNDS
+from tests.small_runs import small_run
 from workloads.parallel_map import sequential
 
 # Clients 0 to 3 have targets 0, 4, 8, 16 and 2, 4, 6, 4 samples. A step is x - (x - t - c_i + c)/2, and c_i becomes the
@@ -63,7 +64,7 @@ POOLED = {
     ids=["sampled", "late joiners", "pooled"],
 )
 def test_scaffold_by_hand(tmp_path: Path, options: dict[str, Any], expected: dict[str, list[float]]) -> None:
-    result = run(build([layer(tmp_path / "run", **options)]))
+    result = run(small_run(tmp_path / "run", FOUR_ROUNDS, **options))
     assert {name: result.rounds[name].tolist() for name in expected} == expected
     clients = result.clients
     totals = result.rounds.set_index("round")
@@ -94,7 +95,7 @@ def test_a_million_clients_cost_no_more_than_the_cohort() -> None:
     each = federation.samples(0)
     federation.asked = 0
     tracemalloc.start()
-    cohort = cohort_of(federation, [7, 400_000, 999_999], 1_000_000)
+    cohort = cohort_of(federation, [7, 400_000, 999_999], 1_000_000, 1_000_000)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert cohort == Cohort(3, 3 * each, 1_000_000, 1_000_000 * each, 1_000_000)

@@ -92,7 +92,7 @@ def test_own_code_is_imported_only_if_it_is_named_or_trusted(
 def test_a_run_of_a_gpu_can_be_judged_without_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     import torch
 
-    from raysim.config.stored_config import stored_text
+    from raysim.config.config_file import stored_text
 
     config = small(tmp_path / "run")
     raysim.run(config)

@@ -7,8 +7,7 @@ import os
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,26 +37,19 @@ def test_it_lists_every_command(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("command", COMMANDS)
 def test_a_command_by_its_name_is_the_module(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     """Its help is the module's own, and so is its exit code for options that do not exist."""
-    module = COMMANDS[command][0]
-    with ended() as by_name:
-        by_name.append(main([command, "--help"]))
+    by_name = ended(main, command, "--help")
     shown = capsys.readouterr()
-    with ended() as by_module:
-        by_module.append(importlib.import_module(module).main(["--help"]))
-    assert shown == capsys.readouterr() and shown.out and by_name == by_module == [0]
-    with ended() as refused:
-        refused.append(main([command, "--nothing-like-this"]))
-    assert refused == [2]
+    by_module = ended(importlib.import_module(COMMANDS[command][0]).main, "--help")
+    assert shown == capsys.readouterr() and shown.out and by_name == by_module == 0
+    assert ended(main, command, "--nothing-like-this") == 2
 
 
-@contextmanager
-def ended() -> Iterator[list[object]]:
+def ended(command: Callable[[list[str]], int], *arguments: str) -> object:
     """What a command returned, or the code that argparse left it with."""
-    codes: list[object] = []
     try:
-        yield codes
+        return command([*arguments])
     except SystemExit as end:
-        codes.append(end.code)
+        return end.code
 
 
 @pytest.mark.slow

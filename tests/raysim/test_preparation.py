@@ -28,16 +28,6 @@ def test_a_folder_in_use_is_refused_and_left_alone(start: Start, tmp_path: Path)
     assert before == {path: path.read_bytes() for path in (tmp_path / "run").rglob("*") if path.is_file()}
 
 
-def test_resume_of_what_is_no_run(start: Start, tmp_path: Path) -> None:
-    (tmp_path / "photos").mkdir()
-    for name in ("photos", "nowhere"):
-        code, error = start(f"--resume={name}", small=False)
-        assert code == 2 and "not the folder of a run" in error
-    (tmp_path / "photos" / "config.yaml").write_text("camera: old\n")
-    code, error = start("--resume=photos", small=False)
-    assert code == 2 and "Unknown option camera" in error
-
-
 def test_resume_with_other_settings_lists_them(start: Start, tmp_path: Path) -> None:
     start("--output=run")
     code, error = start("--resume=run", "--learning_rate=0.5", "--seed=3", small=False)

@@ -116,22 +116,6 @@ def test_a_sketch_has_the_clients_sizes_and_tasks_of_what_is_loaded(
         assert sketch.client_name(client) == loaded.client_name(client)
 
 
-def test_a_site_without_test_images_is_found_in_the_file(start: Start, no_ray: None, tmp_path: Path) -> None:
-    images, labels = np.zeros((20, 8, 8), np.uint8), np.arange(20) % 2
-    np.savez(
-        tmp_path / "sites.npz",
-        train_images=images,
-        test_images=images,
-        train_labels=labels,
-        test_labels=labels,
-        train_sites=np.array(["east"] * 10 + ["west"] * 10),
-        test_sites=np.array(["east"] * 20),
-    )
-    sites = ("--workload=npz", "--workload.path=sites.npz", "--workload.partition=sites", "--method=fedrad")
-    code, error = start(*RAY, *sites, small=False)
-    assert code == 2 and "of 2 clients 1 have none: west" in error
-
-
 def test_what_only_loading_tells_is_refused_in_the_same_way(start: Start, tmp_path: Path) -> None:
     code, error = start(
         "--workload=mine:Unsketched", "--method=fedrad", "--engine.backend=inline", "--output=run", small=False

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from raysim.config.stored_config import sealed
+from raysim.config.config_file import sealed
 from raysim.errors import ConfigError, RaysimError, ResultsError
 from raysim.launch import main
 from raysim.run_result import load_result

@@ -79,26 +79,10 @@ class WithBatchNorm:
 
 @dataclass(frozen=True)
 class Waiting(FedAvg):
-    """In round 3 every client task waits until a file exists."""
+    """From a round on every client task waits until a file exists."""
 
-    gate: Annotated[str, Help("the file")] = ""
-
-    def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
-    ) -> tuple[Update, None]:
-        import time
-        from pathlib import Path
-
-        while task.round == 3 and not Path(self.gate).exists():
-            time.sleep(0.02)
-        return super().train(model, data, message, kept, task)
-
-
-@dataclass(frozen=True)
-class Gated(FedAvg):
-    """The client tasks of every round wait until a file of the round's name exists."""
-
-    gates: Annotated[str, Help("the folder of the files")] = ""
+    gate: Annotated[str, Help("the file; {} stands for the round")] = ""
+    first: Annotated[int, Help("the round")] = 3
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
@@ -106,7 +90,7 @@ class Gated(FedAvg):
         import time
         from pathlib import Path
 
-        while not (Path(self.gates) / str(task.round)).exists():
+        while task.round >= self.first and not Path(self.gate.format(task.round)).exists():
             time.sleep(0.02)
         return super().train(model, data, message, kept, task)
 
@@ -130,23 +114,16 @@ class Empty:
 
 
 @dataclass(frozen=True)
-class NoTraits:
+class NoTraits(FedAvg):
     """FedAvg's functions, and nothing declared."""
 
-    shared_names = FedAvg.shared_names
-    init_server = FedAvg.init_server
-    init_client = FedAvg.init_client
-    message = FedAvg.message
-    train = FedAvg.train
-    aggregate = FedAvg.aggregate
-    deploy = FedAvg.deploy
+    traits = None  # type: ignore[assignment]
 
 
 @dataclass(frozen=True)
-class Misnamed(NoTraits):
+class Misnamed(FedAvg):
     """A slip of the pen in a name."""
 
-    traits = FedAvg.traits
     aggregate = None  # type: ignore[assignment]
 
     def agregate(self, server: Vector, updates: Updates, context: Context) -> Vector:

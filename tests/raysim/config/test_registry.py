@@ -70,12 +70,6 @@ def test_a_wrong_class_of_ones_own_is_explained(name: str, wanted: str) -> None:
         registry.resolve("method", name)
 
 
-def test_a_class_of_ones_own_keeps_its_location_as_name() -> None:
-    location = "raysim.config.sections:Engine"
-    for kind in registry.KINDS:
-        assert registry.public_name(kind, registry.resolve(kind, location)()) == location
-
-
 def test_nearest_by_last_part_by_initials_and_by_spelling() -> None:
     known = ["training.batch_size", "training.learning_rate", "evaluation.batch_size", "schedule.rounds"]
     assert nearest("schedule.batch-size", known) == ["training.batch_size", "evaluation.batch_size"]

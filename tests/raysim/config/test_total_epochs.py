@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from raysim.config.run_config import build, from_dict, to_dict
+from raysim.config.command_line import given_config
+from raysim.config.run_config import build, to_dict
 from raysim.config.sections import Schedule
 from raysim.errors import ConfigError
 from raysim.simulation import run
@@ -34,7 +35,7 @@ FILE = {"schedule.rounds": 10, "schedule.epochs": 42, "schedule.local_epochs": 4
 def test_the_later_one_holds(layers: list[Mapping[str, object]], rounds: int, epochs: int) -> None:
     config = build([{"method.name": "fedavg"}, *layers])
     assert (config.schedule.rounds, config.schedule.epochs) == (rounds, epochs)
-    assert from_dict(to_dict(config)) == config
+    assert given_config(to_dict(config)) == config
 
 
 @pytest.mark.parametrize(

@@ -13,11 +13,10 @@ import pytest
 
 from raysim.config import registry
 from raysim.config.run_config import RunConfig
-from raysim.costs import LEVELS
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
 from raysim.preparation import prepare
-from raysim.run_result import RunResult
+from raysim.run_result import LEVELS, RunResult
 from raysim.simulation import execute, run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.config.run_config import default_config, from_dict
+from raysim.config.command_line import given_config
+from raysim.config.run_config import default_config
 from workloads.models.graph_specs import Gin, GraphSage, Spectral, StructuralGin
 
 GRAPHS: dict[str, Any] = {"workload__name": "toy-graphs", "workload__clients": 3, "model__hidden": 8}
@@ -20,7 +21,7 @@ GRAPHS: dict[str, Any] = {"workload__name": "toy-graphs", "workload__clients": 3
 def test_their_models_unless_another_is_named(method: str, model: object) -> None:
     """Over what the workload asks for, under what the user says."""
     assert default_config(method).model == default_config(method, "toy-graphs").model == model
-    chosen = from_dict({"method": method, "workload": "toy-graphs", "model": {"name": "spectral", "hidden": 8}})
+    chosen = given_config({"method": method, "workload": "toy-graphs", "model": {"name": "spectral", "hidden": 8}})
     assert chosen.model == Spectral(hidden=8)
 
 

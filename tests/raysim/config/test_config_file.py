@@ -1,13 +1,18 @@
+"""Files with settings: whose code they may name, and whether a run's is what the run wrote."""
+
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
 import pytest
+import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from raysim.config.command_line import parse
-from raysim.config.stored_config import sealed
-from raysim.config.trust import check_names, naming_words
+from raysim.config.command_line import given_config, parse
+from raysim.config.config_file import check_seal, naming_words, sealed, stored_text
+from raysim.config.run_config import default_config
 from raysim.errors import ConfigError
 from raysim.preparation import prepare
 from raysim.storage.run_folder import RunFolder
@@ -75,10 +80,36 @@ def test_a_folder_to_resume_from_python_runs_no_code(folder: Path) -> None:
     assert not (folder.parent / "ran").exists()
 
 
-def test_names_of_raysim_need_no_trust() -> None:
-    check_names({"method.name": "fedavg", "model.name": "cnn"}, Path("x.yaml"), {})
-
-
 def test_the_words_that_name_own_code_again() -> None:
     assert naming_words({"method.name": "mine:Method", "model.name": "cnn"}) == " --method mine:Method"
     assert naming_words({"method.name": "fedavg"}) == ""
+
+
+def test_it_is_yaml_with_a_checksum_in_its_last_line(tmp_path: Path) -> None:
+    config = default_config("fedavg")
+    (tmp_path / "config.yaml").write_text(stored_text(config))
+    check_seal(tmp_path / "config.yaml")
+    assert given_config(yaml.safe_load(stored_text(config))) == config
+    assert stored_text(config).splitlines()[-1].startswith("# SHA-256 of the lines above")
+
+
+@given(data=st.data())
+@settings(deadline=None, max_examples=80)
+def test_any_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
+    path = tmp_path_factory.mktemp("c") / "config.yaml"
+    content = bytearray(stored_text(default_config("fedavg")).encode())
+    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
+    path.write_bytes(content)
+    with pytest.raises(ConfigError, match=r"^damaged: "):
+        check_seal(path)
+
+
+def test_a_file_that_is_cut_or_gone_is_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "config.yaml"
+    with pytest.raises(ConfigError, match=r"^damaged: .*No such file"):
+        check_seal(path)
+    text = stored_text(default_config("fedavg"))
+    for size in (0, 10, len(text) - 70, len(text) - 1):
+        path.write_text(text[:size])
+        with pytest.raises(ConfigError, match=r"^damaged: "):
+            check_seal(path)

@@ -1,0 +1,118 @@
+"""Files with settings: how they are read, whose code they may name, and whether a run's is what the run wrote.
+
+Importing a module runs it, so a file of unknown origin must not choose what is imported. The last line of a run
+folder's config.yaml holds a checksum of the others, which a resumed run checks: a config with one wrong digit would go
+on as another run. The line is a comment: the file can be read, copied and changed as any other, and given to
+``--config``; only ``--resume`` asks that it is what the run wrote.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from raysim.config import registry
+from raysim.config.run_config import RunConfig, flatten, to_yaml
+from raysim.errors import ConfigError
+from raysim.storage.untrusted_files import MAX_YAML_BYTES, UnreadableFileError, read_text, read_yaml
+
+CONFIG_NAME = "config.yaml"
+_SEAL = "# SHA-256 of the lines above, which --resume checks: "
+
+
+def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, object]:
+    """A YAML file's options as path → value; ConfigError that names the file if it is missing or not such YAML."""
+    absent = f"--config {path}: there is no such file (looked in {Path.cwd()})."
+    if run_folder:
+        absent = (
+            f"--resume {path.parent}: no {CONFIG_NAME} in it, so this is not the folder of a run. "
+            "Give the folder that the run printed when it started."
+        )
+    data = read_plain(path, absent)
+    return flatten({} if data is None else data, str(path))
+
+
+def read_plain(path: Path, absent: str) -> Any:
+    """What a YAML file holds; ConfigError if it cannot be read, which says ``absent`` if there is none."""
+    try:
+        return read_yaml(path)
+    except FileNotFoundError as error:
+        raise ConfigError(absent) from error
+    except (OSError, UnreadableFileError) as error:
+        raise ConfigError(f"{path}: cannot be read: {error}") from error
+
+
+def check_names(
+    settings: Mapping[str, object],
+    file: Path,
+    named: Mapping[str, object],
+    trusted: Sequence[Path] = (),
+    *,
+    advice: str = "",
+) -> None:
+    """Refuse a file that names code (``package.module:Class``) which the user has not named or trusted.
+
+    Args:
+        named: names that the user gave directly (on the command line), ``method.name`` → name.
+        trusted: folders and files whose configurations may name any code (``--trust``).
+        advice: how to name or trust it; empty: on the command line.
+
+    Raises:
+        ConfigError: the first name that is neither raysim's own, nor named, nor in a trusted file.
+    """
+    place = file.resolve()
+    if any(place.is_relative_to(path.resolve()) for path in trusted):
+        return
+    for kind in registry.KINDS:
+        name = settings.get(f"{kind}.name")
+        if isinstance(name, str) and ":" in name and named.get(f"{kind}.name") != name:
+            words = f"add --{kind} {name}, or --trust {file.parent} for all that files in that folder name"
+            raise ConfigError(
+                f"{file} names code of its own: {kind} {name!r}. Importing it would run that code, so a file alone "
+                f"cannot ask for it. If you know it, {advice or words}."
+            )
+
+
+def naming_words(settings: Mapping[str, object]) -> str:
+    """The command-line words that name a configuration's own code again: `` --method mine:Method``, or nothing."""
+    given = ((kind, settings.get(f"{kind}.name")) for kind in registry.KINDS)
+    return "".join(f" --{kind} {name}" for kind, name in given if isinstance(name, str) and ":" in name)
+
+
+def stored_text(config: RunConfig) -> str:
+    """The content of config.yaml."""
+    return sealed(to_yaml(config))
+
+
+def sealed(text: str) -> str:
+    """A YAML text with the line that vouches for it."""
+    return f"{text}{_SEAL}{_checksum(text)}\n"
+
+
+def check_seal(path: Path) -> None:
+    """Check that a run folder's config.yaml is what the run wrote.
+
+    Raises:
+        ConfigError: it is not; the message says what to do.
+    """
+    try:
+        text = read_text(path, MAX_YAML_BYTES)
+    except (OSError, ValueError) as error:
+        raise ConfigError(f"damaged: {path}: {error}") from error
+    content, seal, checksum = text.rpartition(_SEAL)
+    if not seal:
+        raise ConfigError(
+            f"damaged: {path}: its last line, the checksum, is missing: the file was cut, or an earlier version "
+            "of raysim made this folder. Bring the file back, or start another run with --config and --output"
+        )
+    if checksum != f"{_checksum(content)}\n":
+        raise ConfigError(
+            f"damaged: {path}: it has changed since the run wrote it (SHA-256), and going on could change the results. "
+            "Bring the file back, or start another run with --config and --output"
+        )
+
+
+def _checksum(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
