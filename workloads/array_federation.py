@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
+from workloads.federated_data import ClientData, InputSpec, Samples
 from workloads.objective import CLASSIFICATION, Objective
 from workloads.partition import Common, Integers, Partition
 from workloads.partition_report import client_table
@@ -27,6 +27,10 @@ class SplitFederation(ABC):
     """What federations of arrays and of files have in common: a client is the indices of its samples."""
 
     name: str
+    labels: NDArray[Any]
+    """Of the training samples, [N] or [N, ...]."""
+    test_labels: NDArray[Any]
+    """Of the global test set, [0, ...] for none."""
     train: Partition | Views
     """Indices into the training samples."""
     local_test: Partition | Views | Common
@@ -47,6 +51,11 @@ class SplitFederation(ABC):
         """Number of clients."""
         return self.train.clients
 
+    @property
+    def global_test_size(self) -> int:
+        """Number of samples of the global test set."""
+        return len(self.test_labels)
+
     def samples(self, client: int) -> int:
         """Number of a client's training samples."""
         return self.train.size(client)
@@ -65,16 +74,16 @@ class SplitFederation(ABC):
 
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         """The client's samples, copied to the device."""
-        validation: Samples = NO_SAMPLES
+        train = self._training_samples(client, device, channels_last)
+        test = self._held_out(self.local_test.of(client), self.local_test_is_global, device, channels_last)
+        found = ClientData(client, self.client_name(client), train, test)
         if self.validation is not None:
-            validation = self._held_out(self.validation.of(client), False, device, channels_last)
-        return ClientData(
-            client=client,
-            name=self.client_name(client),
-            train=self._training_samples(client, device, channels_last),
-            test=self._held_out(self.local_test.of(client), self.local_test_is_global, device, channels_last),
-            validation=validation,
-        )
+            found.validation = self._held_out(self.validation.of(client), False, device, channels_last)
+        return found
+
+    def global_test(self, start: int, stop: int, device: str) -> Samples:
+        """Samples start to stop (exclusive) of the global test set."""
+        return self._held_out(np.arange(start, stop), True, device, channels_last=True)
 
     @abstractmethod
     def _training_samples(self, client: int, device: str, channels_last: bool) -> Samples:
@@ -83,10 +92,6 @@ class SplitFederation(ABC):
     @abstractmethod
     def _held_out(self, rows: Integers, of_tests: bool, device: str, channels_last: bool) -> Samples:
         """Some of the test or of the training samples, as they are."""
-
-    @abstractmethod
-    def _training_labels(self) -> NDArray[Any]:
-        """Of all training samples."""
 
     def pooled(self) -> Self:
         """One client that holds everything."""
@@ -108,7 +113,7 @@ class SplitFederation(ABC):
             cast("Federation", self),  # which a class that has the samples is
             [self.client_name(client) for client in clients],
             np.concatenate([np.repeat(clients, sizes), np.repeat(clients, copies)]),
-            self._training_labels()[np.concatenate([*own, *copied])],
+            self.labels[np.concatenate([*own, *copied])],
             copies,
         )
         if self.validation:
@@ -139,10 +144,7 @@ class ArrayFederation(SplitFederation):
     """
 
     inputs: NDArray[Any]
-    labels: NDArray[Any]
     test_inputs: NDArray[Any]
-    """The global test set, [0, ...] for none."""
-    test_labels: NDArray[Any]
     vocabulary: int = 0
     """Of token ids: how many there are (:attr:`workloads.federated_data.InputSpec.vocabulary`)."""
     categories: tuple[int, ...] = ()
@@ -151,11 +153,6 @@ class ArrayFederation(SplitFederation):
     """What models are trained for and judged by."""
     outputs: int = 0
     """Of a model, where there are no classes."""
-
-    @property
-    def global_test_size(self) -> int:
-        """Number of samples of the global test set."""
-        return len(self.test_labels)
 
     def task(self, client: int) -> InputSpec:
         """What every client's model must fit."""
@@ -174,9 +171,6 @@ class ArrayFederation(SplitFederation):
         """Whether models get whole numbers, which may be tokens or categories."""
         return self.inputs.dtype.kind in "biu"
 
-    def _training_labels(self) -> NDArray[Any]:
-        return self.labels
-
     def _training_samples(self, client: int, device: str, channels_last: bool) -> Samples:
         return self._samples(*self._training(client), device, channels_last=channels_last, training=True)
 
@@ -188,7 +182,7 @@ class ArrayFederation(SplitFederation):
         return self._samples(self.test_inputs, labels, device, channels_last=channels_last, rows=rows)
 
     def global_test(self, start: int, stop: int, device: str) -> Samples:
-        """Samples start to stop (exclusive) of the global test set."""
+        """Samples start to stop (exclusive) of the global test set, copied once as they are walked over often."""
         return self._samples(self.test_inputs[start:stop].copy(), self.test_labels[start:stop].copy(), device)
 
     def _samples(

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads import partition
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
 from workloads.federated_data import InputSpec, Stream
 from workloads.objective import Figure, Kind, Objective
 from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from workloads.own_arrays import OwnArrays
-from workloads.partition import Partition
-from workloads.split_options import ValidationShare
+from workloads.partition import Common, Partition
+from workloads.split_options import ValidationShare, held_out
 
 if TYPE_CHECKING:
     import torch
@@ -111,15 +110,12 @@ class GivenData(GivenClients):
         if self.held is None:
             raise missing("workload")
         own: OwnArrays = self.held
-        train, local_test, validation = own.train, own.test, None
-        if local_test is None and self.test_share:
-            train, local_test = partition.cut(train, self.test_share, stream("local_test"))
-        if self.validation_share:
-            train, validation = partition.cut(train, self.validation_share, stream("validation"))
+        tests: Partition | Common | None = own.test
+        if tests is None and not self.test_share:
+            tests = Common(np.zeros(0, np.int64), own.train.clients)
         objective = self.objective()
         outputs = self.classes or _outputs(own.labels, objective.kind)
         has_classes = objective.kind in ("classification", "sequences")
-        nothing = Partition(np.zeros(0, np.int64), np.zeros(train.clients + 1, np.int64))
         return ArrayFederation(
             name=self.title,
             inputs=own.inputs,
@@ -129,11 +125,7 @@ class GivenData(GivenClients):
             class_names=tuple(map(str, range(outputs))) if has_classes else (),
             outputs=outputs,
             objective=objective,
-            client_names=own.names,
-            train=train,
-            local_test=nothing if local_test is None else local_test,
-            local_test_is_global=own.test is not None,
-            validation=validation,
+            **vars(held_out(own.train, tests, self.test_share, self.validation_share, stream, own.names)),
         )
 
     def sketch(self, stream: Stream) -> ArrayFederation:

@@ -70,6 +70,8 @@ class ImageCache:
         Pillow decodes without Python's lock, so threads do; but how it treats files that end early is one setting for
         all threads, so those that accept these go one after another.
         """
+        if not len(self.names):
+            return  # an empty file cannot be mapped
         threads = 1 if self.truncated else os.cpu_count() or 1
         parts = np.array_split(np.arange(len(self.names)), -(-len(self.names) // _PART))
         self.images(parts[0][:0])  # opened once, before any thread

@@ -13,10 +13,10 @@ from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.images.decoded_cache import open_cache
-from workloads.images.file_federation import FileFederation, ImageFiles
+from workloads.images.file_federation import FileFederation
 from workloads.images.folder_layout import Listing, list_images
 from workloads.option_types import Ge, Help, Le
-from workloads.partition import Common, Integers, Partition
+from workloads.partition import Integers
 from workloads.split_options import PARTITION_HELP, Labeled, PartitionName, SplitOptions
 from workloads.table_files import listed
 
@@ -51,8 +51,6 @@ class Folder(SplitOptions):
         """Reads names and labels; images stay where they are. WorkloadError if they are not there or do not fit."""
         if not self.path:
             raise WorkloadError("workload folder needs the option path: a folder of images or a manifest (CSV)")
-        if self.partition == "views":
-            raise WorkloadError("workload folder has no partition=views; choose dirichlet")
         listing = list_images(Path(self.path).expanduser().resolve())
         name = Path(self.path).stem
         class_names, labels = _labels(listing, name)
@@ -65,22 +63,18 @@ class Folder(SplitOptions):
             split = self.split(labeled, stream)
         except WorkloadError as error:
             raise WorkloadError(f"{name}: {error}") from error
-        cache = open_cache(listing.folder, listing.names, self.size, truncated=self.truncated, cache_dir=self.cache_dir)
-        files = ImageFiles(cache, labels)
-        test = split.local_test
+        images, test_images = (
+            open_cache(listing.folder, names, self.size, truncated=self.truncated, cache_dir=self.cache_dir)
+            for names in (listing.names[trained], listing.names[tested])
+        )
         return FileFederation(
             name=name,
             class_names=class_names,
-            client_names=split.client_names,
-            train_files=files,
-            test_files=files,
-            train=_rows(split.train, trained),
-            local_test=Common(tested, test.clients)
-            if isinstance(test, Common)
-            else _rows(test, tested if split.local_test_is_global else trained),
-            local_test_is_global=split.local_test_is_global,
-            validation=None if split.validation is None else _rows(split.validation, trained),
-            global_rows=tested,
+            images=images,
+            labels=labels[trained],
+            test_images=test_images,
+            test_labels=labels[tested],
+            **vars(split),
             mean=np.array(MEAN, dtype=np.float32),
             deviation=np.array(DEVIATION, dtype=np.float32),
             augment=augmentation(self.augment, self.size),
@@ -89,7 +83,8 @@ class Folder(SplitOptions):
     def sketch(self, stream: Stream) -> FileFederation:
         """The same as ``load``, once every image has been decoded: a damaged one is found before a run."""
         federation = self.load(stream)
-        federation.train_files.cache.fill()
+        federation.images.fill()
+        federation.test_images.fill()
         return federation
 
 
@@ -105,9 +100,3 @@ def _labels(listing: Listing, name: str) -> tuple[tuple[str, ...], Integers]:
             f"images have {listed(class_names.tolist())}"
         )
     return tuple(class_names.tolist()), np.searchsorted(class_names, listing.classes).astype(np.int64)
-
-
-def _rows(part: object, rows: Integers) -> Partition:
-    """A split of samples as one of the rows of the listing that they are."""
-    assert isinstance(part, Partition)  # views are refused above
-    return Partition(rows[part.indices], part.offsets)

@@ -91,12 +91,13 @@ def read_part(root: Path, part: str, labels: Mapping[str, int]) -> Part:
     return Part(folder, np.array(names), np.array([labels[name] for name in names], dtype=np.int64))
 
 
-def all_rows(root: Path, part: Part) -> Integers:
-    """The rows named by train.csv or test.csv, sorted; without that file, all."""
+def listed(root: Path, part: Part) -> Part:
+    """The images that train.csv or test.csv names; without that file, all."""
     listing = root / f"{part.folder.name}.csv"
     if not listing.is_file():
-        return np.arange(len(part.names))
-    return np.unique(part.rows(read_names(listing), listing))
+        return part
+    rows = np.unique(part.rows(read_names(listing), listing))
+    return Part(part.folder, part.names[rows], part.labels[rows])
 
 
 def read_split(folder: Path, part: Part) -> tuple[Partition, NDArray[np.str_]]:
