@@ -39,23 +39,24 @@ class ImageFederation(ArrayFederation):
         return False
 
     def samples(self, client: int) -> int:
-        return super().samples(client) + (self.fill.size(client) if self.fill else 0)
+        return super().samples(client) + len(self._copied(client))
 
     def total_samples(self, clients: int) -> int:
-        return super().total_samples(clients) + (self.fill.total(clients) if self.fill else 0)
+        return super().total_samples(clients) + (self.fill.sources.total(clients) if self.fill else 0)
 
     def pooled(self) -> Self:
-        return replace(super().pooled(), fill=self.fill.pooled() if self.fill else None)
+        fill = replace(self.fill, sources=self.fill.sources.pooled()) if self.fill else None
+        return replace(super().pooled(), fill=fill)
 
     def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
         images, labels = super()._training(client)
         if self.fill:
             images = np.concatenate([images, self.fill.copies(self.inputs, client)])
-            labels = np.concatenate([labels, self.labels[self.fill.sources_of(client)]])
+            labels = np.concatenate([labels, self.labels[self._copied(client)]])
         return images, labels
 
     def _copied(self, client: int) -> Integers:
-        return self.fill.sources_of(client) if self.fill else super()._copied(client)
+        return self.fill.sources.of(client) if self.fill else super()._copied(client)
 
     def _samples(
         self,

@@ -121,12 +121,12 @@ def test_pooled_is_one_client_with_everything(stream: Stream) -> None:
 def test_fill_takes_no_local_test_sample_and_keeps_labels(stream: Stream) -> None:
     federation = Numbered(clients=5, samples_per_client=60, partition="iid").load(stream)
     assert isinstance(federation.local_test, Partition) and federation.fill is not None
-    assert not set(federation.fill.sources) & set(federation.local_test.indices)
+    assert not set(federation.fill.sources.indices) & set(federation.local_test.indices)
     for number in range(5):
         client = federation.client(number, "cpu")
         assert client.samples == federation.samples(number) == 60
         labels = torch.cat([batch.y for batch in client.train.batches(1000)])
-        sources = np.concatenate([federation.train.of(number), federation.fill.sources_of(number)])
+        sources = np.concatenate([federation.train.of(number), federation.fill.sources.of(number)])
         assert labels.tolist() == (sources % 5).tolist()
 
 
@@ -245,7 +245,7 @@ def test_a_validation_set_is_cut_off_the_training_part(stream: Stream, kind: Any
 def test_copies_that_fill_up_are_never_of_validation_samples(stream: Stream) -> None:
     federation = Numbered(clients=5, samples_per_client=60, partition="iid", validation_share=0.25).load(stream)
     assert federation.fill is not None and isinstance(federation.validation, Partition)
-    assert not set(federation.fill.sources) & set(federation.validation.indices)
+    assert not set(federation.fill.sources.indices) & set(federation.validation.indices)
     assert [federation.samples(number) for number in range(5)] == [60] * 5
 
 
