@@ -105,19 +105,12 @@ class SplitFederation(ABC):
 
     def manifest(self) -> pandas.DataFrame:
         """A table of who has what (:meth:`workloads.federated_data.Federation.manifest`)."""
-        clients = range(self.clients)
-        own = [self.train.of(client) for client in clients]
-        copied = [self._copied(client) for client in clients]
-        sizes, copies = (np.array([len(part) for part in parts], dtype=np.int64) for parts in (own, copied))
-        table = client_table(
-            cast("Federation", self),  # which a class that has the samples is
-            [self.client_name(client) for client in clients],
-            np.concatenate([np.repeat(clients, sizes), np.repeat(clients, copies)]),
-            self.labels[np.concatenate([*own, *copied])],
-            copies,
-        )
+        copied = [self._copied(client) for client in range(self.clients)]
+        rows = [part for client, copies in enumerate(copied) for part in (self.train.of(client), copies)]
+        federation = cast("Federation", self)  # which a class that has the samples is
+        table = client_table(federation, self.labels[np.concatenate(rows)], [len(copies) for copies in copied])
         if self.validation:
-            table["validation_samples"] = [self.validation.size(client) for client in clients]
+            table["validation_samples"] = [self.validation.size(client) for client in range(self.clients)]
         return table
 
     def _copied(self, client: int) -> Integers:
@@ -161,25 +154,19 @@ class ArrayFederation(SplitFederation):
             shape, len(self.class_names) or self.outputs, vocabulary=self.vocabulary, categories=self.categories
         )
 
-    def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Copies of the client's training inputs and labels."""
-        own = self.train.of(client)
-        return self.inputs[own], self.labels[own]
-
     @property
     def whole_numbers(self) -> bool:
         """Whether models get whole numbers, which may be tokens or categories."""
         return self.inputs.dtype.kind in "biu"
 
     def _training_samples(self, client: int, device: str, channels_last: bool) -> Samples:
-        return self._samples(*self._training(client), device, channels_last=channels_last, training=True)
+        return self._held_out(self.train.of(client), False, device, channels_last)
 
     def _held_out(self, rows: Integers, of_tests: bool, device: str, channels_last: bool) -> Samples:
         if not of_tests:
-            return self._samples(self.inputs[rows], self.labels[rows], device, channels_last=channels_last)
+            return self._samples(self.inputs[rows], self.labels[rows], device, channels_last)
         # Where they are: a copy for every client could be many times the test set.
-        labels = self.test_labels[rows]
-        return self._samples(self.test_inputs, labels, device, channels_last=channels_last, rows=rows)
+        return self._samples(self.test_inputs, self.test_labels[rows], device, channels_last, rows)
 
     def global_test(self, start: int, stop: int, device: str) -> Samples:
         """Samples start to stop (exclusive) of the global test set, copied once as they are walked over often."""
@@ -190,9 +177,7 @@ class ArrayFederation(SplitFederation):
         inputs: NDArray[Any],
         labels: NDArray[Any],
         device: str,
-        *,
         channels_last: bool = True,
-        training: bool = False,
         rows: Integers | None = None,
     ) -> ArraySamples:
         from workloads.array_samples import ArraySamples
