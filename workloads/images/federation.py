@@ -48,12 +48,13 @@ class ImageFederation(ArrayFederation):
         fill = replace(self.fill, sources=self.fill.sources.pooled()) if self.fill else None
         return replace(super().pooled(), fill=fill)
 
-    def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        images, labels = super()._training(client)
+    def _training_samples(self, client: int, device: str, channels_last: bool) -> ImageSamples:
+        own = self.train.of(client)
+        images, labels = self.inputs[own], self.labels[own]
         if self.fill:
             images = np.concatenate([images, self.fill.copies(self.inputs, client)])
             labels = np.concatenate([labels, self.labels[self._copied(client)]])
-        return images, labels
+        return self._samples(images, labels, device, channels_last, augment=self.augment)
 
     def _copied(self, client: int) -> Integers:
         return self.fill.sources.of(client) if self.fill else super()._copied(client)
@@ -63,14 +64,12 @@ class ImageFederation(ArrayFederation):
         inputs: NDArray[Any],
         labels: NDArray[Any],
         device: str,
-        *,
         channels_last: bool = True,
-        training: bool = False,
         rows: Integers | None = None,
+        augment: Augmentation = NO_AUGMENTATION,
     ) -> ImageSamples:
         from workloads.images.samples import ImageSamples
 
-        augment = self.augment if training else NO_AUGMENTATION
         return ImageSamples(inputs, labels, self.mean, self.deviation, device, augment, rows, channels_last)
 
 
