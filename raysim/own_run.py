@@ -85,7 +85,7 @@ def config_of(
         objects.take_model(model, given)
     config = given_config(given, resume, objects.classes)
     if arrays is not None:
-        config = with_sections(config, workload=config.workload.holding(arrays).with_functions((loss, metrics or {})))
+        config = with_sections(config, workload=config.workload.holding(arrays, functions=(loss, metrics or {})))
     if objects.classes.get("model") is GivenModel:
         config = with_sections(config, model=objects.held_model(config))
     if arrays is not None:
@@ -233,7 +233,7 @@ def _fitted(config: RunConfig) -> GivenClients:
 
 def _replaced(section: GivenClients, **options: object) -> GivenClients:
     """The section with other options, and the same data, loss and metrics in it."""
-    return replace(section, **options).holding(section.held).with_functions(section.functions)  # type: ignore[arg-type]
+    return replace(section, **options).holding(section.held, functions=section.functions)  # type: ignore[arg-type]
 
 
 def _stream(config: RunConfig) -> Stream:

@@ -49,10 +49,10 @@ class Holding:
 
     held: Any = field(default=None, init=False, repr=False, compare=False)
 
-    def holding(self, held: Any) -> Self:
-        """The same section with this in it."""
+    def holding(self, held: Any, **more: Any) -> Self:
+        """The same section with this in it, and values of other fields that are no options."""
         changed = copy.copy(self)
-        object.__setattr__(changed, "held", held)
+        vars(changed).update(more, held=held)
         return changed
 
 
@@ -73,12 +73,6 @@ class GivenClients(Holding):
     validation_share: ValidationShare = 0.0
     functions: Functions = field(default=(None, {}), init=False, repr=False, compare=False)
     """The loss and the metrics themselves, which are no options."""
-
-    def with_functions(self, functions: Functions) -> Self:
-        """The same with this loss and these metrics."""
-        changed = copy.copy(self)
-        object.__setattr__(changed, "functions", functions)
-        return changed
 
 
 @dataclass(frozen=True)
