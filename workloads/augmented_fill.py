@@ -39,8 +39,8 @@ class Fill:
         for start in range(first, last, CHUNK):
             part = slice(start, min(start + CHUNK, last))
             originals = torch.from_numpy(images[self.sources.indices[part]]).permute(0, 3, 1, 2)
-            draws = (torch.tensor(drawn[part]) for drawn in (self.tops, self.lefts, self.flips))
-            copies = crop_and_flip_with(originals, *draws, self.padding)
+            tops, lefts, flips = (torch.tensor(drawn[part]) for drawn in (self.tops, self.lefts, self.flips))
+            copies = crop_and_flip_with(originals, tops, lefts, flips, self.padding)
             result[part.start - first : part.stop - first] = copies.permute(0, 2, 3, 1).numpy()
         return result
 
