@@ -46,14 +46,11 @@ class MedicalNpz(Npz):
         )
         if not self.size:
             return stored
-        if not pixels:
-            sizes = [
-                (len(images), self.size, self.size, images.shape[3]) for images in (stored.images, stored.test_images)
-            ]
-            return replace(stored, images=blank(sizes[0]), test_images=blank(sizes[1]))
-        return replace(
-            stored, images=resize(stored.images, self.size), test_images=resize(stored.test_images, self.size)
+        images, test_images = (
+            resize(found, self.size) if pixels else blank((len(found), self.size, self.size, found.shape[3]))
+            for found in (stored.images, stored.test_images)
         )
+        return replace(stored, images=images, test_images=test_images)
 
 
 @dataclass(frozen=True)

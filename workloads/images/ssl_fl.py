@@ -91,11 +91,11 @@ class PublishedOptions(ABC):
         root = self._root()
         labels = layout.read_labels(root / "labels.csv", len(self.class_names))
         training, tests = (layout.read_part(root, name, labels) for name in ("train", "test"))
-        tests, client_names = layout.listed(root, tests), NO_NAMES
+        tests, client_names = layout.restricted(root, tests), NO_NAMES
         if self.partition == "published":
             whole, client_names = layout.read_split(root / self.split_folder(), training)
         else:
-            training = layout.listed(root, training)
+            training = layout.restricted(root, training)
             whole = self._drawn(training.labels, stream("partition"))
         common = Common(np.arange(len(tests.labels)), whole.clients) if self.local_test == "global" else None
         return FileFederation(
