@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 
 from workloads.federated_data import ClientData, InputSpec, Samples
 from workloads.objective import CLASSIFICATION, Objective
-from workloads.partition import Common, Integers, Partition
+from workloads.partition import Integers
 from workloads.partition_report import client_table
-from workloads.virtual_clients import Views
+from workloads.split_options import Split
 
 if TYPE_CHECKING:
     import pandas
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SplitFederation(ABC):
+class SplitFederation(Split, ABC):
     """What federations of arrays and of files have in common: a client is the indices of its samples."""
 
     name: str
@@ -31,17 +31,8 @@ class SplitFederation(ABC):
     """Of the training samples, [N] or [N, ...]."""
     test_labels: NDArray[Any]
     """Of the global test set, [0, ...] for none."""
-    train: Partition | Views
-    """Indices into the training samples."""
-    local_test: Partition | Views | Common
-    """Indices into the test samples if ``local_test_is_global``, else into the training samples."""
-    local_test_is_global: bool = False
-    validation: Partition | Views | None = None
-    """Indices into the training samples."""
     class_names: tuple[str, ...] = ()
     """What people call the classes 0, 1, …"""
-    client_names: NDArray[np.str_] = field(default_factory=lambda: np.zeros(0, dtype=np.str_))
-    """Empty: clients are called by their numbers."""
     synthetic: bool = False
     notes: tuple[str, ...] = ()
     """What was found in the data, shown when a run begins."""

@@ -28,19 +28,17 @@ MAX_CLASSES = 2**20
 """Largest number of classes that labels alone may ask for."""
 GIVEN = "given"
 """The name of both in a config."""
-MISSING = (
-    "the {what} of this run was given in Python and is not in its folder: go on from Python, with the same {what}: "
-    "raysim.run(…, {argument}=…, resume=FOLDER)"
-)
 
 
 def missing(kind: str) -> WorkloadError:
     """The error for a run whose data or model only Python can give."""
-    what, argument = ("data", "clients") if kind == "workload" else ("model", "model")
-    read = "the trained one, raysim.load_model(FOLDER, model=…)"
+    what, argument, read = "model", "model", "the trained one, raysim.load_model(FOLDER, model=…)"
     if kind == "workload":
-        read = "a client's model, raysim.load_model(FOLDER, client=…, clients=…)"
-    return WorkloadError(f"{MISSING.format(what=what, argument=argument)}; or, to read {read}")
+        what, argument, read = "data", "clients", "a client's model, raysim.load_model(FOLDER, client=…, clients=…)"
+    return WorkloadError(
+        f"the {what} of this run was given in Python and is not in its folder: go on from Python, with the same "
+        f"{what}: raysim.run(…, {argument}=…, resume=FOLDER); or, to read {read}"
+    )
 
 
 @dataclass(frozen=True)

@@ -99,10 +99,7 @@ def iid(samples: int, clients: int, min_samples: int, generator: np.random.Gener
 
 def quantity(samples: int, clients: int, alpha: float, min_samples: int, generator: np.random.Generator) -> Partition:
     """Quantity skew: the sizes' shares ~ Dirichlet(alpha), the samples of a client drawn at random."""
-    check_enough(samples, clients, min_samples)
-    owners = np.empty(samples, dtype=np.int64)
-    _deal(owners, generator.permutation(samples), generator.dirichlet(np.full(clients, alpha)))
-    return from_owners(level(owners, clients, min_samples, generator), clients)
+    return dirichlet(np.zeros(samples, dtype=np.int64), clients, alpha, min_samples, generator)  # as of one class
 
 
 def lognormal(samples: int, clients: int, sigma: float, min_samples: int, generator: np.random.Generator) -> Partition:

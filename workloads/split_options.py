@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -73,17 +73,17 @@ class Labeled:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which samples each client trains on, is tested with and is validated with.
-
-    ``train`` and ``validation`` point into the training samples; ``local_test`` into the test samples if
-    ``local_test_is_global``, else into the training samples. ``client_names`` is empty where clients have numbers only.
-    """
+    """Which samples each client trains on, is tested with and is validated with."""
 
     train: Partition | Views
+    """Indices into the training samples."""
     local_test: Partition | Views | Common
-    local_test_is_global: bool
-    validation: Partition | Views | None
-    client_names: NDArray[np.str_]
+    """Indices into the test samples if ``local_test_is_global``, else into the training samples."""
+    local_test_is_global: bool = False
+    validation: Partition | Views | None = None
+    """Indices into the training samples."""
+    client_names: NDArray[np.str_] = field(default_factory=lambda: NO_NAMES)
+    """Empty: clients are called by their numbers."""
 
 
 def held_out(
