@@ -62,17 +62,12 @@ class Objective:
 
     def figures(self, outputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Name -> one number for each sample, or their mean: ``loss``, the kind's own figures and ``metrics``."""
-        found = {"loss": self._losses(outputs, labels), **self._own(outputs, labels)}
-        for name, metric in self.metrics.items():
-            found[name] = metric(outputs, labels)
-        return found
-
-    def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """One loss a sample, in double precision, or what the loss that was given returns."""
         if self.loss is not None:
-            given: Tensor = self.loss(outputs, labels)
-            return given
-        return self._own_loss(outputs.double(), labels, "none").view_as(labels)
+            losses: Tensor = self.loss(outputs, labels)
+        else:
+            losses = self._own_loss(outputs.double(), labels, "none").view_as(labels)
+        metrics = {name: metric(outputs, labels) for name, metric in self.metrics.items()}
+        return {"loss": losses, **self._own(outputs, labels), **metrics}
 
     def _own_loss(self, outputs: Tensor, labels: Tensor, reduction: Literal["mean", "none"]) -> Tensor:
         from torch.nn import functional
