@@ -88,9 +88,6 @@ def gather(clients: object, test: object = None) -> OwnArrays:
     """
     if isinstance(clients, ClientSplit):
         inputs, labels, train, names = clients.inputs, clients.labels, clients.train, clients.names
-        for client in range(train.clients):
-            if train.size(client) == 0:
-                raise _empty(_called(names, client))
     else:
         named = each_client(clients, "clients")
         names = np.array([name for name, _ in named] if isinstance(clients, Mapping) else [], dtype=np.str_)
@@ -125,7 +122,7 @@ def read(data: object, where: str) -> tuple[Array, Array]:
     if len(x) != len(y):
         raise WorkloadError(f"{where}: x has {len(x)} samples and y {len(y)}; give one label for each input")
     if len(x) == 0:
-        raise _empty(where)
+        raise WorkloadError(f"{where}: it has no sample; leave it out or give it at least one")
     for name, part in (("x", x), ("y", y)):
         if part.dtype.kind == "f" and not np.isfinite(part).all():
             first = int(np.flatnonzero(~np.isfinite(part).reshape(len(part), -1).all(axis=1))[0])
@@ -219,11 +216,3 @@ def _check_alike(where: str, x: Array, y: Array, other: str, other_x: Array, oth
                 f"{where}: {name} is {one.dtype}, but that of {other} {two.dtype}; give both as whole numbers or both "
                 "as numbers with a fraction"
             )
-
-
-def _called(names: NDArray[np.str_], client: int) -> str:
-    return f"client {names[client] if len(names) else client}"
-
-
-def _empty(where: str) -> WorkloadError:
-    return WorkloadError(f"{where}: it has no sample; leave it out or give it at least one")
