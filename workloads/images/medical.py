@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from workloads.augmentation import AUGMENT, Augment
 from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
 from workloads.images.decode import resize
 from workloads.images.image_set import ImageSet, blank, image_set, read_npz
 from workloads.images.npz import Npz, find_npz
@@ -36,7 +37,7 @@ class MedicalNpz(Npz):
     augment: Annotated[Augment, AUGMENT] = "crop_flip"
     size: Annotated[int, Ge(0), Le(2048), Help("height and width to resize images to; 0: as stored")] = 0
 
-    def _read(self, pixels: bool) -> ImageSet:
+    def images(self, stream: Stream, pixels: bool = True) -> ImageSet:
         try:
             path = find_npz(self.path)
         except WorkloadError as error:
