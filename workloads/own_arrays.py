@@ -91,14 +91,12 @@ def gather(clients: object, test: object = None) -> OwnArrays:
     else:
         named = each_client(clients, "clients")
         names = np.array([name for name, _ in named] if isinstance(clients, Mapping) else [], dtype=np.str_)
-        parts = [(f"client {name}", read(data, f"client {name}")) for name, data in named]
-        inputs, labels, train = _together(parts)
+        inputs, labels, train = _together([(f"client {name}", data) for name, data in named])
     if test is None:
         return OwnArrays(inputs, labels, train, names, inputs[:0], labels[:0])
     if isinstance(test, Mapping) or (isinstance(test, list) and not _is_pair(test)):
         tests = tests_of_clients(test, names, train.clients)
-        parts = [(f"the test of client {name}", read(data, f"the test of client {name}")) for name, data in tests]
-        test_inputs, test_labels, own_tests = _together(parts)
+        test_inputs, test_labels, own_tests = _together([(f"the test of client {name}", data) for name, data in tests])
     else:
         (test_inputs, test_labels), own_tests = read(test, "test"), None
     _check_alike("test", test_inputs, test_labels, "the clients", inputs, labels)
@@ -194,14 +192,14 @@ def tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> lis
     return [(name, part) for name, (_, part) in zip(known, found, strict=True)]
 
 
-def _together(parts: Sequence[tuple[str, tuple[Array, Array]]]) -> tuple[Array, Array, Partition]:
-    """All inputs and all labels, and who owns which."""
-    first, (x, y) = parts[0]
-    for where, (other_x, other_y) in parts[1:]:
-        _check_alike(where, other_x, other_y, first, x, y)
-    offsets = np.cumsum([0, *(len(labels) for _, (_, labels) in parts)]).astype(np.int64)
-    inputs, labels = (np.concatenate([pair[number] for _, pair in parts]) for number in (0, 1))
-    return inputs, labels, Partition(np.arange(offsets[-1]), offsets)
+def _together(parts: Sequence[tuple[str, object]]) -> tuple[Array, Array, Partition]:
+    """All inputs and all labels of what was given, each with its name for errors, and who owns which."""
+    wheres = [where for where, _ in parts]
+    inputs, labels = zip(*(read(data, where) for where, data in parts), strict=True)
+    for where, x, y in zip(wheres[1:], inputs[1:], labels[1:], strict=True):
+        _check_alike(where, x, y, wheres[0], inputs[0], labels[0])
+    offsets = np.cumsum([0, *map(len, labels)]).astype(np.int64)
+    return np.concatenate(inputs), np.concatenate(labels), Partition(np.arange(offsets[-1]), offsets)
 
 
 def _check_alike(where: str, x: Array, y: Array, other: str, other_x: Array, other_y: Array) -> None:
