@@ -85,7 +85,7 @@ def config_of(
         objects.take_model(model, given)
     config = given_config(given, resume, objects.classes)
     if arrays is not None:
-        config = with_sections(config, workload=config.workload.holding(arrays).with_functions((loss, metrics or {})))
+        config = with_sections(config, workload=config.workload.holding(arrays, functions=(loss, metrics or {})))
     if objects.classes.get("model") is GivenModel:
         config = with_sections(config, model=objects.held_model(config))
     if arrays is not None:
@@ -236,4 +236,4 @@ def _fitted(config: RunConfig) -> GivenClients:
         else:
             kind, classes = fitted(federation, module, None if section.task == "auto" else section.task)
             changed = replace(section, task=kind, classes=classes)
-    return changed.holding(section.held).with_functions(section.functions)
+    return changed.holding(section.held, functions=section.functions)

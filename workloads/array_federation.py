@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
+from workloads.federated_data import ClientData, InputSpec, Samples
 from workloads.objective import CLASSIFICATION, Objective
-from workloads.partition import Common, Integers, Partition
+from workloads.partition import Integers
 from workloads.partition_report import client_table
-from workloads.virtual_clients import Views
+from workloads.split_options import Split
 
 if TYPE_CHECKING:
     import pandas
@@ -23,21 +23,16 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class SplitFederation(ABC):
+class SplitFederation(Split, ABC):
     """What federations of arrays and of files have in common: a client is the indices of its samples."""
 
     name: str
-    train: Partition | Views
-    """Indices into the training samples."""
-    local_test: Partition | Views | Common
-    """Indices into the test samples if ``local_test_is_global``, else into the training samples."""
-    local_test_is_global: bool = False
-    validation: Partition | Views | None = None
-    """Indices into the training samples."""
+    labels: NDArray[Any]
+    """Of the training samples, [N] or [N, ...]."""
+    test_labels: NDArray[Any]
+    """Of the global test set, [0, ...] for none."""
     class_names: tuple[str, ...] = ()
     """What people call the classes 0, 1, …"""
-    client_names: NDArray[np.str_] = field(default_factory=lambda: np.zeros(0, dtype=np.str_))
-    """Empty: clients are called by their numbers."""
     synthetic: bool = False
     notes: tuple[str, ...] = ()
     """What was found in the data, shown when a run begins."""
@@ -46,6 +41,11 @@ class SplitFederation(ABC):
     def clients(self) -> int:
         """Number of clients."""
         return self.train.clients
+
+    @property
+    def global_test_size(self) -> int:
+        """Number of samples of the global test set."""
+        return len(self.test_labels)
 
     def samples(self, client: int) -> int:
         """Number of a client's training samples."""
@@ -65,16 +65,16 @@ class SplitFederation(ABC):
 
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         """The client's samples, copied to the device."""
-        validation: Samples = NO_SAMPLES
+        train = self._training_samples(client, device, channels_last)
+        test = self._held_out(self.local_test.of(client), self.local_test_is_global, device, channels_last)
+        found = ClientData(client, self.client_name(client), train, test)
         if self.validation is not None:
-            validation = self._held_out(self.validation.of(client), False, device, channels_last)
-        return ClientData(
-            client=client,
-            name=self.client_name(client),
-            train=self._training_samples(client, device, channels_last),
-            test=self._held_out(self.local_test.of(client), self.local_test_is_global, device, channels_last),
-            validation=validation,
-        )
+            found.validation = self._held_out(self.validation.of(client), False, device, channels_last)
+        return found
+
+    def global_test(self, start: int, stop: int, device: str) -> Samples:
+        """Samples start to stop (exclusive) of the global test set."""
+        return self._held_out(np.arange(start, stop), True, device, channels_last=True)
 
     @abstractmethod
     def _training_samples(self, client: int, device: str, channels_last: bool) -> Samples:
@@ -83,10 +83,6 @@ class SplitFederation(ABC):
     @abstractmethod
     def _held_out(self, rows: Integers, of_tests: bool, device: str, channels_last: bool) -> Samples:
         """Some of the test or of the training samples, as they are."""
-
-    @abstractmethod
-    def _training_labels(self) -> NDArray[Any]:
-        """Of all training samples."""
 
     def pooled(self) -> Self:
         """One client that holds everything."""
@@ -100,19 +96,12 @@ class SplitFederation(ABC):
 
     def manifest(self) -> pandas.DataFrame:
         """A table of who has what (:meth:`workloads.federated_data.Federation.manifest`)."""
-        clients = range(self.clients)
-        own = [self.train.of(client) for client in clients]
-        copied = [self._copied(client) for client in clients]
-        sizes, copies = (np.array([len(part) for part in parts], dtype=np.int64) for parts in (own, copied))
-        table = client_table(
-            cast("Federation", self),  # which a class that has the samples is
-            [self.client_name(client) for client in clients],
-            np.concatenate([np.repeat(clients, sizes), np.repeat(clients, copies)]),
-            self._training_labels()[np.concatenate([*own, *copied])],
-            copies,
-        )
+        copied = [self._copied(client) for client in range(self.clients)]
+        rows = [part for client, copies in enumerate(copied) for part in (self.train.of(client), copies)]
+        federation = cast("Federation", self)  # which a class that has the samples is
+        table = client_table(federation, self.labels[np.concatenate(rows)], [len(copies) for copies in copied])
         if self.validation:
-            table["validation_samples"] = [self.validation.size(client) for client in clients]
+            table["validation_samples"] = [self.validation.size(client) for client in range(self.clients)]
         return table
 
     def _copied(self, client: int) -> Integers:
@@ -139,10 +128,7 @@ class ArrayFederation(SplitFederation):
     """
 
     inputs: NDArray[Any]
-    labels: NDArray[Any]
     test_inputs: NDArray[Any]
-    """The global test set, [0, ...] for none."""
-    test_labels: NDArray[Any]
     vocabulary: int = 0
     """Of token ids: how many there are (:attr:`workloads.federated_data.InputSpec.vocabulary`)."""
     categories: tuple[int, ...] = ()
@@ -152,11 +138,6 @@ class ArrayFederation(SplitFederation):
     outputs: int = 0
     """Of a model, where there are no classes."""
 
-    @property
-    def global_test_size(self) -> int:
-        """Number of samples of the global test set."""
-        return len(self.test_labels)
-
     def task(self, client: int) -> InputSpec:
         """What every client's model must fit."""
         shape = self.inputs.shape[1:]
@@ -164,31 +145,22 @@ class ArrayFederation(SplitFederation):
             shape, len(self.class_names) or self.outputs, vocabulary=self.vocabulary, categories=self.categories
         )
 
-    def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        """Copies of the client's training inputs and labels."""
-        own = self.train.of(client)
-        return self.inputs[own], self.labels[own]
-
     @property
     def whole_numbers(self) -> bool:
         """Whether models get whole numbers, which may be tokens or categories."""
         return self.inputs.dtype.kind in "biu"
 
-    def _training_labels(self) -> NDArray[Any]:
-        return self.labels
-
     def _training_samples(self, client: int, device: str, channels_last: bool) -> Samples:
-        return self._samples(*self._training(client), device, channels_last=channels_last, training=True)
+        return self._held_out(self.train.of(client), False, device, channels_last)
 
     def _held_out(self, rows: Integers, of_tests: bool, device: str, channels_last: bool) -> Samples:
         if not of_tests:
-            return self._samples(self.inputs[rows], self.labels[rows], device, channels_last=channels_last)
+            return self._samples(self.inputs[rows], self.labels[rows], device, channels_last)
         # Where they are: a copy for every client could be many times the test set.
-        labels = self.test_labels[rows]
-        return self._samples(self.test_inputs, labels, device, channels_last=channels_last, rows=rows)
+        return self._samples(self.test_inputs, self.test_labels[rows], device, channels_last, rows)
 
     def global_test(self, start: int, stop: int, device: str) -> Samples:
-        """Samples start to stop (exclusive) of the global test set."""
+        """Samples start to stop (exclusive) of the global test set, copied once as they are walked over often."""
         return self._samples(self.test_inputs[start:stop].copy(), self.test_labels[start:stop].copy(), device)
 
     def _samples(
@@ -196,9 +168,7 @@ class ArrayFederation(SplitFederation):
         inputs: NDArray[Any],
         labels: NDArray[Any],
         device: str,
-        *,
         channels_last: bool = True,
-        training: bool = False,
         rows: Integers | None = None,
     ) -> ArraySamples:
         from workloads.array_samples import ArraySamples

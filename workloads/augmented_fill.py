@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
-from workloads.partition import Integers, Partition
+from workloads.partition import Partition
 
 CHUNK = 2048  # copies made at a time, which bounds the memory for their padded originals
 
@@ -17,47 +17,31 @@ CHUNK = 2048  # copies made at a time, which bounds the memory for their padded 
 class Fill:
     """Recipes of the augmented copies that fill clients up.
 
-    Client i's are ``offsets[i]:offsets[i + 1]``. Copy j is image ``sources[j]``, padded by ``padding`` zeros on each
-    side, cropped to its old size from row ``tops[j]``, column ``lefts[j]``, and mirrored where ``flips[j]``.
+    ``sources`` are the images that each client's copies are made of, in the order in which they were drawn. Copy j, of
+    image ``sources.indices[j]``, is padded by ``padding`` zeros on each side, cropped to its old size from row
+    ``tops[j]``, column ``lefts[j]``, and mirrored where ``flips[j]``.
     """
 
-    sources: Integers
-    offsets: Integers
+    sources: Partition
     tops: NDArray[np.int16]
     lefts: NDArray[np.int16]
     flips: NDArray[np.bool_]
     padding: int
 
-    def size(self, client: int) -> int:
-        """Number of copies that a client has."""
-        return int(self.offsets[client + 1] - self.offsets[client])
-
-    def total(self, clients: int) -> int:
-        """Number of copies that the first ``clients`` clients have."""
-        return int(self.offsets[clients])
-
-    def sources_of(self, client: int) -> Integers:
-        """The images that a client's copies are made of."""
-        return self.sources[self.offsets[client] : self.offsets[client + 1]]
-
-    def pooled(self) -> Fill:
-        """All copies as those of one client."""
-        return Fill(self.sources, self.offsets[[0, -1]], self.tops, self.lefts, self.flips, self.padding)
-
     def copies(self, images: NDArray[np.uint8], client: int) -> NDArray[np.uint8]:
         """The client's copies [copies, H, W, C], uint8, of ``images`` [N, H, W, C]."""
-        _, height, width, channels = images.shape
-        result = np.empty((self.size(client), height, width, channels), dtype=np.uint8)
-        first, last = int(self.offsets[client]), int(self.offsets[client + 1])
-        pad = (self.padding, self.padding)
+        import torch
+
+        from workloads.augment import crop_and_flip_with
+
+        result = np.empty((self.sources.size(client), *images.shape[1:]), dtype=np.uint8)
+        first, last = self.sources.offsets[client : client + 2].tolist()
         for start in range(first, last, CHUNK):
             part = slice(start, min(start + CHUNK, last))
-            padded = np.pad(images[self.sources[part]], ((0, 0), pad, pad, (0, 0)))
-            rows = self.tops[part, None].astype(np.int64) + np.arange(height)
-            ahead = np.arange(width)
-            columns = np.where(self.flips[part, None], ahead[::-1], ahead) + self.lefts[part, None]
-            number = np.arange(len(rows))[:, None, None]
-            result[part.start - first : part.stop - first] = padded[number, rows[:, :, None], columns[:, None, :]]
+            originals = torch.from_numpy(images[self.sources.indices[part]]).permute(0, 3, 1, 2)
+            tops, lefts, flips = (torch.tensor(drawn[part]) for drawn in (self.tops, self.lefts, self.flips))
+            copies = crop_and_flip_with(originals, tops, lefts, flips, self.padding)
+            result[part.start - first : part.stop - first] = copies.permute(0, 2, 3, 1).numpy()
         return result
 
 
@@ -80,8 +64,10 @@ def draw_fill(train: Partition, samples_per_client: int, padding: int, generator
     counts = samples_per_client - sizes
     total = int(counts.sum())
     return Fill(
-        sources=train.indices[generator.integers(len(train.indices), size=total)],
-        offsets=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        sources=Partition(
+            train.indices[generator.integers(len(train.indices), size=total)],
+            np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+        ),
         tops=generator.integers(2 * padding + 1, size=total, dtype=np.int16),
         lefts=generator.integers(2 * padding + 1, size=total, dtype=np.int16),
         flips=generator.random(total) < 0.5,

@@ -10,15 +10,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads import partition
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
 from workloads.federated_data import InputSpec, Stream
 from workloads.objective import Figure, Kind, Objective
 from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from workloads.own_arrays import OwnArrays
-from workloads.partition import Partition
-from workloads.split_options import ValidationShare
+from workloads.partition import Common, Partition
+from workloads.split_options import ValidationShare, held_out
 
 if TYPE_CHECKING:
     import torch
@@ -29,19 +28,17 @@ MAX_CLASSES = 2**20
 """Largest number of classes that labels alone may ask for."""
 GIVEN = "given"
 """The name of both in a config."""
-MISSING = (
-    "the {what} of this run was given in Python and is not in its folder: go on from Python, with the same {what}: "
-    "raysim.run(…, {argument}=…, resume=FOLDER)"
-)
 
 
 def missing(kind: str) -> WorkloadError:
     """The error for a run whose data or model only Python can give."""
-    what, argument = ("data", "clients") if kind == "workload" else ("model", "model")
-    read = "the trained one, raysim.load_model(FOLDER, model=…)"
+    what, argument, read = "model", "model", "the trained one, raysim.load_model(FOLDER, model=…)"
     if kind == "workload":
-        read = "a client's model, raysim.load_model(FOLDER, client=…, clients=…)"
-    return WorkloadError(f"{MISSING.format(what=what, argument=argument)}; or, to read {read}")
+        what, argument, read = "data", "clients", "a client's model, raysim.load_model(FOLDER, client=…, clients=…)"
+    return WorkloadError(
+        f"the {what} of this run was given in Python and is not in its folder: go on from Python, with the same "
+        f"{what}: raysim.run(…, {argument}=…, resume=FOLDER); or, to read {read}"
+    )
 
 
 @dataclass(frozen=True)
@@ -50,10 +47,10 @@ class Holding:
 
     held: Any = field(default=None, init=False, repr=False, compare=False)
 
-    def holding(self, held: Any) -> Self:
-        """The same section with this in it."""
+    def holding(self, held: Any, **more: Any) -> Self:
+        """The same section with this in it, and values of other fields that are no options."""
         changed = copy.copy(self)
-        object.__setattr__(changed, "held", held)
+        vars(changed).update(more, held=held)
         return changed
 
 
@@ -74,12 +71,6 @@ class GivenClients(Holding):
     validation_share: ValidationShare = 0.0
     functions: Functions = field(default=(None, {}), init=False, repr=False, compare=False)
     """The loss and the metrics themselves, which are no options."""
-
-    def with_functions(self, functions: Functions) -> Self:
-        """The same with this loss and these metrics."""
-        changed = copy.copy(self)
-        object.__setattr__(changed, "functions", functions)
-        return changed
 
 
 @dataclass(frozen=True)
@@ -111,15 +102,12 @@ class GivenData(GivenClients):
         if self.held is None:
             raise missing("workload")
         own: OwnArrays = self.held
-        train, local_test, validation = own.train, own.test, None
-        if local_test is None and self.test_share:
-            train, local_test = partition.cut(train, self.test_share, stream("local_test"))
-        if self.validation_share:
-            train, validation = partition.cut(train, self.validation_share, stream("validation"))
+        tests: Partition | Common | None = own.test
+        if tests is None and not self.test_share:
+            tests = Common(np.zeros(0, np.int64), own.train.clients)
         objective = self.objective()
         outputs = self.classes or _outputs(own.labels, objective.kind)
         has_classes = objective.kind in ("classification", "sequences")
-        nothing = Partition(np.zeros(0, np.int64), np.zeros(train.clients + 1, np.int64))
         return ArrayFederation(
             name=self.title,
             inputs=own.inputs,
@@ -129,11 +117,7 @@ class GivenData(GivenClients):
             class_names=tuple(map(str, range(outputs))) if has_classes else (),
             outputs=outputs,
             objective=objective,
-            client_names=own.names,
-            train=train,
-            local_test=nothing if local_test is None else local_test,
-            local_test_is_global=own.test is not None,
-            validation=validation,
+            **vars(held_out(own.train, tests, self.test_share, self.validation_share, stream, own.names)),
         )
 
     def sketch(self, stream: Stream) -> ArrayFederation:

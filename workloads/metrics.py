@@ -43,11 +43,6 @@ class EvaluationSums:
     count: int = 0
     further: Mapping[str, EvaluationSums] = field(default_factory=dict)
 
-    @classmethod
-    def empty(cls, classes: int) -> EvaluationSums:
-        """The evaluation of no samples, the zero of `+`."""
-        return cls(0.0, np.zeros((classes, classes), dtype=np.int64))
-
     @property
     def samples(self) -> int:
         """Number of samples that were judged."""

@@ -58,38 +58,27 @@ class Objective:
         if self.loss is not None:
             value: Tensor = self.loss(outputs, labels)
             return value if value.ndim == 0 else value.mean()
-        from torch.nn import functional
-
-        if self.kind == "classification":
-            return functional.cross_entropy(outputs, labels)
-        if self.kind == "sequences":
-            return functional.cross_entropy(outputs.flatten(0, 1), labels.flatten())
-        if self.kind == "multilabel":
-            return functional.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype))
-        return functional.mse_loss(outputs.reshape(labels.shape), labels)
+        return self._own_loss(outputs, labels, "mean")
 
     def figures(self, outputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Name -> one number for each sample, or their mean: ``loss``, the kind's own figures and ``metrics``."""
-        found = {"loss": self._losses(outputs, labels), **self._own(outputs, labels)}
-        for name, metric in self.metrics.items():
-            found[name] = metric(outputs, labels)
-        return found
-
-    def _losses(self, outputs: Tensor, labels: Tensor) -> Tensor:
-        """One loss a sample, in double precision, or what the loss that was given returns."""
         if self.loss is not None:
-            given: Tensor = self.loss(outputs, labels)
-            return given
+            losses: Tensor = self.loss(outputs, labels)
+        else:
+            losses = self._own_loss(outputs.double(), labels, "none").view_as(labels)
+        metrics = {name: metric(outputs, labels) for name, metric in self.metrics.items()}
+        return {"loss": losses, **self._own(outputs, labels), **metrics}
+
+    def _own_loss(self, outputs: Tensor, labels: Tensor, reduction: Literal["mean", "none"]) -> Tensor:
         from torch.nn import functional
 
-        scores = outputs.double()
         if self.kind == "classification":
-            return functional.cross_entropy(scores, labels, reduction="none")
+            return functional.cross_entropy(outputs, labels, reduction=reduction)
         if self.kind == "sequences":
-            return functional.cross_entropy(scores.flatten(0, 1), labels.flatten(), reduction="none").view_as(labels)
+            return functional.cross_entropy(outputs.flatten(0, 1), labels.flatten(), reduction=reduction)
         if self.kind == "multilabel":
-            return functional.binary_cross_entropy_with_logits(scores, labels.double(), reduction="none")
-        return functional.mse_loss(scores.reshape(labels.shape), labels.double(), reduction="none")
+            return functional.binary_cross_entropy_with_logits(outputs, labels.to(outputs.dtype), reduction=reduction)
+        return functional.mse_loss(outputs.reshape(labels.shape), labels, reduction=reduction)
 
     def _own(self, outputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
         if self.kind == "sequences":

@@ -10,23 +10,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated
 
-from annotated_types import Ge, Gt, Le, Lt
-
-__all__ = [
-    "Ge",
-    "Gt",
-    "Help",
-    "Le",
-    "Lt",
-    "NonNegative",
-    "NonNegativeInt",
-    "OpenShare",
-    "Positive",
-    "PositiveInt",
-    "PositiveShare",
-    "Share",
-    "ShareBelowOne",
-]
+from annotated_types import Ge as Ge
+from annotated_types import Gt as Gt
+from annotated_types import Le as Le
+from annotated_types import Lt as Lt
 
 Positive = Annotated[float, Gt(0)]
 NonNegative = Annotated[float, Ge(0)]

@@ -88,20 +88,15 @@ def gather(clients: object, test: object = None) -> OwnArrays:
     """
     if isinstance(clients, ClientSplit):
         inputs, labels, train, names = clients.inputs, clients.labels, clients.train, clients.names
-        for client in range(train.clients):
-            if train.size(client) == 0:
-                raise _empty(_called(names, client))
     else:
         named = each_client(clients, "clients")
         names = np.array([name for name, _ in named] if isinstance(clients, Mapping) else [], dtype=np.str_)
-        parts = [(f"client {name}", read(data, f"client {name}")) for name, data in named]
-        inputs, labels, train = _together(parts)
+        inputs, labels, train = _together([(f"client {name}", data) for name, data in named])
     if test is None:
         return OwnArrays(inputs, labels, train, names, inputs[:0], labels[:0])
     if isinstance(test, Mapping) or (isinstance(test, list) and not _is_pair(test)):
         tests = tests_of_clients(test, names, train.clients)
-        parts = [(f"the test of client {name}", read(data, f"the test of client {name}")) for name, data in tests]
-        test_inputs, test_labels, own_tests = _together(parts)
+        test_inputs, test_labels, own_tests = _together([(f"the test of client {name}", data) for name, data in tests])
     else:
         (test_inputs, test_labels), own_tests = read(test, "test"), None
     _check_alike("test", test_inputs, test_labels, "the clients", inputs, labels)
@@ -125,7 +120,7 @@ def read(data: object, where: str) -> tuple[Array, Array]:
     if len(x) != len(y):
         raise WorkloadError(f"{where}: x has {len(x)} samples and y {len(y)}; give one label for each input")
     if len(x) == 0:
-        raise _empty(where)
+        raise WorkloadError(f"{where}: it has no sample; leave it out or give it at least one")
     for name, part in (("x", x), ("y", y)):
         if part.dtype.kind == "f" and not np.isfinite(part).all():
             first = int(np.flatnonzero(~np.isfinite(part).reshape(len(part), -1).all(axis=1))[0])
@@ -197,14 +192,14 @@ def tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> lis
     return [(name, part) for name, (_, part) in zip(known, found, strict=True)]
 
 
-def _together(parts: Sequence[tuple[str, tuple[Array, Array]]]) -> tuple[Array, Array, Partition]:
-    """All inputs and all labels, and who owns which."""
-    first, (x, y) = parts[0]
-    for where, (other_x, other_y) in parts[1:]:
-        _check_alike(where, other_x, other_y, first, x, y)
-    offsets = np.cumsum([0, *(len(labels) for _, (_, labels) in parts)]).astype(np.int64)
-    inputs, labels = (np.concatenate([pair[number] for _, pair in parts]) for number in (0, 1))
-    return inputs, labels, Partition(np.arange(offsets[-1]), offsets)
+def _together(parts: Sequence[tuple[str, object]]) -> tuple[Array, Array, Partition]:
+    """All inputs and all labels of what was given, each with its name for errors, and who owns which."""
+    wheres = [where for where, _ in parts]
+    inputs, labels = zip(*(read(data, where) for where, data in parts), strict=True)
+    for where, x, y in zip(wheres[1:], inputs[1:], labels[1:], strict=True):
+        _check_alike(where, x, y, wheres[0], inputs[0], labels[0])
+    offsets = np.cumsum([0, *map(len, labels)]).astype(np.int64)
+    return np.concatenate(inputs), np.concatenate(labels), Partition(np.arange(offsets[-1]), offsets)
 
 
 def _check_alike(where: str, x: Array, y: Array, other: str, other_x: Array, other_y: Array) -> None:
@@ -219,11 +214,3 @@ def _check_alike(where: str, x: Array, y: Array, other: str, other_x: Array, oth
                 f"{where}: {name} is {one.dtype}, but that of {other} {two.dtype}; give both as whole numbers or both "
                 "as numbers with a fraction"
             )
-
-
-def _called(names: NDArray[np.str_], client: int) -> str:
-    return f"client {names[client] if len(names) else client}"
-
-
-def _empty(where: str) -> WorkloadError:
-    return WorkloadError(f"{where}: it has no sample; leave it out or give it at least one")

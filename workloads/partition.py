@@ -99,10 +99,7 @@ def iid(samples: int, clients: int, min_samples: int, generator: np.random.Gener
 
 def quantity(samples: int, clients: int, alpha: float, min_samples: int, generator: np.random.Generator) -> Partition:
     """Quantity skew: the sizes' shares ~ Dirichlet(alpha), the samples of a client drawn at random."""
-    check_enough(samples, clients, min_samples)
-    owners = np.empty(samples, dtype=np.int64)
-    _deal(owners, generator.permutation(samples), generator.dirichlet(np.full(clients, alpha)))
-    return from_owners(level(owners, clients, min_samples, generator), clients)
+    return dirichlet(np.zeros(samples, dtype=np.int64), clients, alpha, min_samples, generator)  # as of one class
 
 
 def lognormal(samples: int, clients: int, sigma: float, min_samples: int, generator: np.random.Generator) -> Partition:
@@ -179,12 +176,12 @@ def cut(partition: Partition, test_share: float, generator: np.random.Generator)
 
     A client with two samples or more has at least one on both sides; a single sample is for training.
     """
-    sizes = partition.sizes
+    sizes, owners = partition.sizes, partition.owners
     wanted = np.floor(sizes * test_share + 0.5).astype(np.int64)
     tests = np.minimum(np.maximum(wanted, 1), np.maximum(sizes - 1, 0))
-    in_test = _positions(partition.owners, partition.clients, generator) < tests[partition.owners]
-    train = from_owners(np.where(in_test, -1, partition.owners), partition.clients, partition.indices)
-    test = from_owners(np.where(in_test, partition.owners, -1), partition.clients, partition.indices)
+    in_test = ranks(owners, partition.clients, generator.permutation(len(owners))) < tests[owners]
+    train = from_owners(np.where(in_test, -1, owners), partition.clients, partition.indices)
+    test = from_owners(np.where(in_test, owners, -1), partition.clients, partition.indices)
     return train, test
 
 
@@ -222,20 +219,19 @@ def level(owners: Integers, clients: int, min_samples: int, generator: np.random
         low, high = (middle, high) if np.maximum(sizes - middle, 0).sum() >= needed else (low, middle - 1)
     surplus = np.maximum(sizes - low, 0)
     surplus[np.flatnonzero(surplus)[: int(surplus.sum()) - needed]] -= 1  # the level is whole: give the excess back
-    moved = _positions(owners, clients, generator) < surplus[owners]
+    moved = ranks(owners, clients, generator.permutation(len(owners))) < surplus[owners]
     leveled = owners.copy()
     leveled[moved] = np.repeat(np.arange(clients), missing)
     return leveled
 
 
-def _positions(owners: Integers, clients: int, generator: np.random.Generator) -> Integers:
-    """A random rank of each sample among its owner's samples, from 0."""
-    order = generator.permutation(len(owners))
+def ranks(owners: Integers, clients: int, order: Integers) -> Integers:
+    """The rank of each sample among its owner's samples, from 0, where all samples come in this order."""
     order = order[np.argsort(owners[order], kind="stable")]
     starts = np.concatenate([[0], np.cumsum(np.bincount(owners, minlength=clients))])
-    positions = np.empty(len(owners), dtype=np.int64)
-    positions[order] = np.arange(len(owners)) - starts[owners[order]]
-    return positions
+    found = np.empty(len(owners), dtype=np.int64)
+    found[order] = np.arange(len(owners)) - starts[owners[order]]
+    return found
 
 
 def _shard_counts(counts: Integers, clients: int, classes_per_client: int) -> Integers:

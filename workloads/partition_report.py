@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
@@ -19,25 +20,28 @@ if TYPE_CHECKING:
 BARS = 120  # with more clients than this, single bars would be thinner than a pixel: areas are drawn instead
 
 
-def client_table(
-    federation: Federation, names: list[str], owners: Integers, labels: Integers, copies: Integers
-) -> pandas.DataFrame:
-    """Make a federation's manifest from the client and the label of each training sample; classes where it has them.
+def client_table(federation: Federation, labels: Integers, copies: Sequence[int] | None = None) -> pandas.DataFrame:
+    """Make a federation's manifest from the labels of all training samples; with classes where it has them.
 
-    Both are int64 [samples], copies included; the number of copies of each client is [clients].
+    Args:
+        federation: knows how many samples each client has.
+        labels: int64 [samples], those of one client after those of another, copies included.
+        copies: how many of each client's samples are copies, [clients]; None: none are.
     """
     import pandas
 
-    clients = federation.clients
+    clients = range(federation.clients)
+    samples = [federation.samples(client) for client in clients]
     classes = len(federation.class_names) if objective_of(federation).kind == "classification" else 0
-    counts = np.bincount(owners * classes + labels, minlength=clients * classes) if classes else labels[:0]
+    owners = np.repeat(clients, samples)
+    counts = np.bincount(owners * classes + labels, minlength=len(clients) * classes) if classes else labels[:0]
     table = {
-        "client": np.arange(clients),
-        "name": names,
-        "samples": [federation.samples(client) for client in range(clients)],
-        "test_samples": [federation.test_samples(client) for client in range(clients)],
+        "client": clients,
+        "name": [federation.client_name(client) for client in clients],
+        "samples": samples,
+        "test_samples": [federation.test_samples(client) for client in clients],
         **{f"class_{label}": counts[label::classes] for label in range(classes)},
-        "filled": copies,
+        "filled": copies or 0,
     }
     manifest = pandas.DataFrame(table)
     manifest.attrs = {

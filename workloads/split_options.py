@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
 import numpy as np
@@ -44,6 +44,8 @@ ValidationShare = Annotated[
         "then has validation_accuracy, the mean over clients. 0: none"
     ),
 ]
+NO_NAMES = np.zeros(0, dtype=np.str_)
+"""Of clients that have numbers only."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,17 +73,44 @@ class Labeled:
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Which samples each client trains on, is tested with and is validated with.
-
-    ``train`` and ``validation`` point into the training samples; ``local_test`` into the test samples if
-    ``local_test_is_global``, else into the training samples. ``client_names`` is empty where clients have numbers only.
-    """
+    """Which samples each client trains on, is tested with and is validated with."""
 
     train: Partition | Views
+    """Indices into the training samples."""
     local_test: Partition | Views | Common
-    local_test_is_global: bool
-    validation: Partition | Views | None
-    client_names: NDArray[np.str_]
+    """Indices into the test samples if ``local_test_is_global``, else into the training samples."""
+    local_test_is_global: bool = False
+    validation: Partition | Views | None = None
+    """Indices into the training samples."""
+    client_names: NDArray[np.str_] = field(default_factory=lambda: NO_NAMES)
+    """Empty: clients are called by their numbers."""
+
+
+def held_out(
+    whole: Partition,
+    tests: Partition | Common | None,
+    test_share: float,
+    validation_share: float,
+    stream: Stream,
+    client_names: NDArray[np.str_],
+) -> Split:
+    """The split of samples that clients have already: what they are tested and validated with is cut off.
+
+    Args:
+        whole: the samples of each client.
+        tests: each client's part of the global test set; None: its local test set is cut off its own samples.
+        test_share: how much of these.
+        validation_share: how much of the rest is for validation.
+        stream: gives the random numbers, local_test and validation.
+        client_names: empty where clients have numbers only.
+    """
+    train, local_test = whole, tests
+    if local_test is None:
+        train, local_test = partition.cut(whole, test_share, stream("local_test"))
+    validation = None
+    if validation_share:
+        train, validation = partition.cut(train, validation_share, stream("validation"))
+    return Split(train, local_test, tests is not None, validation, client_names)
 
 
 @dataclass(frozen=True)
@@ -143,36 +172,26 @@ class SplitOptions:
             return replace(self, partition="dirichlet" if data.sites is None else "sites").split(data, stream)
         if self.local_test == "global" and not data.test_size:
             raise WorkloadError("local_test=global needs test samples, and the data has none; set local_test to cut")
-        train, local_test, client_names = self._split_parts(data, stream)
-        validation: Partition | Views | None = None
-        if self.validation_share and isinstance(train, Views):
-            train, validation = set_aside(train, self.validation_share)
-        elif self.validation_share and isinstance(train, Partition):
-            train, validation = partition.cut(train, self.validation_share, stream("validation"))
-        return Split(train, local_test, self._shares_the_test(data), validation, client_names)
-
-    def _shares_the_test(self, data: Labeled) -> bool:
-        """Whether clients are tested on the global test set or parts of it."""
-        return self.local_test == "global" or (self.partition == "sites" and data.test_sites is not None)
-
-    def _split_parts(
-        self, data: Labeled, stream: Stream
-    ) -> tuple[Partition | Views, Partition | Views | Common, NDArray[np.str_]]:
-        """(training parts, local tests, name of each client or an empty array)."""
-        common, everything = self.local_test == "global", np.arange(data.test_size)
         if self.partition == "views":
-            options = (self.clients, self.alpha, self.view_samples, 0.0 if common else self.test_share)
-            train, test = views(data.labels, *options, stream("partition"))
-            return train, Common(everything, self.clients) if common else test, np.zeros(0, dtype=np.str_)
+            return self._views(data, stream("partition"))
         if self.partition == "sites":
             whole, client_names = _sites(data)
         else:
-            whole, client_names = self._split_at_random(data, stream("partition")), np.zeros(0, dtype=np.str_)
-        if common:
-            return whole, Common(everything, whole.clients), client_names
-        if self.partition == "sites" and data.test_sites is not None:
-            return whole, _tests_of_sites(data.test_sites, client_names), client_names
-        return *partition.cut(whole, self.test_share, stream("local_test")), client_names
+            whole, client_names = self._split_at_random(data, stream("partition")), NO_NAMES
+        tests: Partition | Common | None = None
+        if self.local_test == "global":
+            tests = Common(np.arange(data.test_size), whole.clients)
+        elif self.partition == "sites" and data.test_sites is not None:
+            tests = _tests_of_sites(data.test_sites, client_names)
+        return held_out(whole, tests, self.test_share, self.validation_share, stream, client_names)
+
+    def _views(self, data: Labeled, generator: np.random.Generator) -> Split:
+        common = Common(np.arange(data.test_size), self.clients) if self.local_test == "global" else None
+        test_share, validation = self.test_share if common is None else 0.0, None
+        train, test = views(data.labels, self.clients, self.alpha, self.view_samples, test_share, generator)
+        if self.validation_share:
+            train, validation = set_aside(train, self.validation_share)
+        return Split(train, test if common is None else common, common is not None, validation, NO_NAMES)
 
     def _split_at_random(self, data: Labeled, generator: np.random.Generator) -> Partition:
         """The training samples, split at random over clients that have no names."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.partition import Integers
+from workloads.partition import Integers, ranks
 
 
 def hold_out_ends(groups: Integers, share: float, gap: int) -> tuple[Integers, Integers]:
@@ -20,12 +20,10 @@ def hold_out_ends(groups: Integers, share: float, gap: int) -> tuple[Integers, I
         gap: number of samples that overlap with the one that follows them.
     """
     _, group, sizes = np.unique(groups, return_inverse=True, return_counts=True)
-    order = np.argsort(group, kind="stable")
-    ranks = np.empty(len(groups), dtype=np.int64)
-    ranks[order] = np.arange(len(groups)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    rank = ranks(group, len(sizes), np.arange(len(groups)))
     wanted = np.maximum(np.floor(sizes * share + 0.5).astype(np.int64), 1)
     tests = np.where(sizes >= gap + 2, np.minimum(wanted, sizes - gap - 1), 0) if share else np.zeros_like(sizes)
     first = (sizes - tests)[group]
-    tested: NDArray[np.bool_] = ranks >= first
-    trained = ranks < np.where(tests > 0, sizes - tests - gap, sizes)[group]
+    tested: NDArray[np.bool_] = rank >= first
+    trained = rank < np.where(tests > 0, sizes - tests - gap, sizes)[group]
     return np.flatnonzero(trained), np.flatnonzero(tested)

@@ -7,7 +7,7 @@ clients instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
@@ -85,19 +85,9 @@ def views(
     Raises:
         WorkloadError: a client would need more samples than its side of the data set has.
     """
-    tests = _part(samples, test_share)
-    train_pool, test_pool = [], []
-    for label in np.unique(labels):
-        members = generator.permutation(np.flatnonzero(labels == label))
-        aside = _part(len(members), test_share)
-        test_pool.append(members[:aside])
-        train_pool.append(members[aside:])
-    key = int(generator.integers(2**63))
-    advice = f"lower view_samples ({samples}), or take more images"
-    return (
-        _views(train_pool, clients, samples - tests, alpha, key, TRAINING, advice),
-        _views(test_pool, clients, tests, alpha, key, TEST, advice),
-    )
+    pools = [generator.permutation(np.flatnonzero(labels == label)) for label in np.unique(labels)]
+    whole = Views(*_joined(pools), clients, samples, alpha, int(generator.integers(2**63)), TRAINING)
+    return _divided(whole, test_share, TEST, f"lower view_samples ({samples}), or take more images")
 
 
 def set_aside(train: Views, share: float) -> tuple[Views, Views]:
@@ -109,17 +99,19 @@ def set_aside(train: Views, share: float) -> tuple[Views, Views]:
     Raises:
         WorkloadError: a client would need more samples than its side of the data set has.
     """
+    return _divided(train, share, VALIDATION, f"lower view_samples, or change validation_share ({share:g})")
+
+
+def _divided(whole: Views, share: float, part: int, advice: str) -> tuple[Views, Views]:
+    """The views without a share of each class and of each client's samples, and those of that share, as ``part``."""
     kept, aside = [], []
-    for start, stop in pairwise(train.bounds.tolist()):
-        members = train.pool[start:stop]  # in random order
+    for start, stop in pairwise(whole.bounds.tolist()):
+        members = whole.pool[start:stop]  # in random order
         count = _part(len(members), share)
         aside.append(members[:count])
         kept.append(members[count:])
-    each, advice = _part(train.each, share), f"lower view_samples, or change validation_share ({share:g})"
-    return (
-        _views(kept, train.clients, train.each - each, train.alpha, train.key, TRAINING, advice),
-        _views(aside, train.clients, each, train.alpha, train.key, VALIDATION, advice),
-    )
+    each = _part(whole.each, share)
+    return _views(kept, whole, whole.each - each, TRAINING, advice), _views(aside, whole, each, part, advice)
 
 
 def _part(count: int, share: float) -> int:
@@ -127,14 +119,18 @@ def _part(count: int, share: float) -> int:
     return min(max(int(count * share + 0.5), 1), count - 1) if count and share else 0
 
 
-def _views(pools: list[Integers], clients: int, each: int, alpha: float, key: int, part: int, advice: str) -> Views:
-    available = sum(len(members) for members in pools)
-    if each > available:
+def _joined(pools: list[Integers]) -> tuple[Integers, Integers]:
+    """The samples of all classes, and where those of each class begin."""
+    return np.concatenate(pools), np.cumsum([0, *map(len, pools)]).astype(np.int64)
+
+
+def _views(pools: list[Integers], whole: Views, each: int, part: int, advice: str) -> Views:
+    pool, bounds = _joined(pools)
+    if each > len(pool):
         raise WorkloadError(
-            f"a view of {each} {PARTS[part]} samples is larger than the {available} that there are; {advice}"
+            f"a view of {each} {PARTS[part]} samples is larger than the {len(pool)} that there are; {advice}"
         )
-    bounds = np.concatenate([[0], np.cumsum([len(members) for members in pools])]).astype(np.int64)
-    return Views(np.concatenate(pools), bounds, clients, each, alpha, key, part)
+    return replace(whole, pool=pool, bounds=bounds, each=each, part=part)
 
 
 def _fitting(counts: Integers, sizes: Integers) -> Integers:

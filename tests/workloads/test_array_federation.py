@@ -10,7 +10,7 @@ import torch
 from workloads import array_samples
 from workloads.array_federation import ArrayFederation
 from workloads.federated_data import Federation, InputSpec
-from workloads.partition import Common, Partition, cut, iid
+from workloads.partition import cut, iid
 
 COUNT, TESTS = 30, 6
 
@@ -62,45 +62,6 @@ def test_fractions_come_as_float32_and_all_else_as_int64(
     for generator in (None, torch.Generator().manual_seed(0)):
         batch = next(iter(data.train.batches(4, generator)))
         assert (batch.x.dtype, batch.y.dtype) == (given, torch.int64)
-
-
-def test_an_epoch_with_a_generator_is_a_shuffled_pass_of_it() -> None:
-    data = build().client(0, "cpu").train
-    in_order = values(data)
-    one, same, other = (
-        [value for batch in data.batches(3, torch.Generator().manual_seed(seed)) for value in batch.x[:, 0].tolist()]
-        for seed in (0, 0, 1)
-    )
-    assert one == same != other
-    assert sorted(one) == sorted(other) == in_order
-
-
-def test_a_local_test_may_point_into_the_test_set_and_a_validation_set_be_held_back() -> None:
-    common = build(local_test=Common(np.arange(TESTS), 3), local_test_is_global=True)
-    assert values(common.client(2, "cpu").test) == [100, 101, 102, 103, 104, 105]
-    held = build(validation=Partition(np.array([3, 4, 5]), np.array([0, 1, 3, 3])))
-    assert values(held.client(1, "cpu").validation) == [4, 5]
-    assert held.manifest()["validation_samples"].tolist() == [1, 2, 0]
-
-
-def test_pooled_is_one_client_with_everything() -> None:
-    pooled = build().pooled()
-    assert (pooled.clients, pooled.client_name(0), pooled.samples(0), pooled.test_samples(0)) == (
-        1,
-        "all clients",
-        24,
-        6,
-    )
-
-
-def test_the_manifest_counts_classes() -> None:
-    federation = build(client_names=np.array(["a", "b", "c"]))
-    table = federation.manifest()
-    assert table["name"].tolist() == ["a", "b", "c"]
-    for client in range(3):
-        labels = np.bincount(federation.train.of(client) % 2, minlength=2)
-        assert table[["class_0", "class_1"]].iloc[client].tolist() == labels.tolist()
-    assert table["samples"].tolist() == [8, 8, 8]
 
 
 def test_read_only_arrays_are_enough_and_a_pickle_holds_them_once() -> None:

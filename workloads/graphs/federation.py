@@ -140,13 +140,7 @@ class GraphFederation:
 
     def manifest(self) -> pandas.DataFrame:
         """Also validation_samples, and the mean number of nodes and of (undirected) edges of all graphs of a client."""
-        table = client_table(
-            self,
-            [part.name for part in self.parts],
-            np.repeat(np.arange(self.clients), [len(part.train) for part in self.parts]),
-            np.concatenate([part.graphs.labels[part.train] for part in self.parts]),
-            np.zeros(self.clients, dtype=np.int64),
-        )
+        table = client_table(self, np.concatenate([part.graphs.labels[part.train] for part in self.parts]))
         table["validation_samples"] = [len(part.validation) for part in self.parts]
         table["nodes_mean"] = [float(part.graphs.sizes.mean()) for part in self.parts]
         table["edges_mean"] = [float(part.graphs.edge_counts.mean()) for part in self.parts]

@@ -156,13 +156,7 @@ class NodeFederation:
     def manifest(self) -> pandas.DataFrame:
         """Also validation_samples, and all nodes and (undirected) edges of a client's graph."""
         training = self.roles == TRAIN
-        table = client_table(
-            self,
-            [self.client_name(client) for client in range(self.clients)],
-            self.owners[training],
-            self.graph.labels[training],
-            np.zeros(self.clients, np.int64),
-        )
+        table = client_table(self, self.graph.labels[training][np.argsort(self.owners[training], kind="stable")])
         table["validation_samples"] = self._counts[:, VALIDATION]
         table["nodes"] = self._counts.sum(axis=1)
         owned = self.owners[self.graph.edges]

@@ -11,7 +11,8 @@ import os
 import zlib
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,7 @@ from workloads.images.decode import decode
 
 FORMAT = 1  # part of the key: raise it when decode gives other pixels
 CHANNELS = 3
+PIXELS, RECORDS = "pixels", "records"  # names of a cache's files
 
 
 @dataclass(eq=False)
@@ -44,8 +46,6 @@ class ImageCache:
     truncated: bool
     place: Path
     """The folder of this cache's two files; its name is a hash of all that decides on the pixels."""
-    _mapped: NDArray[np.uint8] | None = field(default=None, init=False, repr=False)
-    _checked: NDArray[np.bool_] | None = field(default=None, init=False, repr=False)
 
     def images(self, rows: NDArray[np.int64]) -> NDArray[np.uint8]:
         """The whole array, [N, size, size, 3], in which the given rows are decoded; others may be zeros.
@@ -54,7 +54,7 @@ class ImageCache:
         for an image that cannot be decoded and for a cache that cannot be written.
         """
         try:
-            pixels, checked = self._open()
+            pixels, checked = self._opened
             missing = rows[~checked[rows]]
             if len(missing):
                 self._fill(pixels, checked, np.unique(missing).tolist())
@@ -70,6 +70,8 @@ class ImageCache:
         Pillow decodes without Python's lock, so threads do; but how it treats files that end early is one setting for
         all threads, so those that accept these go one after another.
         """
+        if not len(self.names):
+            return  # an empty file cannot be mapped
         threads = 1 if self.truncated else os.cpu_count() or 1
         parts = np.array_split(np.arange(len(self.names)), -(-len(self.names) // _PART))
         self.images(parts[0][:0])  # opened once, before any thread
@@ -78,24 +80,25 @@ class ImageCache:
                 pass
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_mapped": None, "_checked": None}
+        return {name: value for name, value in self.__dict__.items() if name != "_opened"}
 
-    def _open(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
-        if self._mapped is None or self._checked is None:
-            self.place.mkdir(parents=True, exist_ok=True)
-            shape = (len(self.names), self.size, self.size, CHANNELS)
-            for path, length in ((self._pixels, int(np.prod(shape))), (self._records, len(self.names) * _ROW)):
-                with path.open("ab") as file:
-                    if file.tell() != length:  # new, or damaged; a sparse file, it takes no room yet
-                        file.truncate(length)
-            # Not read-only, though it is only read: torch warns of arrays that it could not write to.
-            self._mapped = np.memmap(self._pixels, dtype=np.uint8, mode="r+", shape=shape)
-            self._checked = np.zeros(len(self.names), dtype=np.bool_)
-        return self._mapped, self._checked
+    @cached_property
+    def _opened(self) -> tuple[NDArray[np.uint8], NDArray[np.bool_]]:
+        """The mapped pixels, and whether a row has been checked."""
+        self.place.mkdir(parents=True, exist_ok=True)
+        shape = (len(self.names), self.size, self.size, CHANNELS)
+        for name, length in ((PIXELS, int(np.prod(shape))), (RECORDS, len(self.names) * _ROW)):
+            with (self.place / name).open("ab") as file:
+                if file.tell() != length:  # new, or damaged; a sparse file, it takes no room yet
+                    file.truncate(length)
+        # Not read-only, though it is only read: torch warns of arrays that it could not write to.
+        pixels = np.memmap(self.place / PIXELS, dtype=np.uint8, mode="r+", shape=shape)
+        return pixels, np.zeros(len(self.names), dtype=np.bool_)
 
     def _fill(self, pixels: NDArray[np.uint8], checked: NDArray[np.bool_], rows: Iterable[int]) -> None:
         # Written with system calls, not through the mapping, where a full disk would kill the process.
-        with self._pixels.open("r+b", buffering=0) as images, self._records.open("r+b", buffering=0) as records:
+        pixel_file, record_file = self.place / PIXELS, self.place / RECORDS
+        with pixel_file.open("r+b", buffering=0) as images, record_file.open("r+b", buffering=0) as records:
             for row in rows:
                 path = self.folder / str(self.names[row])
                 try:
@@ -111,14 +114,6 @@ class ImageCache:
                     record = np.array([*source, _checksum(decoded)], dtype=np.int64)
                     _write(records.fileno(), record.tobytes(), row * _ROW)
                 checked[row] = True
-
-    @property
-    def _pixels(self) -> Path:
-        return self.place / "pixels"
-
-    @property
-    def _records(self) -> Path:
-        return self.place / "records"
 
 
 def open_cache(folder: Path, names: NDArray[np.str_], size: int, *, truncated: bool, cache_dir: str) -> ImageCache:

@@ -39,37 +39,37 @@ class ImageFederation(ArrayFederation):
         return False
 
     def samples(self, client: int) -> int:
-        return super().samples(client) + (self.fill.size(client) if self.fill else 0)
+        return super().samples(client) + len(self._copied(client))
 
     def total_samples(self, clients: int) -> int:
-        return super().total_samples(clients) + (self.fill.total(clients) if self.fill else 0)
+        return super().total_samples(clients) + (self.fill.sources.total(clients) if self.fill else 0)
 
     def pooled(self) -> Self:
-        return replace(super().pooled(), fill=self.fill.pooled() if self.fill else None)
+        fill = replace(self.fill, sources=self.fill.sources.pooled()) if self.fill else None
+        return replace(super().pooled(), fill=fill)
 
-    def _training(self, client: int) -> tuple[NDArray[Any], NDArray[Any]]:
-        images, labels = super()._training(client)
+    def _training_samples(self, client: int, device: str, channels_last: bool) -> ImageSamples:
+        own = self.train.of(client)
+        images, labels = self.inputs[own], self.labels[own]
         if self.fill:
             images = np.concatenate([images, self.fill.copies(self.inputs, client)])
-            labels = np.concatenate([labels, self.labels[self.fill.sources_of(client)]])
-        return images, labels
+            labels = np.concatenate([labels, self.labels[self._copied(client)]])
+        return self._samples(images, labels, device, channels_last, augment=self.augment)
 
     def _copied(self, client: int) -> Integers:
-        return self.fill.sources_of(client) if self.fill else super()._copied(client)
+        return self.fill.sources.of(client) if self.fill else super()._copied(client)
 
     def _samples(
         self,
         inputs: NDArray[Any],
         labels: NDArray[Any],
         device: str,
-        *,
         channels_last: bool = True,
-        training: bool = False,
         rows: Integers | None = None,
+        augment: Augmentation = NO_AUGMENTATION,
     ) -> ImageSamples:
         from workloads.images.samples import ImageSamples
 
-        augment = self.augment if training else NO_AUGMENTATION
         return ImageSamples(inputs, labels, self.mean, self.deviation, device, augment, rows, channels_last)
 
 

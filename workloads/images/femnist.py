@@ -42,13 +42,10 @@ class Femnist(ImageOptions):
     ] = ""
     partition: Annotated[PartitionName, Help(PARTITION_HELP)] = "sites"
 
-    def images(self, stream: Stream) -> ImageSet:
-        return self._read(pixels=True)
-
     def blank_images(self, stream: Stream) -> ImageSet | None:
-        return None if self._place().is_dir() else self._read(pixels=False)
+        return None if self._place().is_dir() else self.images(stream, pixels=False)
 
-    def _read(self, pixels: bool) -> ImageSet:
+    def images(self, stream: Stream, pixels: bool = True) -> ImageSet:
         place = self._place()
         arrays = leaf_images(place) if place.is_dir() else read_npz(place, pixels)
         return image_set(self.name, arrays, str(place), class_names=self.class_names)

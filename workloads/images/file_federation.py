@@ -20,14 +20,6 @@ if TYPE_CHECKING:
     import torch
 
 
-@dataclass(frozen=True, eq=False)
-class ImageFiles:
-    """One folder's images and the label of each, int64 [N]."""
-
-    cache: ImageCache
-    labels: Integers
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class FileFederation(SplitFederation):
     """Names, labels and, per client, indices; no pixels.
@@ -36,48 +28,31 @@ class FileFederation(SplitFederation):
     they are given, as computing them would decode everything.
     """
 
-    train_files: ImageFiles
-    test_files: ImageFiles
-    global_rows: Integers
-    """The global test set, of ``test_files``."""
+    images: ImageCache
+    test_images: ImageCache
     mean: NDArray[np.float32]
     deviation: NDArray[np.float32]
     augment: Augmentation
 
-    @property
-    def global_test_size(self) -> int:
-        return len(self.global_rows)
-
     def task(self, client: int) -> InputSpec:
-        size = self.train_files.cache.size
-        return InputSpec((CHANNELS, size, size), len(self.class_names))
-
-    def _training_labels(self) -> Integers:
-        return self.train_files.labels
+        return InputSpec((CHANNELS, self.images.size, self.images.size), len(self.class_names))
 
     def _training_samples(self, client: int, device: str, channels_last: bool) -> FileSamples:
-        return self._samples(self.train_files, self.train.of(client), device, self.augment, channels_last)
+        return self._samples(self.train.of(client), False, device, channels_last, self.augment)
 
     def _held_out(self, rows: Integers, of_tests: bool, device: str, channels_last: bool) -> FileSamples:
-        files = self.test_files if of_tests else self.train_files
-        return self._samples(files, rows, device, NO_AUGMENTATION, channels_last)
-
-    def global_test(self, start: int, stop: int, device: str) -> FileSamples:
-        return self._samples(self.test_files, self.global_rows[start:stop], device)
+        return self._samples(rows, of_tests, device, channels_last, NO_AUGMENTATION)
 
     def _samples(
-        self,
-        files: ImageFiles,
-        rows: Integers,
-        device: str,
-        augment: Augmentation = NO_AUGMENTATION,
-        channels_last: bool = True,
+        self, rows: Integers, of_tests: bool, device: str, channels_last: bool, augment: Augmentation
     ) -> FileSamples:
+        cache, labels = (self.test_images, self.test_labels) if of_tests else (self.images, self.labels)
+
         def decoded() -> Samples:
             from workloads.images.samples import ImageSamples
 
-            images, labels = files.cache.images(rows), files.labels[rows]
-            return ImageSamples(images, labels, self.mean, self.deviation, device, augment, rows, channels_last)
+            images = cache.images(rows)
+            return ImageSamples(images, labels[rows], self.mean, self.deviation, device, augment, rows, channels_last)
 
         return FileSamples(len(rows), decoded)
 

@@ -14,13 +14,20 @@ from numpy.typing import NDArray
 
 from workloads.array_files import array_members, blank_member, read_member
 from workloads.errors import WorkloadError
-from workloads.images.file_kind import foreign_kind
 
 Array = NDArray[Any]
-
-
 MAX_CLASSES = 65_536
 """A model has an output for each; the largest image sets in use have some 22,000."""
+FOREIGN = {
+    b"PAR1": "a Parquet table",
+    b"\x93NUMPY": "a single array (.npy)",
+    b"\x89HDF": "an HDF5 file",
+    b"\x1f\x8b": "a gzip archive",
+    b"\x80": "a Python pickle, which is never read,",
+    b"\x89PNG": "a PNG picture",
+    b"\xff\xd8\xff": "a JPEG picture",
+}
+"""What is given in place of an .npz file, by its first bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,18 +61,13 @@ def blank(shape: tuple[int, ...]) -> NDArray[np.uint8]:
 
 
 def read_npz(path: Path, pixels: bool = True) -> dict[str, Array]:
-    """All arrays of an .npz file; nothing in it is unpickled. WorkloadError if it is missing, empty or damaged.
+    """All arrays of an .npz file; nothing in it is unpickled. WorkloadError if it is empty, damaged or something else.
 
     Without ``pixels``, of the arrays whose names end in ``_images`` only type and shape are read: they are blank.
     """
-    if not path.exists():
-        raise WorkloadError(f"no file {path}; give the path of an .npz file with MedMNIST's keys")
-    if path.is_dir():
-        there = ", ".join(sorted(found.name for found in path.glob("*.npz"))) or "none"
-        raise WorkloadError(f"{path} is a folder, not an .npz file; .npz files in it: {there}")
     if path.stat().st_size == 0:
         raise WorkloadError(f"{path} is empty (0 bytes); copy or download it again")
-    if kind := foreign_kind(path):
+    if kind := _foreign_kind(path):
         raise WorkloadError(
             f"{path} is {kind}, no .npz file. Read it in Python and save the images and labels with "
             "numpy.savez(FILE, train_images=…, train_labels=…, test_images=…, test_labels=…)"
@@ -85,6 +87,22 @@ def read_npz(path: Path, pixels: bool = True) -> dict[str, Array]:
             "Copy or download it again"
         ) from error
     return arrays
+
+
+def _foreign_kind(path: Path) -> str:
+    """What the file is; empty for a zip archive, as .npz files are, and for what is not known."""
+    with path.open("rb") as file:
+        start = file.read(4096)
+    for magic, kind in FOREIGN.items():
+        if start.startswith(magic):
+            return kind
+    if b"\0" in start or start.startswith(b"PK"):
+        return ""
+    try:
+        first = start.decode("utf-8").partition("\n")[0]
+    except UnicodeDecodeError:
+        return ""
+    return "a table as text (CSV)" if any(mark in first for mark in ",;\t") else "a text file"
 
 
 def image_set(

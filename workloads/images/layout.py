@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from workloads.errors import WorkloadError
 from workloads.images.decode import SUFFIXES
 from workloads.partition import Integers, Partition
+from workloads.table_files import listed
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,7 +41,7 @@ class Part:
         if len(absent):
             raise WorkloadError(
                 f"{source} names {len(absent)} of {len(wanted)} images that are not in {self.folder}: "
-                f"{_some(absent.tolist())}; unpack the data set again, or take them out of the .csv file"
+                f"{listed(absent.tolist(), 3)}; unpack the data set again, or take them out of the .csv file"
             )
         return places.astype(np.int64)
 
@@ -86,17 +87,18 @@ def read_part(root: Path, part: str, labels: Mapping[str, int]) -> Part:
     if unknown:
         raise WorkloadError(
             f"{root / 'labels.csv'} has no line for {len(unknown)} of {len(names)} images in {folder}: "
-            f"{_some(unknown)}; names in it are relative to that folder, with their endings"
+            f"{listed(unknown, 3)}; names in it are relative to that folder, with their endings"
         )
     return Part(folder, np.array(names), np.array([labels[name] for name in names], dtype=np.int64))
 
 
-def all_rows(root: Path, part: Part) -> Integers:
-    """The rows named by train.csv or test.csv, sorted; without that file, all."""
+def restricted(root: Path, part: Part) -> Part:
+    """The images that train.csv or test.csv names; without that file, all."""
     listing = root / f"{part.folder.name}.csv"
     if not listing.is_file():
-        return np.arange(len(part.names))
-    return np.unique(part.rows(read_names(listing), listing))
+        return part
+    rows = np.unique(part.rows(read_names(listing), listing))
+    return Part(part.folder, part.names[rows], part.labels[rows])
 
 
 def read_split(folder: Path, part: Part) -> tuple[Partition, NDArray[np.str_]]:
@@ -109,7 +111,7 @@ def read_split(folder: Path, part: Part) -> tuple[Partition, NDArray[np.str_]]:
     expected = int(folder.parent.name.removesuffix("_clients"))
     if len(files) != expected:
         raise WorkloadError(
-            f"{folder} holds {len(files)} .csv files ({_some([file.name for file in files]) or 'none'}), but must "
+            f"{folder} holds {len(files)} .csv files ({listed([file.name for file in files], 3) or 'none'}), but must "
             f"hold one for each of {expected} clients; unpack the data set again"
         )
     rows = [np.unique(part.rows(read_names(file), file)) for file in files]
@@ -143,7 +145,3 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 def _is_image(path: Path) -> bool:
     return path.suffix.lower() in SUFFIXES and not path.name.startswith(".")
-
-
-def _some(names: list[str]) -> str:
-    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")

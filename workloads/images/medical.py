@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from workloads.augmentation import AUGMENT, Augment
 from workloads.errors import WorkloadError
+from workloads.federated_data import Stream
 from workloads.images.decode import resize
 from workloads.images.image_set import ImageSet, blank, image_set, read_npz
 from workloads.images.npz import Npz, find_npz
@@ -36,7 +37,7 @@ class MedicalNpz(Npz):
     augment: Annotated[Augment, AUGMENT] = "crop_flip"
     size: Annotated[int, Ge(0), Le(2048), Help("height and width to resize images to; 0: as stored")] = 0
 
-    def _read(self, pixels: bool) -> ImageSet:
+    def images(self, stream: Stream, pixels: bool = True) -> ImageSet:
         try:
             path = find_npz(self.path)
         except WorkloadError as error:
@@ -46,14 +47,11 @@ class MedicalNpz(Npz):
         )
         if not self.size:
             return stored
-        if not pixels:
-            sizes = [
-                (len(images), self.size, self.size, images.shape[3]) for images in (stored.images, stored.test_images)
-            ]
-            return replace(stored, images=blank(sizes[0]), test_images=blank(sizes[1]))
-        return replace(
-            stored, images=resize(stored.images, self.size), test_images=resize(stored.test_images, self.size)
+        images, test_images = (
+            resize(found, self.size) if pixels else blank((len(found), self.size, self.size, found.shape[3]))
+            for found in (stored.images, stored.test_images)
         )
+        return replace(stored, images=images, test_images=test_images)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from workloads.federated_data import Stream
 from workloads.images.image_set import ImageSet, image_set, read_npz
 from workloads.images.image_workload import ImageOptions
 from workloads.option_types import Help, NonNegativeInt
+from workloads.table_files import listed
 
 
 @dataclass(frozen=True)
@@ -35,13 +36,10 @@ class Npz(ImageOptions):
     classes: Annotated[NonNegativeInt, Help("number of classes; 0: the largest training label plus one")] = 0
     use_val: Annotated[bool, Help("add the validation images (val_*) to the training images")] = False
 
-    def images(self, stream: Stream) -> ImageSet:
-        return self._read(pixels=True)
-
     def blank_images(self, stream: Stream) -> ImageSet:
-        return self._read(pixels=False)
+        return self.images(stream, pixels=False)
 
-    def _read(self, pixels: bool) -> ImageSet:
+    def images(self, stream: Stream, pixels: bool = True) -> ImageSet:
         path = find_npz(self.path)
         arrays = read_npz(path, pixels)
         return image_set(path.stem, arrays, str(path), classes=self.classes, use_val=self.use_val)
@@ -85,4 +83,4 @@ def _content(folder: Path) -> str:
     if not folder.is_dir():
         return "no such folder"
     names = sorted(found.name for found in folder.glob("*.npz"))
-    return f".npz files there: {', '.join(names[:10])}" if names else "no .npz files there"
+    return f".npz files there: {listed(names, 10)}" if names else "no .npz files there"

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workloads import partition
 from workloads.augmentation import AUGMENT, Augment, augmentation
@@ -18,11 +17,11 @@ from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.images import layout
-from workloads.images.decoded_cache import open_cache
-from workloads.images.file_federation import FileFederation, ImageFiles
+from workloads.images.decoded_cache import ImageCache, open_cache
+from workloads.images.file_federation import FileFederation
 from workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt
-from workloads.partition import Common, Partition
-from workloads.split_options import ValidationShare
+from workloads.partition import Common, Integers, Partition
+from workloads.split_options import NO_NAMES, ValidationShare, held_out
 
 PAPER = (
     "Yan et al. 2023 (Label-Efficient Self-Supervised Federated Learning for Tackling Data Heterogeneity in Medical "
@@ -91,28 +90,22 @@ class PublishedOptions(ABC):
         """Reads names and labels; images stay where they are. WorkloadError names every piece that is missing."""
         root = self._root()
         labels = layout.read_labels(root / "labels.csv", len(self.class_names))
-        train_part, test_part = (layout.read_part(root, name, labels) for name in ("train", "test"))
-        whole, client_names = self._split(root, train_part, stream("partition"))
-        global_rows = layout.all_rows(root, test_part)
-        local_test: Partition | Common
-        if self.local_test == "global":
-            train, local_test = whole, Common(global_rows, whole.clients)
+        training, tests = (layout.read_part(root, name, labels) for name in ("train", "test"))
+        tests, client_names = layout.restricted(root, tests), NO_NAMES
+        if self.partition == "published":
+            whole, client_names = layout.read_split(root / self.split_folder(), training)
         else:
-            train, local_test = partition.cut(whole, self.test_share, stream("local_test"))
-        validation = None
-        if self.validation_share:
-            train, validation = partition.cut(train, self.validation_share, stream("validation"))
+            training = layout.restricted(root, training)
+            whole = self._drawn(training.labels, stream("partition"))
+        common = Common(np.arange(len(tests.labels)), whole.clients) if self.local_test == "global" else None
         return FileFederation(
             name=self.name,
             class_names=self.class_names,
-            client_names=client_names,
-            train_files=self._files(train_part),
-            test_files=self._files(test_part),
-            train=train,
-            local_test=local_test,
-            local_test_is_global=self.local_test == "global",
-            validation=validation,
-            global_rows=global_rows,
+            images=self._cache(training),
+            labels=training.labels,
+            test_images=self._cache(tests),
+            test_labels=tests.labels,
+            **vars(held_out(whole, common, self.test_share, self.validation_share, stream, client_names)),
             mean=np.array(self.mean, dtype=np.float32),
             deviation=np.array(self.deviation, dtype=np.float32),
             augment=augmentation(self.augment, self.size),
@@ -141,24 +134,16 @@ class PublishedOptions(ABC):
             f"holds train/, test/, labels.csv{split}. Nothing is fetched by itself"
         )
 
-    def _split(
-        self, root: Path, part: layout.Part, generator: np.random.Generator
-    ) -> tuple[Partition, NDArray[np.str_]]:
-        if self.partition == "published":
-            return layout.read_split(root / self.split_folder(), part)
-        rows, clients, least = layout.all_rows(root, part), self.clients, self.min_samples
+    def _drawn(self, labels: Integers, generator: np.random.Generator) -> Partition:
         try:
             if self.partition == "iid":
-                drawn = partition.iid(len(rows), clients, least, generator)
-            else:
-                drawn = partition.dirichlet(part.labels[rows], clients, self.alpha, least, generator)
+                return partition.iid(len(labels), self.clients, self.min_samples, generator)
+            return partition.dirichlet(labels, self.clients, self.alpha, self.min_samples, generator)
         except WorkloadError as error:
             raise WorkloadError(f"{self.name}: {error}") from error
-        return Partition(rows[drawn.indices], drawn.offsets), np.zeros(0, dtype=np.str_)
 
-    def _files(self, part: layout.Part) -> ImageFiles:
-        cache = open_cache(part.folder, part.names, self.size, truncated=self.truncated, cache_dir=self.cache_dir)
-        return ImageFiles(cache, part.labels)
+    def _cache(self, part: layout.Part) -> ImageCache:
+        return open_cache(part.folder, part.names, self.size, truncated=self.truncated, cache_dir=self.cache_dir)
 
 
 # Yan et al. 2023 and FedLD train so; 50 test images at a time keep ResNet-50's activations at 224 pixels near 1 GB.

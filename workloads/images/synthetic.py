@@ -35,13 +35,10 @@ class Synthetic(ImageOptions):
     width: Annotated[int, Ge(2), Help("width of an image in pixels")] = 32
     noise: Annotated[NonNegative, Help("standard deviation of the noise, in those of a template")] = 1.0
 
-    def images(self, stream: Stream) -> ImageSet:
-        return self._image_set(stream, pixels=True)
-
     def blank_images(self, stream: Stream) -> ImageSet:
-        return self._image_set(stream, pixels=False)
+        return self.images(stream, pixels=False)
 
-    def _image_set(self, stream: Stream, pixels: bool) -> ImageSet:
+    def images(self, stream: Stream, pixels: bool = True) -> ImageSet:
         generator = stream("synthetic")
         templates = self._templates(generator)
         images, labels = self._samples(templates, self.train_size, generator, pixels)

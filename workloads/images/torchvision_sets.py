@@ -12,7 +12,6 @@ from workloads.augmentation import AUGMENT, Augment
 from workloads.cache_files import CACHE
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.images.cifar100_classes import CIFAR100_CLASSES, CIFAR100_SUPERCLASSES
 from workloads.images.image_set import Array, ImageSet, image_set, read_npz
 from workloads.images.image_workload import ImageOptions
 from workloads.images.npz import images_folder
@@ -65,7 +64,7 @@ class TorchvisionOptions(ImageOptions):
     def _stored(self, pixels: bool) -> ImageSet | None:
         folder = images_folder()
         file = None if folder is None else folder / f"{self.name}.npz"
-        if file is None or not file.exists():
+        if file is None or not file.is_file():
             return None
         return self._checked(read_npz(file, pixels), str(file))
 
@@ -108,6 +107,32 @@ class Cifar10Full(Cifar10):
     name: ClassVar[str] = "cifar10-full"
 
 
+CIFAR100 = {
+    "aquatic mammals": "beaver dolphin otter seal whale",
+    "fish": "aquarium_fish flatfish ray shark trout",
+    "flowers": "orchid poppy rose sunflower tulip",
+    "food containers": "bottle bowl can cup plate",
+    "fruit and vegetables": "apple mushroom orange pear sweet_pepper",
+    "household electrical devices": "clock keyboard lamp telephone television",
+    "household furniture": "bed chair couch table wardrobe",
+    "insects": "bee beetle butterfly caterpillar cockroach",
+    "large carnivores": "bear leopard lion tiger wolf",
+    "large man-made outdoor things": "bridge castle house road skyscraper",
+    "large natural outdoor scenes": "cloud forest mountain plain sea",
+    "large omnivores and herbivores": "camel cattle chimpanzee elephant kangaroo",
+    "medium-sized mammals": "fox porcupine possum raccoon skunk",
+    "non-insect invertebrates": "crab lobster snail spider worm",
+    "people": "baby boy girl man woman",
+    "reptiles": "crocodile dinosaur lizard snake turtle",
+    "small mammals": "hamster mouse rabbit shrew squirrel",
+    "trees": "maple_tree oak_tree palm_tree pine_tree willow_tree",
+    "vehicles 1": "bicycle bus motorcycle pickup_truck train",
+    "vehicles 2": "lawn_mower rocket streetcar tank tractor",
+}
+"""Each superclass, in the order of its number, to its five classes."""
+_SUPERCLASS = {name: number for number, names in enumerate(CIFAR100.values()) for name in names.split()}
+
+
 @dataclass(frozen=True)
 class Cifar100(TorchvisionOptions):
     """CIFAR-100 (Krizhevsky 2009): 3x32x32, 50,000 training and 10,000 test images of 100 classes in 20 superclasses.
@@ -118,8 +143,8 @@ class Cifar100(TorchvisionOptions):
     name: ClassVar[str] = "cifar100"
     folder: ClassVar[str] = "cifar-100-python"
     torchvision_name: ClassVar[str] = "CIFAR100"
-    class_names: ClassVar[tuple[str, ...]] = CIFAR100_CLASSES
-    superclasses: ClassVar[tuple[int, ...]] = CIFAR100_SUPERCLASSES
+    class_names: ClassVar[tuple[str, ...]] = tuple(sorted(_SUPERCLASS))
+    superclasses: ClassVar[tuple[int, ...]] = tuple(number for _, number in sorted(_SUPERCLASS.items()))
 
     augment: Annotated[Augment, AUGMENT] = "crop_flip"
 

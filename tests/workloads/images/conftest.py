@@ -30,3 +30,19 @@ def save(tmp_path: Path) -> Callable[[dict[str, Any]], Path]:
         return path
 
     return write
+
+
+@pytest.fixture
+def put_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path]:
+    """Puts NAME.npz into the folder images of a $RAYSIM_DATA; the first training images are the test set as well."""
+    folder = tmp_path / "data" / "images"
+    folder.mkdir(parents=True)
+    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path / "data"))
+
+    def put(name: str, images: np.ndarray, labels: np.ndarray, tests: int) -> Path:
+        parts: dict[str, Any] = {"train_images": images, "train_labels": labels}
+        parts |= {"test_images": images[:tests], "test_labels": labels[:tests]}
+        np.savez(folder / f"{name}.npz", **parts)
+        return folder / f"{name}.npz"
+
+    return put

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,19 +18,10 @@ needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_
 
 
 @pytest.fixture
-def colored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def colored(put_images: Callable[..., Path]) -> None:
     """A domain of 30 + 10 images 6x6 in color, (90, 120, 150) everywhere."""
-    (tmp_path / "images").mkdir()
     pixels = np.broadcast_to(np.array([90, 120, 150], np.uint8), (30, 6, 6, 3))
-    labels = np.arange(30) % 10
-    arrays: dict[str, Any] = {
-        "train_images": pixels,
-        "train_labels": labels,
-        "test_images": pixels[:10],
-        "test_labels": labels[:10],
-    }
-    np.savez(tmp_path / "images" / "svhn.npz", **arrays)
-    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
+    put_images("svhn", pixels, np.arange(30) % 10, tests=10)
 
 
 def test_domains_are_clients_of_one_size_in_gray(colored: None, stream: Stream) -> None:

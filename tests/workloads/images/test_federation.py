@@ -11,7 +11,7 @@ import torch
 from tests.workloads.conftest import Stream
 from workloads.augmentation import NO_AUGMENTATION
 from workloads.errors import WorkloadError
-from workloads.federated_data import Federation, InputSpec, Samples
+from workloads.federated_data import Samples
 from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.images.image_set import ImageSet, image_set
 from workloads.images.image_workload import ImageOptions
@@ -57,14 +57,6 @@ def frozen(federation: ImageFederation) -> ImageFederation:
     return locked
 
 
-def test_it_is_a_federation(stream: Stream) -> None:
-    federation: Federation = Numbered(clients=4).load(stream)
-    assert federation.clients == 4
-    assert federation.task(3) == InputSpec((1, 8, 8), 5)
-    assert federation.class_names == ("0", "1", "2", "3", "4")
-    assert federation.global_test_size == 20
-
-
 @pytest.mark.parametrize("kind", ["iid", "dirichlet", "shards", "quantity", "lognormal"])
 def test_every_training_image_is_somewhere_once(stream: Stream, kind: Any) -> None:
     federation = frozen(Numbered(clients=5, partition=kind, min_samples=3).load(stream))
@@ -96,16 +88,10 @@ def test_views_of_a_population_larger_than_the_data(stream: Stream) -> None:
         Numbered(partition="views", samples_per_client=20).load(stream)
 
 
-def test_global_test_is_a_slice(stream: Stream) -> None:
-    federation = frozen(Numbered().load(stream))
-    assert numbers(federation.global_test(5, 9, "cpu"), federation) == [205, 206, 207, 208]
-    assert len(federation.global_test(0, 20, "cpu")) == 20
-
-
 def test_pooled_is_one_client_with_everything(stream: Stream) -> None:
     federation = frozen(Numbered(clients=5, samples_per_client=40, partition="iid").load(stream))
     pooled = federation.pooled()
-    assert pooled.clients == 1
+    assert (pooled.clients, pooled.client_name(0)) == (1, "all clients")
     assert pooled.samples(0) == 5 * 40 == sum(federation.samples(client) for client in range(5))
     assert pooled.test_samples(0) == 20
     client = pooled.client(0, "cpu")
@@ -121,12 +107,12 @@ def test_pooled_is_one_client_with_everything(stream: Stream) -> None:
 def test_fill_takes_no_local_test_sample_and_keeps_labels(stream: Stream) -> None:
     federation = Numbered(clients=5, samples_per_client=60, partition="iid").load(stream)
     assert isinstance(federation.local_test, Partition) and federation.fill is not None
-    assert not set(federation.fill.sources) & set(federation.local_test.indices)
+    assert not set(federation.fill.sources.indices) & set(federation.local_test.indices)
     for number in range(5):
         client = federation.client(number, "cpu")
         assert client.samples == federation.samples(number) == 60
         labels = torch.cat([batch.y for batch in client.train.batches(1000)])
-        sources = np.concatenate([federation.train.of(number), federation.fill.sources_of(number)])
+        sources = np.concatenate([federation.train.of(number), federation.fill.sources.of(number)])
         assert labels.tolist() == (sources % 5).tolist()
 
 
@@ -152,12 +138,6 @@ def test_manifest_counts_what_views_hold(stream: Stream) -> None:
         labels = np.bincount(federation.train.of(client) % 5, minlength=5)
         assert table[[f"class_{label}" for label in range(5)]].iloc[client].tolist() == labels.tolist()
     assert table[["samples", "test_samples", "filled"]].to_numpy().tolist() == [[16, 4, 0]] * 3
-
-
-def test_pickle_holds_each_image_once(stream: Stream) -> None:
-    federation = Numbered(clients=5).load(stream)
-    size = len(pickle.dumps(federation))
-    assert size < 1.2 * (federation.inputs.nbytes + federation.test_inputs.nbytes) + 8000
 
 
 def test_channel_statistics_are_exact() -> None:
@@ -203,14 +183,6 @@ def test_limit_keeps_the_first_and_is_named_when_too_small(stream: Stream) -> No
         Numbered(clients=101).load(stream)
 
 
-def test_clients_with_one_sample_train_and_have_no_test(stream: Stream) -> None:
-    federation = Numbered(clients=100, partition="iid", min_samples=1).load(stream)
-    assert {(federation.samples(client), federation.test_samples(client)) for client in range(100)} == {(1, 0)}
-    client = federation.client(3, "cpu")
-    assert [len(batch) for batch in client.train.batches(8, torch.Generator())] == [1]
-    assert list(client.test.batches(8)) == []
-
-
 @pytest.mark.parametrize("kind", ["iid", "dirichlet", "views"])
 def test_a_validation_set_is_cut_off_the_training_part(stream: Stream, kind: Any) -> None:
     options = Numbered(clients=5, partition=kind, min_samples=10, view_samples=20, augment="crop_flip")
@@ -245,7 +217,7 @@ def test_a_validation_set_is_cut_off_the_training_part(stream: Stream, kind: Any
 def test_copies_that_fill_up_are_never_of_validation_samples(stream: Stream) -> None:
     federation = Numbered(clients=5, samples_per_client=60, partition="iid", validation_share=0.25).load(stream)
     assert federation.fill is not None and isinstance(federation.validation, Partition)
-    assert not set(federation.fill.sources) & set(federation.validation.indices)
+    assert not set(federation.fill.sources.indices) & set(federation.validation.indices)
     assert [federation.samples(number) for number in range(5)] == [60] * 5
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from raysim.launch import main
@@ -167,8 +168,14 @@ def test_manifests_with_mistakes(
         Folder(**options).load(stream)
 
 
-def test_options_that_are_missing_or_not_for_files(options: dict[str, Any], stream: Stream) -> None:
+def test_a_folder_has_to_be_named(stream: Stream) -> None:
     with pytest.raises(WorkloadError, match="workload folder needs the option path"):
         Folder().load(stream)
-    with pytest.raises(WorkloadError, match="has no partition=views"):
-        Folder(**options, partition="views").load(stream)
+
+
+def test_views_of_files(splits: Path, options: dict[str, Any], stream: Stream) -> None:
+    federation = Folder(**options, partition="views", view_samples=5, clients=1000, alpha=1e6).load(stream)
+    client = federation.client(999, "cpu")
+    for samples, count in ((client.train, 4), (client.test, 1)):
+        (batch,) = samples.batches(10)
+        assert len(batch) == count and torch.equal(batch.x[:, 0, 0, 0] > 0, batch.y == 1)  # dogs are bright

@@ -13,13 +13,6 @@ from workloads.images.image_set import image_set, read_npz
 Save = Callable[[dict[str, Any]], Path]
 
 
-def test_missing_folder_missing_file_and_a_folder_instead_of_a_file(tmp_path: Path) -> None:
-    with pytest.raises(WorkloadError, match=r"no file .*nowhere/set\.npz"):
-        read_npz(tmp_path / "nowhere" / "set.npz")
-    with pytest.raises(WorkloadError, match=r"is a folder.*in it: none"):
-        read_npz(tmp_path)
-
-
 def test_empty_file(tmp_path: Path) -> None:
     (tmp_path / "set.npz").touch()
     with pytest.raises(WorkloadError, match=r"set\.npz is empty \(0 bytes\)"):

@@ -139,7 +139,7 @@ def test_other_runs_and_splits_find_the_cache(retina: Retina, stream: Stream, de
 def test_a_damaged_cache_is_made_again(retina: Retina, stream: Stream, decoded: list[str], damage: str) -> None:
     federation = retina.load(stream)
     expected = values(federation.client(1, "cpu").train, federation)
-    place = federation.train_files.cache.place
+    place = federation.images.place
     file = place / ("records" if damage == "records" else "pixels")
     content = file.read_bytes()
     if damage == "gone":
@@ -198,10 +198,10 @@ def test_training_batches_are_those_of_images_in_memory(retina: Retina, stream: 
 
     federation = replace(retina, augment="crop_flip").load(stream)
     rows = federation.train.of(0)
-    cached = federation.train_files.cache.images(rows)
+    cached = federation.images.images(rows)
     plain = ImageSamples(
         cached[rows].copy(),
-        federation.train_files.labels[rows],
+        federation.labels[rows],
         federation.mean,
         federation.deviation,
         "cpu",
@@ -227,7 +227,7 @@ def test_dirichlet_over_all_training_files(retina: Retina, stream: Stream) -> No
     (Path(retina.path) / "train.csv").write_text("\n".join(listed))
     federation = replace(options, local_test="global").load(stream)
     rows = np.concatenate([federation.train.of(client) for client in range(federation.clients)])
-    assert sorted(federation.train_files.cache.names[rows].tolist()) == sorted(listed)
+    assert sorted(federation.images.names[rows].tolist()) == sorted(listed)
     with pytest.raises(WorkloadError, match=r"retina: 14 training samples cannot give each of 7 clients"):
         replace(options, min_samples=5).load(stream)
 
@@ -298,7 +298,7 @@ def test_wrong_tables(retina: Retina, stream: Stream, file: str, content: str, m
 
 def test_wrong_images(retina: Retina, stream: Stream) -> None:
     federation = retina.load(stream)
-    damaged, missing = federation.train_files.cache.names[federation.train.of(2)[:2]]
+    damaged, missing = federation.images.names[federation.train.of(2)[:2]]
     (Path(retina.path) / "train" / damaged).write_bytes(b"broken")
     with pytest.raises(WorkloadError, match=f"{damaged} cannot be read as an image"):
         values(federation.client(2, "cpu").train, federation)

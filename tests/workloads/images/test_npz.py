@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from workloads.federated_data import has_one_class
 from workloads.images.npz import Npz
 
 Save = Callable[[dict[str, Any]], Path]
-needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
 
 
 @pytest.fixture
@@ -77,27 +75,6 @@ def test_sites_that_are_absent(arrays: dict[str, Any], save: Save, stream: Strea
     del arrays["train_sites"]
     with pytest.raises(WorkloadError, match=r"tiny: partition=sites needs .* train_sites .*there is none"):
         Npz(path=str(save(arrays)), partition="sites").load(stream)
-
-
-@needs_data
-@pytest.mark.parametrize(
-    ("options", "clients", "training", "shape", "classes"),
-    [
-        (Npz(path="covid-xray", partition="sites"), 4, 353, (1, 128, 128), 3),
-        (Npz(path="retinamnist", clients=5, test_share=0.1), 5, 1080, (3, 28, 28), 5),
-        (Npz(path="retinamnist.npz", clients=50, use_val=True), 50, 1200, (3, 28, 28), 5),
-    ],
-)
-def test_real_files(
-    options: Npz, clients: int, training: int, shape: tuple[int, ...], classes: int, stream: Stream
-) -> None:
-    federation = options.load(stream)
-    assert federation.clients == clients
-    assert len(federation.labels) == training
-    assert federation.task(0).input_shape == shape
-    assert federation.task(0).classes == classes
-    last = federation.client(clients - 1, "cpu")
-    assert next(iter(last.train.batches(8))).x.shape[1:] == shape
 
 
 @pytest.mark.parametrize(

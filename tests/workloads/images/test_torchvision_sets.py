@@ -7,7 +7,7 @@ import os
 import pickle
 import struct
 import tarfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -150,21 +150,13 @@ def test_cifar10_archive(
         Cifar10(clients=2, data_dir=str(tmp_path / "data")).load(stream)
 
 
-def test_npz_in_the_shared_folder_comes_first(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, stream: Stream) -> None:
-    (tmp_path / "images").mkdir()
-    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
-    parts: dict[str, Any] = {
-        "train_images": IMAGES,
-        "train_labels": LABELS,
-        "test_images": IMAGES[:9],
-        "test_labels": LABELS[:9],
-    }
-    np.savez(tmp_path / "images" / "fashion-mnist.npz", **parts)
+def test_npz_in_the_shared_folder_comes_first(put_images: Callable[..., Path], stream: Stream) -> None:
+    file = put_images("fashion-mnist", IMAGES, LABELS, tests=9)
     federation = FashionMnist(clients=3).load(stream)
     assert federation.name == "fashion-mnist"
     assert federation.class_names[9] == "ankle boot"
     assert federation.global_test_size == 9
-    (tmp_path / "images" / "fashion-mnist.npz").write_bytes(b"")
+    file.write_bytes(b"")
     with pytest.raises(WorkloadError, match=r"fashion-mnist\.npz is empty"):
         FashionMnist(clients=3).load(stream)
 
@@ -186,30 +178,12 @@ def test_cifar100_has_five_classes_in_each_superclass() -> None:
     assert np.bincount(Cifar100.superclasses).tolist() == [5] * 20
     above = dict(zip(Cifar100.class_names, Cifar100.superclasses, strict=True))
     # Numbers of the published files' coarse labels.
-    assert [above[name] for name in ("apple", "aquarium_fish", "baby", "beaver", "worm", "streetcar")] == [
-        4,
-        1,
-        14,
-        0,
-        13,
-        19,
-    ]
+    published = {"apple": 4, "aquarium_fish": 1, "baby": 14, "beaver": 0, "worm": 13, "streetcar": 19}
+    assert {name: above[name] for name in published} == published
 
 
-def test_cifar100_is_split_by_pachinko_from_a_file(
-    tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "images").mkdir()
-    labels = np.repeat(np.arange(100), 4)
-    images = np.random.default_rng(0).integers(256, size=(400, 32, 32, 3), dtype=np.uint8)
-    arrays: dict[str, Any] = {
-        "train_images": images,
-        "train_labels": labels,
-        "test_images": images[:9],
-        "test_labels": labels[:9],
-    }
-    np.savez(tmp_path / "images" / "cifar100.npz", **arrays)
-    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
+def test_cifar100_is_split_by_pachinko_from_a_file(put_images: Callable[..., Path], stream: Stream) -> None:
+    put_images("cifar100", np.zeros((400, 32, 32, 3), np.uint8), np.repeat(np.arange(100), 4), tests=9)
     federation = Cifar100(partition="pachinko", clients=20, alpha=0.01, min_samples=5).load(stream)
     table = federation.manifest()
     assert (table["samples"] + table["test_samples"]).tolist() == [20] * 20
@@ -217,18 +191,7 @@ def test_cifar100_is_split_by_pachinko_from_a_file(
     assert own.max() > 0.8 * own.sum()
 
 
-def test_all_of_cifar10_may_lie_beside_a_part_of_it(
-    tmp_path: Path, stream: Stream, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    (tmp_path / "images").mkdir()
+def test_all_of_cifar10_may_lie_beside_a_part_of_it(put_images: Callable[..., Path], stream: Stream) -> None:
     for name, count in (("cifar10", 100), ("cifar10-full", 200)):
-        images, labels = np.zeros((count, 32, 32, 3), np.uint8), np.arange(count) % 10
-        arrays: dict[str, Any] = {
-            "train_images": images,
-            "train_labels": labels,
-            "test_images": images,
-            "test_labels": labels,
-        }
-        np.savez(tmp_path / "images" / f"{name}.npz", **arrays)
-    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
+        put_images(name, np.zeros((count, 32, 32, 3), np.uint8), np.arange(count) % 10, tests=9)
     assert [len(options(clients=2).load(stream).labels) for options in (Cifar10, Cifar10Full)] == [100, 200]
