@@ -5,11 +5,12 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from raysim import units
 from raysim.errors import ResultsError
-from raysim.report.figures import Figure, figures, text_of
+from raysim.report.figures import figures, text_of
 from raysim.report.html import Cell, Link, Table, on_both_grounds, render
 from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
 from raysim.report.setting_groups import Setting, group
@@ -77,35 +78,27 @@ def _mark(run: RunResult) -> str:
     return synthetic_mark(is_synthetic(run.config, run.summary))
 
 
-def _by_name(setting: Setting) -> dict[str, tuple[units.Unit, list[float]]]:
-    """Figure → unit, and its values in the setting's runs."""
-    found: dict[str, tuple[units.Unit, list[float]]] = {}
-    for run in setting.runs:
-        for figure in figures(run):
-            found.setdefault(figure.name, (figure.unit, []))[1].append(figure.value)
+def _values(settings: Sequence[Setting]) -> dict[str, tuple[units.Unit, list[list[float]]]]:
+    """Figure → its unit, and for each setting its values in the setting's runs."""
+    found: dict[str, tuple[units.Unit, list[list[float]]]] = {}
+    for place, setting in enumerate(settings):
+        for run in setting.runs:
+            for figure in figures(run):
+                found.setdefault(figure.name, (figure.unit, [[] for _ in settings]))[1][place].append(figure.value)
     return found
-
-
-def _columns(settings: Sequence[Setting]) -> dict[str, units.Scale]:
-    """Figure → the scale of its column."""
-    found = [_by_name(setting) for setting in settings]
-    scales = {}
-    for name, unit in {name: unit for own in found for name, (unit, _) in own.items()}.items():
-        scales[name] = units.scale(unit, [value for own in found for value in own.get(name, (unit, []))[1]])
-    return scales
 
 
 def _results(settings: Sequence[Setting]) -> Table:
     """One row a setting."""
-    scales, options = _columns(settings), list(settings[0].differing)
-    headings = [*(options or ["setting"]), "seeds", *(scale.heading(name) for name, scale in scales.items())]
-    rows = []
-    for setting in settings:
-        found = _by_name(setting)
-        values = (scale.text(found[name][1]) if name in found else "–" for name, scale in scales.items())
-        rows.append([*(setting.differing.values() or [setting.label]), ", ".join(setting.seeds), *values])
-    words = range(len(options) or 1)
-    return Table(headings, rows, words)
+    options = list(settings[0].differing)
+    headings = [*(options or ["setting"]), "seeds"]
+    rows = [[*(setting.differing.values() or [setting.label]), ", ".join(setting.seeds)] for setting in settings]
+    for name, (unit, values) in _values(settings).items():
+        scale = units.scale(unit, chain(*values))
+        headings.append(scale.heading(name))
+        for row, own in zip(rows, values, strict=True):
+            row.append(scale.text(own) or "–")
+    return Table(headings, rows, words=range(len(options) or 1))
 
 
 def _runs(settings: Sequence[Setting], target: Path) -> Table:
@@ -118,9 +111,8 @@ def _runs(settings: Sequence[Setting], target: Path) -> Table:
     for setting, run in every:
         address = os.path.relpath(run.folder / "report.html", target.parent).replace(os.sep, "/")
         label = os.path.relpath(run.folder.resolve(), common) + _mark(run)
-        known: dict[str, Figure] = {figure.name: figure for figure in figures(run)}
-        texts = (text_of(known[name].unit, known[name].value) if name in known else "–" for name in names)
-        rows.append([Link(label, address), setting.label, *texts])
+        texts = {figure.name: text_of(figure.unit, figure.value) for figure in figures(run)}
+        rows.append([Link(label, address), setting.label, *(texts.get(name, "–") for name in names)])
     return Table(["run", "setting", *names], rows, words=(0, 1))
 
 
@@ -128,11 +120,11 @@ def _csv(settings: Sequence[Setting]) -> str:
     """The results without rounding: shares of one, bytes, seconds; ``… std`` over the seeds, empty for one."""
     from pandas import DataFrame
 
-    rows = []
-    for setting in settings:
-        row: dict[str, object] = {"setting": setting.label, **setting.differing, "seeds": " ".join(setting.seeds)}
-        for name, (_, values) in _by_name(setting).items():
-            row[name] = statistics.fmean(values)
-            row[f"{name} std"] = statistics.stdev(values) if len(values) > 1 else None
-        rows.append(row)
+    rows: list[dict[str, object]] = [
+        {"setting": setting.label, **setting.differing, "seeds": " ".join(setting.seeds)} for setting in settings
+    ]
+    for name, (_, values) in _values(settings).items():
+        for row, own in zip(rows, values, strict=True):
+            row[name] = statistics.fmean(own) if own else None
+            row[f"{name} std"] = statistics.stdev(own) if len(own) > 1 else None
     return DataFrame(rows).to_csv(index=False, lineterminator="\n")

@@ -19,7 +19,7 @@ from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor import profile_table
 from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
-from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, render
+from raysim.report.html import Bar, Picture, Table, on_both_grounds, render
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
 from raysim.run_result import load_result
 from raysim.storage.atomic_files import write_atomically
@@ -144,13 +144,10 @@ def _fairness(clients: DataFrame) -> tuple[Table | None, str]:
     if hidden:
         note += f"; {hidden} in the middle are not shown"
         judged = judged.drop(judged.index[_CLIENTS // 2 : _CLIENTS // 2 + hidden])
-    rows = []
-    for row in judged.to_dict("records"):
-        cells: dict[str, Cell] = {str(name): cell(str(name), value) for name, value in row.items()}
-        share = min(1.0, max(0.0, float(row["accuracy"])))
-        cells["accuracy"] = Bar(cell("accuracy", row["accuracy"]), share)
-        rows.append([cells[name] for name in columns])
-    return Table(columns, rows, _places_of_words(columns)), note
+    table, place = _table(judged[columns]), columns.index("accuracy")
+    for row, share in zip(table.rows, judged["accuracy"], strict=True):
+        row[place] = Bar(cell("accuracy", share), min(1.0, max(0.0, float(share))))
+    return table, note
 
 
 def _places_of_words(names: Sequence[str]) -> list[int]:

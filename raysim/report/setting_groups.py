@@ -29,7 +29,7 @@ class Setting:
     @property
     def seeds(self) -> list[str]:
         """The seeds of its runs."""
-        return [str(_options(run).get(SEED, "?")) for run in self.runs]
+        return [str(run.config.get(SEED, "?")) for run in self.runs]
 
 
 def group(results: Sequence[RunResult]) -> list[Setting]:
@@ -39,24 +39,18 @@ def group(results: Sequence[RunResult]) -> list[Setting]:
     is read: none of the classes that a config names is imported.
     """
     ignored = {SEED, *(path for path, option in options_of({}).items() if option.help.placement)}
-    members: dict[str, list[RunResult]] = {}
-    options: dict[str, dict[str, Any]] = {}
+    groups: dict[str, tuple[dict[str, Any], list[RunResult]]] = {}
     for result in results:
-        own = {path: value for path, value in _options(result).items() if path not in ignored}
-        key = json.dumps(own, sort_keys=True, default=str)
-        members.setdefault(key, []).append(result)
-        options[key] = own
-    paths = _differing(list(options.values()))
-    labels = {key: _label(own, paths) for key, own in options.items()}
+        own = {path: value for path, value in flatten(result.config).items() if path not in ignored}
+        groups.setdefault(json.dumps(own, sort_keys=True, default=str), (own, []))[1].append(result)
+    paths = _differing([own for own, _ in groups.values()])
+    labels = [_label(own, paths) for own, _ in groups.values()]
     settings = []
-    for key, runs in members.items():
-        label, own = labels[key], options[key]
-        if not label or list(labels.values()).count(label) > 1:
+    for label, (own, runs) in zip(labels, groups.values(), strict=True):
+        if not label or labels.count(label) > 1:
             label = ", ".join(filter(None, (label, runs[0].folder.resolve().name)))
-        kept, repeated = _one_a_seed(runs)
-        settings.append(
-            Setting(label, {path: show(own[path]) if path in own else "" for path in paths}, kept, repeated)
-        )
+        differing = {path: show(own[path]) if path in own else "" for path in paths}
+        settings.append(Setting(label, differing, *_one_a_seed(runs)))
     return settings
 
 
@@ -64,16 +58,11 @@ def _one_a_seed(runs: Sequence[RunResult]) -> tuple[tuple[RunResult, ...], tuple
     """The longest run of each seed, in the order of seeds, and those that are left."""
     longest: dict[str, RunResult] = {}
     for run in runs:
-        seed = str(_options(run).get(SEED))
+        seed = str(run.config.get(SEED))
         if seed not in longest or len(run.rounds) > len(longest[seed].rounds):
             longest[seed] = run
     kept = sorted(longest.values(), key=_seed)
     return tuple(kept), tuple(run for run in runs if not any(run is other for other in kept))
-
-
-def _options(result: RunResult) -> dict[str, Any]:
-    """Path → value of a run's config."""
-    return flatten(result.config)
 
 
 def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -97,5 +86,5 @@ def _label(own: Mapping[str, Any], paths: Sequence[str]) -> str:
 
 
 def _seed(run: RunResult) -> tuple[bool, float]:
-    value = _options(run).get(SEED)
+    value = run.config.get(SEED)
     return (False, float(value)) if isinstance(value, (int, float)) else (True, 0.0)
