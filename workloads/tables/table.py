@@ -18,9 +18,8 @@ from workloads.option_types import Help, ShareBelowOne
 from workloads.partition import Integers, Partition
 from workloads.split_options import PARTITION_HELP, Labeled, PartitionName, Split, SplitOptions
 from workloads.table_files import listed, need_columns, read_table
-from workloads.tables.encoding import Encoding, fit
+from workloads.tables.encoding import Encoded, classes_of, encode, has_fractions, normalized
 from workloads.tables.rows import Cut, Rows
-from workloads.tables.target import classes_of, has_fractions, normalized
 
 if TYPE_CHECKING:
     import pandas
@@ -63,13 +62,12 @@ class TableOptions(SplitOptions, ABC):
         """The federation of a table's columns."""
         inputs = rows.table.drop(columns=rows.target)
         cut = self.cut(rows, stream, lambda trained: self._feature(inputs.iloc[trained], rows.name))
-        encoding = fit(inputs, cut.training, rows.categorical, rows.name)
-        encoded = encoding.encode(inputs)
+        encoded = encode(inputs, cut.training, rows.categorical, rows.name)
         return ArrayFederation(
-            inputs=encoded[cut.trained],
-            test_inputs=encoded[cut.tested],
-            **cut.described(_found(encoding, inputs)),
-            categories=encoding.sizes,
+            inputs=encoded.values[cut.trained],
+            test_inputs=encoded.values[cut.tested],
+            **cut.described(_found(encoded, inputs)),
+            categories=encoded.sizes,
         )
 
     def cut(self, rows: Rows, stream: Stream, feature: Callable[[Integers], NDArray[np.floating]]) -> Cut:
@@ -202,11 +200,11 @@ def _training(split: Split) -> NDArray[np.int64]:
     return np.unique(split.train.indices if isinstance(split.train, Partition) else split.train.pool)
 
 
-def _found(encoding: Encoding, inputs: pandas.DataFrame) -> str:
+def _found(encoded: Encoded, inputs: pandas.DataFrame) -> str:
     """What was found in the inputs of a table, for the user to check."""
-    sizes = [f"{name} ({size - 1})" for name, size in zip(encoding.categorical, encoding.sizes, strict=True)]
+    sizes = [f"{name} ({size - 1})" for name, size in zip(encoded.categorical, encoded.sizes, strict=True)]
     missing = int(inputs.isna().any(axis=1).sum())
     return (
-        f"numeric columns: {listed(encoding.numeric) or 'none'}; categorical columns and their numbers of values: "
+        f"numeric columns: {listed(encoded.numeric) or 'none'}; categorical columns and their numbers of values: "
         f"{listed(sizes) or 'none'}; {missing} of {len(inputs)} rows miss a value"
     )
