@@ -14,18 +14,42 @@ from numpy.typing import NDArray
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
+from workloads.objective import CLASSIFICATION, Objective
 from workloads.option_types import Help, ShareBelowOne
 from workloads.partition import Integers, Partition
-from workloads.split_options import PARTITION_HELP, Labeled, PartitionName, Split, SplitOptions
+from workloads.split_options import PARTITION_HELP, Labeled, PartitionName, SplitOptions
 from workloads.table_files import listed, need_columns, read_table
 from workloads.tables.encoding import Encoded, classes_of, encode, has_fractions, normalized
-from workloads.tables.rows import Cut, Rows
+from workloads.virtual_clients import Views
 
 if TYPE_CHECKING:
     import pandas
 
 BY_CLASS = ("dirichlet", "shards", "pathological", "pachinko", "views")
 """Partitions that go by the class of each sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table before it is split.
+
+    Args:
+        name: of the data.
+        table: input columns and the target.
+        target: name of its column.
+        tested: rows of a published test set, bool [N]; None if one is to be drawn.
+        sites: real client of each row, None if there are none.
+        categorical: columns of numbers that are categories.
+        regression: whether the target is a number rather than a class.
+    """
+
+    name: str
+    table: pandas.DataFrame
+    target: str
+    tested: NDArray[np.bool_] | None = None
+    sites: NDArray[np.str_] | None = None
+    categorical: tuple[str, ...] = ()
+    regression: bool = False
 
 
 @dataclass(frozen=True)
@@ -62,16 +86,17 @@ class TableOptions(SplitOptions, ABC):
         """The federation of a table's columns."""
         inputs = rows.table.drop(columns=rows.target)
         cut = self.cut(rows, stream, lambda trained: self._feature(inputs.iloc[trained], rows.name))
-        encoded = encode(inputs, cut.training, rows.categorical, rows.name)
-        return ArrayFederation(
-            inputs=encoded.values[cut.trained],
-            test_inputs=encoded.values[cut.tested],
-            **cut.described(_found(encoded, inputs)),
+        encoded = encode(inputs, cut.inputs[_training(cut.train)], rows.categorical, rows.name)
+        return replace(
+            cut,
+            inputs=encoded.values[cut.inputs],
+            test_inputs=encoded.values[cut.test_inputs],
             categories=encoded.sizes,
+            notes=(f"{cut.notes[0]}; {_found(encoded, inputs)}",),
         )
 
-    def cut(self, rows: Rows, stream: Stream, feature: Callable[[Integers], NDArray[np.floating]]) -> Cut:
-        """The split and the target of a table whose inputs are not encoded yet.
+    def cut(self, rows: Rows, stream: Stream, feature: Callable[[Integers], NDArray[np.floating]]) -> ArrayFederation:
+        """The federation of a table whose inputs are not encoded yet: in their place are the positions of its rows.
 
         Args:
             rows: the table.
@@ -95,12 +120,21 @@ class TableOptions(SplitOptions, ABC):
             split = self._for(rows).split(labeled, stream)
         except WorkloadError as error:
             raise WorkloadError(f"{rows.name}: {error}") from error
-        training = trained[_training(split)]
-        if rows.regression:
-            numbers, note = normalized(target, training, rows.name)
-            return Cut(rows.name, split, trained, test_rows, training, numbers, (), note)
         note = f"target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)})"
-        return Cut(rows.name, split, trained, test_rows, training, labels, class_names, note)
+        if rows.regression:
+            labels, note = normalized(target, trained[_training(split.train)], rows.name)
+        return ArrayFederation(
+            name=rows.name,
+            inputs=trained,
+            labels=labels[trained],
+            test_inputs=test_rows,
+            test_labels=labels[test_rows],
+            **vars(split),
+            class_names=class_names,
+            objective=Objective("regression") if rows.regression else CLASSIFICATION,
+            outputs=1 if rows.regression else 0,
+            notes=(f"{rows.name}: {note}",),
+        )
 
     def _for(self, rows: Rows) -> Self:
         """Options of the split: one that goes by classes needs these."""
@@ -195,9 +229,9 @@ class Table(OwnTable):
         return self.rows_of(table, path, tested, target)
 
 
-def _training(split: Split) -> NDArray[np.int64]:
+def _training(train: Partition | Views) -> Integers:
     """The samples that some client trains on."""
-    return np.unique(split.train.indices if isinstance(split.train, Partition) else split.train.pool)
+    return np.unique(train.pooled().indices)
 
 
 def _found(encoded: Encoded, inputs: pandas.DataFrame) -> str:
