@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -11,6 +11,8 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 TEMPLATES = Path(__file__).parent / "templates"
+WORDS = ("name", "who", "stage", "phase")
+"""Columns that hold text."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +38,12 @@ class Table:
     """A table of a page.
 
     Args:
-        words: columns that hold words; the others are flush right.
+        words: headings of columns that hold words; the others are flush right.
     """
 
-    def __init__(self, headings: Sequence[str], rows: Iterable[Iterable[Cell]], words: Iterable[int] = ()) -> None:
-        self.headings, self.rows, self.words = headings, [list(row) for row in rows], frozenset(words)
+    def __init__(self, headings: Sequence[str], rows: Iterable[Iterable[Cell]], words: Collection[str] = WORDS) -> None:
+        self.headings, self.rows = headings, [list(row) for row in rows]
+        self.words = {place for place, heading in enumerate(headings) if heading in words}
 
 
 @dataclass(frozen=True)

@@ -31,8 +31,6 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 _LAST_ROUNDS = 20
 _CLIENTS = 60  # more are cut in the middle: the worst and the best matter for fairness
-_WORDS = ("name", "who", "stage", "phase")
-"""Columns that hold text."""
 
 
 def page(folder: Path) -> Path:
@@ -103,7 +101,7 @@ def _table(frame: DataFrame) -> Table:
     rows = (
         [cell(name, value) for name, value in zip(names, row, strict=True)] for row in frame.itertuples(index=False)
     )
-    return Table([name.replace("_", " ") for name in names], rows, _places_of_words(names))
+    return Table([name.replace("_", " ") for name in names], rows)
 
 
 def _profile(folder: Path) -> tuple[Table | None, str]:
@@ -112,12 +110,11 @@ def _profile(folder: Path) -> tuple[Table | None, str]:
     if not path.is_file():
         return None, ""
     note, lines = profile_table.read(path)
-    header = profile_table.HEADER
-    return Table(header, (line.texts() for line in lines), _places_of_words(header)), note
+    return Table(profile_table.HEADER, (line.texts() for line in lines)), note
 
 
 def _summary(summary: Mapping[str, Any]) -> Table:
-    return Table(("name", "value"), ((name, _summary_text(name, value)) for name, value in summary.items()), words=(0,))
+    return Table(("name", "value"), ((name, _summary_text(name, value)) for name, value in summary.items()))
 
 
 def _summary_text(name: str, value: Any) -> str:
@@ -148,10 +145,6 @@ def _fairness(clients: DataFrame) -> tuple[Table | None, str]:
     for row, share in zip(table.rows, judged["accuracy"], strict=True):
         row[place] = Bar(cell("accuracy", share), min(1.0, max(0.0, float(share))))
     return table, note
-
-
-def _places_of_words(names: Sequence[str]) -> list[int]:
-    return [place for place, name in enumerate(names) if name in _WORDS]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -125,19 +125,15 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         try:
             cell.config()
         except ConfigError as error:
-            raise ConfigError(f"{path}: {_blamed(study, cell, str(error))}: {error}") from error
+            raise ConfigError(f"{path}: {_blamed(cell, str(error))}: {error}") from error
     return study
 
 
-def _blamed(study: Study, cell: Cell, message: str) -> str:
+def _blamed(cell: Cell, message: str) -> str:
     """The keys of the study file that a config's error speaks of."""
-    layers = {
-        f"rows: {cell.row}: in: {cell.column}": study.inside.get((cell.row, cell.column), {}),
-        f"rows: {cell.row}": study.rows[cell.row],
-        f"columns: {cell.column}": study.columns[cell.column],
-        "base": study.base,
-    }
-    for place, layer in layers.items():
+    row, column = f"rows: {cell.row}", f"columns: {cell.column}"
+    places = ("base", column, row, f"{row}: in: {cell.column}")
+    for place, layer in zip(reversed(places), reversed(cell.layers), strict=True):
         if any(re.search(rf"(?<![\w.]){re.escape(path)}(?!\w)", message) for path in layer):
             return place
-    return f"rows: {cell.row}, columns: {cell.column}"
+    return f"{row}, {column}"
