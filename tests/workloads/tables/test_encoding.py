@@ -40,7 +40,6 @@ def test_classes_are_sorted_as_numbers_where_they_are_numbers() -> None:
 @pytest.mark.parametrize(
     ("column", "words"),
     [
-        (pd.Series([1.0, np.inf, 2.0] * 50), "holds infinity; correct it, or leave it out with ignore=x"),
         (
             pd.Series([f"id {number}" for number in range(150)]),
             r"150 different texts in 150 training rows \(id 0, id 1",
@@ -54,7 +53,5 @@ def test_columns_that_are_no_input(column: pd.Series, words: str) -> None:
 
 
 def test_targets_that_are_no_classes() -> None:
-    with pytest.raises(WorkloadError, match="the target 'y' is missing in 1 of 2 rows, first in row 2"):
-        classes_of(pd.Series(["a", None], name="y"), "x.csv")
     with pytest.raises(WorkloadError, match="has 2000 different values, and at most 1000 classes"):
         classes_of(pd.Series(np.arange(2000) / 7, name="y"), "x.csv")
