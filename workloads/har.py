@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -78,16 +78,12 @@ def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[n
             labels = np.concatenate([arrays["train_labels"], arrays["test_labels"]])
             names = np.concatenate([arrays["train_sites"], arrays["test_sites"]]).astype(np.str_)
             tested = np.arange(len(windows)) >= len(arrays["train_x"])
-        _check(windows, labels, names)
+        if windows.shape[1:] != (WINDOW, 9) or not len(windows) == len(labels) == len(names):
+            raise ValueError(f"windows {windows.shape}, labels {labels.shape}, persons {names.shape}")
+        if labels.min() < 0 or labels.max() >= len(ACTIVITIES) or not np.isfinite(windows).all():
+            raise ValueError("a label outside 0..5, or a window with a value that is not finite")
     except (KeyError, IndexError, ValueError, TypeError) as error:
         raise WorkloadError(
             f"{path} is no file of UCI HAR ({type(error).__name__}: {error}); its arrays are {', '.join(arrays)}"
         ) from error
     return windows.transpose(0, 2, 1), labels.astype(np.int64), names, tested
-
-
-def _check(windows: NDArray[Any], labels: NDArray[Any], names: NDArray[Any]) -> None:
-    if windows.shape[1:] != (WINDOW, 9) or not len(windows) == len(labels) == len(names):
-        raise ValueError(f"windows {windows.shape}, labels {labels.shape}, persons {names.shape}")
-    if labels.min() < 0 or labels.max() >= len(ACTIVITIES) or not np.isfinite(windows).all():
-        raise ValueError("a label outside 0..5, or a window with a value that is not finite")

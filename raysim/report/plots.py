@@ -24,6 +24,7 @@ _GRID = {
     "grid.color": MUTED,
     "grid.alpha": 0.25,
     "axes.spines.right": False,
+    "axes.spines.top": False,
     "legend.frameon": False,
     "legend.fontsize": 9.5,
 }
@@ -103,7 +104,6 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, da
             _plot(panel, [line for line in lines if len(line.x)], colors, legend=len(runs) > 1, highest=1.0)
             panel.set(xlabel=label, ylabel="accuracy")
             panel.yaxis.set_major_formatter(_percent())
-            panel.spines["top"].set_visible(False)
         return picture_bytes(figure)
 
 
@@ -185,7 +185,6 @@ def _draw(
         lower.set_xlabel("round")
         lower.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         upper.spines["top"].set_visible(epochs is not None)
-        lower.spines["top"].set_visible(False)
         if epochs is not None and len(epochs):
             _label_epochs(upper, epochs)
         return picture_bytes(figure)

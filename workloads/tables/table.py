@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.objective import CLASSIFICATION, Objective
+from workloads.labeled_arrays import Part, federation_of
+from workloads.objective import Objective
 from workloads.option_types import Help, ShareBelowOne
 from workloads.partition import Integers, Partition
-from workloads.split_options import PARTITION_HELP, Labeled, PartitionName, SplitOptions
+from workloads.split_options import PARTITION_HELP, PartitionName, SplitOptions
 from workloads.table_files import listed, need_columns, read_table
 from workloads.tables.encoding import Encoded, classes_of, encode, has_fractions, normalized
 from workloads.virtual_clients import Views
@@ -107,32 +108,27 @@ class TableOptions(SplitOptions, ABC):
         tested = self._test_rows(count, stream) if rows.tested is None else rows.tested
         trained, test_rows = np.flatnonzero(~tested), np.flatnonzero(tested)
         class_names, labels = ((), np.zeros(count, np.int64)) if rows.regression else classes_of(target, rows.name)
-        sites = rows.sites
-        labeled = Labeled(
-            labels[trained],
-            len(test_rows),
-            None if sites is None else sites[trained],
-            None if sites is None or not len(test_rows) else sites[test_rows],
+        whole = Part(np.arange(count), labels, rows.sites)
+        cut = federation_of(
+            self._for(rows),
+            stream,
+            rows.name,
+            whole.at(trained),
+            whole.at(test_rows),
+            class_names,
+            notes=(f"{rows.name}: target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)})",),
             feature=lambda: feature(trained),
             sites_from="a column that names the client of every row (client_column)",
         )
-        try:
-            split = self._for(rows).split(labeled, stream)
-        except WorkloadError as error:
-            raise WorkloadError(f"{rows.name}: {error}") from error
-        note = f"target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)})"
-        if rows.regression:
-            labels, note = normalized(target, trained[_training(split.train)], rows.name)
-        return ArrayFederation(
-            name=rows.name,
-            inputs=trained,
-            labels=labels[trained],
-            test_inputs=test_rows,
-            test_labels=labels[test_rows],
-            **vars(split),
-            class_names=class_names,
-            objective=Objective("regression") if rows.regression else CLASSIFICATION,
-            outputs=1 if rows.regression else 0,
+        if not rows.regression:
+            return cut
+        numbers, note = normalized(target, trained[_training(cut.train)], rows.name)
+        return replace(
+            cut,
+            labels=numbers[trained],
+            test_labels=numbers[test_rows],
+            objective=Objective("regression"),
+            outputs=1,
             notes=(f"{rows.name}: {note}",),
         )
 
@@ -144,8 +140,8 @@ class TableOptions(SplitOptions, ABC):
             return replace(self, partition="iid")
         if self.partition in BY_CLASS:
             raise WorkloadError(
-                f"partition={self.partition} goes by classes, and the target {rows.target} is a number; choose iid, "
-                "quantile, quantity, lognormal or sites"
+                f"{rows.name}: partition={self.partition} goes by classes, and the target {rows.target} is a number; "
+                "choose iid, quantile, quantity, lognormal or sites"
             )
         return self
 
