@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +42,7 @@ def page(folder: Path) -> Path:
     result = load_result(folder)
     rounds, title = result.rounds, run_title(result.config, result.summary)
     state = "" if result.summary else "This run is not finished; the numbers are those of its rounds so far."
-    partition, devices = folder / "partition.png", folder / "devices.png"
+    pictures = {name: folder / f"{name}.png" for name in ("partition", "devices")}
     clients, clients_note = _fairness(result.clients)
     profile, profile_note = _profile(folder)
     content: dict[str, object] = {
@@ -52,15 +52,14 @@ def page(folder: Path) -> Path:
         "curves": on_both_grounds(lambda dark: run_picture(rounds, title, dark), "curves") if len(rounds) else None,
         "costs": _costs(rounds, title),
         "costs_table": _costs_table(rounds),
-        "partition": Picture("partition", partition.read_bytes()) if partition.is_file() else None,
-        "devices": Picture("devices", devices.read_bytes()) if devices.is_file() else None,
+        **{name: Picture(name, path.read_bytes()) if path.is_file() else None for name, path in pictures.items()},
         "clients": clients,
         "clients_note": clients_note,
         "rounds": _table(rounds.iloc[::-1].head(_LAST_ROUNDS)) if len(rounds) else None,
         "rounds_heading": f"Last {_LAST_ROUNDS} rounds" if len(rounds) > _LAST_ROUNDS else "Rounds",
         "profile": profile,
         "profile_note": profile_note,
-        "summary": _summary(result.summary) if result.summary else None,
+        "summary": Table(("name", "value"), map(_summary_line, result.summary.items())) if result.summary else None,
         "files": [
             (name, (folder / name).read_text(encoding="utf-8", errors="replace"))
             for name in ("config.yaml", "environment.json")
@@ -90,9 +89,7 @@ def _costs_table(rounds: DataFrame) -> Table | None:
     import pandas as pd
 
     costs = pd.DataFrame(costs_to_accuracies(rounds))
-    if costs.empty:
-        return None
-    return _table(costs.assign(bytes=[units.byte_count(sent, units.THIN) for sent in costs["bytes"]]))
+    return None if costs.empty else _table(costs)
 
 
 def _table(frame: DataFrame) -> Table:
@@ -113,16 +110,11 @@ def _profile(folder: Path) -> tuple[Table | None, str]:
     return Table(profile_table.HEADER, (line.texts() for line in lines)), note
 
 
-def _summary(summary: Mapping[str, Any]) -> Table:
-    return Table(("name", "value"), ((name, _summary_text(name, value)) for name, value in summary.items()))
-
-
-def _summary_text(name: str, value: Any) -> str:
-    if value is None:
-        return "–"
+def _summary_line(entry: tuple[str, Any]) -> tuple[str, str]:
+    name, value = entry
     if isinstance(value, (dict, list)):
-        return json.dumps(value)
-    return cell(name.removeprefix("best_").removeprefix("validated_"), value)
+        return name, json.dumps(value)
+    return name, cell(name.removeprefix("best_").removeprefix("validated_"), value)
 
 
 def _fairness(clients: DataFrame) -> tuple[Table | None, str]:

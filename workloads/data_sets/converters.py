@@ -169,10 +169,11 @@ def _idx(path: Path) -> NDArray[np.uint8]:
     return np.frombuffer(content[4 + 4 * axes :], dtype=np.uint8).reshape(shape)
 
 
-def _batch(source: Path, folder: str, name: str) -> dict[bytes, Any]:
+def _batch(source: Path, folder: str, name: str) -> Any:
+    """What a batch of CIFAR holds: its images and labels, by name."""
     for place in (source / name, source / folder / name):
         if place.is_file():
-            return _unpickled(place.read_bytes())
+            return unpickled(place.read_bytes(), "bytes")
     archives = [source] if source.is_file() else sorted(source.glob("*.tar.gz"))
     if not archives:
         raise FileNotFoundError(f"no {folder}/{name} and no .tar.gz")
@@ -180,11 +181,4 @@ def _batch(source: Path, folder: str, name: str) -> dict[bytes, Any]:
         member = archive.extractfile(f"{folder}/{name}")
         if member is None:
             raise FileNotFoundError(f"{folder}/{name} is no file")
-        return _unpickled(member.read())
-
-
-def _unpickled(content: bytes) -> dict[bytes, Any]:
-    found = unpickled(content, "bytes")
-    if not isinstance(found, dict):
-        raise ValueError("a batch is no dictionary")
-    return found
+        return unpickled(member.read(), "bytes")
