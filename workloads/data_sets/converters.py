@@ -38,7 +38,7 @@ USPS = {"train": "usps.bz2", "test": "usps.t.bz2"}
 
 def idx_arrays(folder: Path, name: str) -> Arrays:
     """MNIST's four files, packed by gzip or not."""
-    return {key: _idx(_named(folder, (file, f"{file}.gz"))) for key, file in IDX.items()}
+    return {key: _idx(folder / file) for key, file in IDX.items()}
 
 
 def cifar_arrays(source: Path, name: str) -> dict[str, NDArray[Any]]:
@@ -152,16 +152,10 @@ def _copied(source: Path, names: list[Path], target: Path) -> None:
             shutil.copyfile(source / name, partial)
 
 
-def _named(folder: Path, names: tuple[str, ...]) -> Path:
-    for place in (folder / name for name in names):
-        if place.is_file():
-            return place
-    raise FileNotFoundError(f"no {' or '.join(names)}")
-
-
 def _idx(path: Path) -> NDArray[np.uint8]:
     """An array in MNIST's own format: 0, 0, 8 (bytes), the number of axes, their lengths, the values."""
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    packed = path.with_name(f"{path.name}.gz")
+    content = path.read_bytes() if path.is_file() else gzip.decompress(packed.read_bytes())
     if content[:3] != b"\x00\x00\x08" or not 1 <= content[3] <= 3:
         raise ValueError(f"{path.name} is not in MNIST's format")
     axes = content[3]

@@ -14,7 +14,7 @@ from workloads.augmentation import AUGMENT, Augment, augmentation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.huggingface.arrow_files import Columns, read_columns, splits_in
-from workloads.huggingface.encoded_images import common_size, decoded, image_bytes, image_shape
+from workloads.huggingface.encoded_images import decoded, image_bytes, image_shape
 from workloads.huggingface.hub import fetch_dataset
 from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.images.image_set import blank
@@ -92,12 +92,11 @@ class HuggingFace(OwnTable):
         wanted = [name for name in (target, self.client_column) if name in read.columns.table.column_names]
         rows = self.rows_of(_frame(read.path, read.columns, wanted), read.path, read.tested, target)
         contents = image_bytes(read.columns.table.column(column), origin)
-        height, width = common_size(contents, self.size, origin)
-        shape = image_shape(len(contents), height, width, self.gray, origin)
-        images = decoded(contents, height, width, self.gray, origin) if pixels else blank(shape)
+        shape = image_shape(contents, self.size, self.gray, origin)
+        images = decoded(contents, shape, origin) if pixels else blank(shape)
         cut = self.cut(rows, stream, lambda trained: brightness(images[trained] if pixels else images[: len(trained)]))
         note = (
-            f"{cut.notes[0]}; images: {column} ({height} x {width} pixels, "
+            f"{cut.notes[0]}; images: {column} ({shape[1]} x {shape[2]} pixels, "
             f"{'gray' if self.gray else 'three channels'}); {len(cut.inputs)} rows to train and validate with, "
             f"{cut.global_test_size} in the global test"
         )
@@ -110,7 +109,7 @@ class HuggingFace(OwnTable):
             test_inputs=images[cut.test_inputs] if pixels else images[: cut.global_test_size],
             notes=(note,),
         )
-        augment = augmentation(self.augment, height)
+        augment = augmentation(self.augment, shape[1])
         return ImageFederation(**vars(filled), fill=None, mean=mean, deviation=deviation, augment=augment)
 
     def _table_rows(self, read: _Read) -> Rows:
