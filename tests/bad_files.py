@@ -97,11 +97,15 @@ def in_parquet(at: Path) -> Path:
     return save_parquet({"train": arrow_table({"a": list(range(40)), "label": [0, 1] * 20})}, at / "parquet")
 
 
-def state(content: str) -> Callable[[Path], Path]:
+TWO_ROWS = saved(a=[1, 2], label=[0, 1])
+
+
+def changed(name: str, content: str) -> Callable[[Path], Path]:
+    """Two rows as they are saved, with a file that has other content."""
+
     def make(at: Path) -> Path:
-        folder = saved(a=[1, 2], label=[0, 1])(at)
-        (folder / "state.json").write_text(content)
-        return folder
+        (TWO_ROWS(at) / name).write_text(content)
+        return at / "saved"
 
     return make
 
@@ -154,6 +158,11 @@ def leaf(content: Any) -> Callable[[Path], Path]:
         return at / "leaf"
 
     return make
+
+
+def leaf_of(x: list[Any], y: list[Any]) -> Callable[[Path], Path]:
+    """LEAF's files with these samples of one user."""
+    return leaf({"users": ["a"], "user_data": {"a": {"x": x, "y": y}}})
 
 
 def absent(at: Path) -> Path:

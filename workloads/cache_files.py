@@ -1,12 +1,17 @@
-"""Files that workloads keep for later runs: where, and how many processes write them at once."""
+"""Files that workloads read or keep for later runs: where, and how many processes write them at once."""
 
 from __future__ import annotations
 
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+
+from workloads.errors import WorkloadError
+
+Usable = Callable[[Path], bool]
+HOW_TO_GET_IT = "; python -m raysim.data list says how to get it"
 
 CACHE = "~/.cache/raysim"
 """The folder of all that is kept, unless an option names another."""
@@ -20,6 +25,23 @@ def search_folders(given: str, name: str) -> list[Path]:
     if given:
         return [Path(given).expanduser()]
     return [Path(base).expanduser() / name for base in (os.environ.get("RAYSIM_DATA"), CACHE) if base]
+
+
+def published_place(
+    name: str, path: str, below: Sequence[str], how: str = HOW_TO_GET_IT, usable: Usable = Path.exists
+) -> Path:
+    """The file or folder of a published data set: ``path``, or without it the first of these below $RAYSIM_DATA.
+
+    WorkloadError, which ends in ``how``, if none is ``usable``.
+    """
+    base = os.environ.get("RAYSIM_DATA")
+    if not path and not base:
+        raise WorkloadError(f"{name}: option path is empty and RAYSIM_DATA is not set; set path")
+    places = [Path(place).expanduser() for place in ([path] if path else [f"{base}/{entry}" for entry in below])]
+    for place in places:
+        if usable(place):
+            return place
+    raise WorkloadError(f"{name}: there is no {' and no '.join(map(str, places))}{how}")
 
 
 @contextmanager

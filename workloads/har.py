@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from workloads.array_federation import ArrayFederation
+from workloads.cache_files import published_place
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.images.image_set import read_npz
@@ -21,7 +21,7 @@ from workloads.split_options import PARTITION_HELP, PartitionName, SplitOptions
 from workloads.time_order import hold_out_ends
 
 ACTIVITIES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
-FILES = ("har.npz", "uci-har.npz")
+FILES = ("har/har.npz", "har/uci-har.npz")
 WINDOW = 128
 
 
@@ -50,7 +50,8 @@ class Har(SplitOptions):
 
     def load(self, stream: Stream) -> ArrayFederation:
         """Reads and normalizes the windows. WorkloadError if they cannot be had or cannot be split as asked."""
-        windows, labels, persons, tested = _read(self._place())
+        how = "; python -m raysim.data convert har makes har.npz of UCI's folder"
+        windows, labels, persons, tested = _read(published_place(self.name, self.path, FILES, how, Path.is_file))
         if self.persons == "published":
             trained, tests = np.flatnonzero(~tested), np.flatnonzero(tested)
         else:
@@ -62,22 +63,6 @@ class Har(SplitOptions):
         train = Part(windows[trained], labels[trained], persons[trained])
         test = Part(windows[tests], labels[tests], persons[tests] if self.persons == "own" else None)
         return federation_of(self, stream, self.name, train, test, ACTIVITIES)
-
-    def _place(self) -> Path:
-        base = os.environ.get("RAYSIM_DATA")
-        if not self.path and not base:
-            raise WorkloadError(
-                "har: option path is empty and RAYSIM_DATA is not set; set path to har.npz or uci-har.npz"
-            )
-        folder = Path(f"{base}/har").expanduser()
-        places = [Path(self.path).expanduser()] if self.path else [folder / name for name in FILES]
-        for place in places:
-            if place.is_file():
-                return place
-        raise WorkloadError(
-            f"har: there is no {' and no '.join(map(str, places))}; python -m raysim.data convert har makes har.npz of "
-            "UCI's folder"
-        )
 
 
 def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[np.str_], NDArray[np.bool_]]:
@@ -93,16 +78,12 @@ def _read(path: Path) -> tuple[NDArray[np.float32], NDArray[np.int64], NDArray[n
             labels = np.concatenate([arrays["train_labels"], arrays["test_labels"]])
             names = np.concatenate([arrays["train_sites"], arrays["test_sites"]]).astype(np.str_)
             tested = np.arange(len(windows)) >= len(arrays["train_x"])
-        _check(windows, labels, names)
+        if windows.shape[1:] != (WINDOW, 9) or not len(windows) == len(labels) == len(names):
+            raise ValueError(f"windows {windows.shape}, labels {labels.shape}, persons {names.shape}")
+        if labels.min() < 0 or labels.max() >= len(ACTIVITIES) or not np.isfinite(windows).all():
+            raise ValueError("a label outside 0..5, or a window with a value that is not finite")
     except (KeyError, IndexError, ValueError, TypeError) as error:
         raise WorkloadError(
             f"{path} is no file of UCI HAR ({type(error).__name__}: {error}); its arrays are {', '.join(arrays)}"
         ) from error
     return windows.transpose(0, 2, 1), labels.astype(np.int64), names, tested
-
-
-def _check(windows: NDArray[Any], labels: NDArray[Any], names: NDArray[Any]) -> None:
-    if windows.shape[1:] != (WINDOW, 9) or not len(windows) == len(labels) == len(names):
-        raise ValueError(f"windows {windows.shape}, labels {labels.shape}, persons {names.shape}")
-    if labels.min() < 0 or labels.max() >= len(ACTIVITIES) or not np.isfinite(windows).all():
-        raise ValueError("a label outside 0..5, or a window with a value that is not finite")

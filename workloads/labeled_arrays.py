@@ -23,6 +23,10 @@ class Part:
     labels: Integers
     sites: NDArray[np.str_] | None = None
 
+    def at(self, rows: Integers) -> Part:
+        """Some of the samples."""
+        return Part(self.inputs[rows], self.labels[rows], None if self.sites is None else self.sites[rows])
+
 
 def federation_of(
     options: SplitOptions,
@@ -34,9 +38,14 @@ def federation_of(
     vocabulary: int = 0,
     notes: tuple[str, ...] = (),
     synthetic: bool = False,
+    **more: Any,
 ) -> ArrayFederation:
-    """The federation. WorkloadError, which names the data, if it cannot be split as asked."""
-    labeled = Labeled(train.labels, len(test.labels), train.sites, test.sites if len(test.labels) else None)
+    """The federation. WorkloadError, which names the data, if it cannot be split as asked.
+
+    Args:
+        more: what :class:`Labeled` holds beside labels and sites.
+    """
+    labeled = Labeled(train.labels, len(test.labels), train.sites, test.sites if len(test.labels) else None, **more)
     try:
         split = options.split(labeled, stream)
     except WorkloadError as error:

@@ -1,22 +1,50 @@
-"""A page that compares runs: curves over each other, and figures as mean ± spread over the seeds of a setting."""
+"""A page that compares runs: curves over each other, and figures as mean ± spread over the seeds of a setting.
+
+Runs of one setting differ in their seed alone.
+"""
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import Any
 
 from raysim import units
+from raysim.config.options import show
+from raysim.config.run_config import flatten, options_of
 from raysim.errors import ResultsError
-from raysim.report.figures import Figure, figures, text_of
+from raysim.report.figures import figures, text_of
 from raysim.report.html import Cell, Link, Table, on_both_grounds, render
 from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
-from raysim.report.setting_groups import Setting, group
 from raysim.run_result import RunResult, load_result
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_title import is_synthetic, part_name
 from workloads.naming import synthetic_mark
+
+SEED = "seed"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a few runs have in common, and the runs, one for each seed."""
+
+    label: str
+    """The options in which it differs from the other settings, in a few words."""
+    differing: Mapping[str, str]
+    """Option → its value as text, empty where the setting has no such option; the same options for each setting."""
+    runs: tuple[RunResult, ...]
+    repeated: tuple[RunResult, ...]
+    """Runs with a seed that another of its runs has: they say nothing new."""
+
+    @property
+    def seeds(self) -> list[str]:
+        """The seeds of its runs."""
+        return [str(run.config.get(SEED, "?")) for run in self.runs]
 
 
 def compare(folders: Sequence[Path], target: Path) -> list[Path]:
@@ -77,35 +105,27 @@ def _mark(run: RunResult) -> str:
     return synthetic_mark(is_synthetic(run.config, run.summary))
 
 
-def _by_name(setting: Setting) -> dict[str, tuple[units.Unit, list[float]]]:
-    """Figure → unit, and its values in the setting's runs."""
-    found: dict[str, tuple[units.Unit, list[float]]] = {}
-    for run in setting.runs:
-        for figure in figures(run):
-            found.setdefault(figure.name, (figure.unit, []))[1].append(figure.value)
+def _values(settings: Sequence[Setting]) -> dict[str, tuple[units.Unit, list[list[float]]]]:
+    """Figure → its unit, and for each setting its values in the setting's runs."""
+    found: dict[str, tuple[units.Unit, list[list[float]]]] = {}
+    for place, setting in enumerate(settings):
+        for run in setting.runs:
+            for figure in figures(run):
+                found.setdefault(figure.name, (figure.unit, [[] for _ in settings]))[1][place].append(figure.value)
     return found
-
-
-def _columns(settings: Sequence[Setting]) -> dict[str, units.Scale]:
-    """Figure → the scale of its column."""
-    found = [_by_name(setting) for setting in settings]
-    scales = {}
-    for name, unit in {name: unit for own in found for name, (unit, _) in own.items()}.items():
-        scales[name] = units.scale(unit, [value for own in found for value in own.get(name, (unit, []))[1]])
-    return scales
 
 
 def _results(settings: Sequence[Setting]) -> Table:
     """One row a setting."""
-    scales, options = _columns(settings), list(settings[0].differing)
-    headings = [*(options or ["setting"]), "seeds", *(scale.heading(name) for name, scale in scales.items())]
-    rows = []
-    for setting in settings:
-        found = _by_name(setting)
-        values = (scale.text(found[name][1]) if name in found else "–" for name, scale in scales.items())
-        rows.append([*(setting.differing.values() or [setting.label]), ", ".join(setting.seeds), *values])
-    words = range(len(options) or 1)
-    return Table(headings, rows, words)
+    options = list(settings[0].differing) or ["setting"]
+    headings = [*options, "seeds"]
+    rows = [[*(setting.differing.values() or [setting.label]), ", ".join(setting.seeds)] for setting in settings]
+    for name, (unit, values) in _values(settings).items():
+        scale = units.scale(unit, chain(*values))
+        headings.append(scale.heading(name))
+        for row, own in zip(rows, values, strict=True):
+            row.append(scale.text(own) or "–")
+    return Table(headings, rows, words=options)
 
 
 def _runs(settings: Sequence[Setting], target: Path) -> Table:
@@ -118,21 +138,78 @@ def _runs(settings: Sequence[Setting], target: Path) -> Table:
     for setting, run in every:
         address = os.path.relpath(run.folder / "report.html", target.parent).replace(os.sep, "/")
         label = os.path.relpath(run.folder.resolve(), common) + _mark(run)
-        known: dict[str, Figure] = {figure.name: figure for figure in figures(run)}
-        texts = (text_of(known[name].unit, known[name].value) if name in known else "–" for name in names)
-        rows.append([Link(label, address), setting.label, *texts])
-    return Table(["run", "setting", *names], rows, words=(0, 1))
+        texts = {figure.name: text_of(figure.unit, figure.value) for figure in figures(run)}
+        rows.append([Link(label, address), setting.label, *(texts.get(name, "–") for name in names)])
+    return Table(["run", "setting", *names], rows, words=("run", "setting"))
 
 
 def _csv(settings: Sequence[Setting]) -> str:
     """The results without rounding: shares of one, bytes, seconds; ``… std`` over the seeds, empty for one."""
     from pandas import DataFrame
 
-    rows = []
-    for setting in settings:
-        row: dict[str, object] = {"setting": setting.label, **setting.differing, "seeds": " ".join(setting.seeds)}
-        for name, (_, values) in _by_name(setting).items():
-            row[name] = statistics.fmean(values)
-            row[f"{name} std"] = statistics.stdev(values) if len(values) > 1 else None
-        rows.append(row)
+    rows: list[dict[str, object]] = [
+        {"setting": setting.label, **setting.differing, "seeds": " ".join(setting.seeds)} for setting in settings
+    ]
+    for name, (_, values) in _values(settings).items():
+        for row, own in zip(rows, values, strict=True):
+            row[name] = statistics.fmean(own) if own else None
+            row[f"{name} std"] = statistics.stdev(own) if len(own) > 1 else None
     return DataFrame(rows).to_csv(index=False, lineterminator="\n")
+
+
+def group(results: Sequence[RunResult]) -> list[Setting]:
+    """The settings of several runs, in the order of their first runs.
+
+    Placement (actors, output, pictures …) cannot change a result, so it separates nothing. Only the folders' own text
+    is read: none of the classes that a config names is imported.
+    """
+    ignored = {SEED, *(path for path, option in options_of({}).items() if option.help.placement)}
+    groups: dict[str, tuple[dict[str, Any], list[RunResult]]] = {}
+    for result in results:
+        own = {path: value for path, value in flatten(result.config).items() if path not in ignored}
+        groups.setdefault(json.dumps(own, sort_keys=True, default=str), (own, []))[1].append(result)
+    paths = _differing([own for own, _ in groups.values()])
+    labels = [_label(own, paths) for own, _ in groups.values()]
+    settings = []
+    for label, (own, runs) in zip(labels, groups.values(), strict=True):
+        if not label or labels.count(label) > 1:
+            label = ", ".join(filter(None, (label, runs[0].folder.resolve().name)))
+        differing = {path: show(own[path]) if path in own else "" for path in paths}
+        settings.append(Setting(label, differing, *_one_a_seed(runs)))
+    return settings
+
+
+def _one_a_seed(runs: Sequence[RunResult]) -> tuple[tuple[RunResult, ...], tuple[RunResult, ...]]:
+    """The longest run of each seed, in the order of seeds, and those that are left."""
+    longest: dict[str, RunResult] = {}
+    for run in runs:
+        seed = str(run.config.get(SEED))
+        if seed not in longest or len(run.rounds) > len(longest[seed].rounds):
+            longest[seed] = run
+    kept = sorted(longest.values(), key=_seed)
+    return tuple(kept), tuple(run for run in runs if not any(run is other for other in kept))
+
+
+def _differing(options: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The options that differ between two settings which both have them.
+
+    Another method brings other options, and its name says enough.
+    """
+    found = []
+    for path in dict.fromkeys(path for own in options for path in own):
+        values = [own[path] for own in options if path in own]
+        if any(value != values[0] for value in values[1:]):
+            found.append(path)
+    return found
+
+
+def _label(own: Mapping[str, Any], paths: Sequence[str]) -> str:
+    named = (path for path in paths if path in own)
+    return ", ".join(
+        show(own[path]) if path.endswith(".name") else f"{path.rpartition('.')[2]} {show(own[path])}" for path in named
+    )
+
+
+def _seed(run: RunResult) -> tuple[bool, float]:
+    value = run.config.get(SEED)
+    return (False, float(value)) if isinstance(value, (int, float)) else (True, 0.0)

@@ -54,7 +54,7 @@ def devices_table(fleet: Fleet) -> DataFrame:
 def picture(table: DataFrame, fleet: Fleet, seconds: float) -> bytes:
     """The picture as PNG; its lower half only where clients are not always available."""
     availability = fleet.profiles.availability
-    with style({}):
+    with style({"axes.spines.top": False, "axes.spines.right": False}):
         figure = new_figure(figsize=(6.4, 5.6 if availability else 3.4), dpi=130, layout="constrained")
         panels = figure.subplots(2 if availability else 1, squeeze=False)[:, 0]
         figure.suptitle(f"Devices of {len(table)} clients", fontsize=13, fontweight="bold")
@@ -68,7 +68,6 @@ def picture(table: DataFrame, fleet: Fleet, seconds: float) -> bytes:
             factor, unit = time_unit(seconds)
             panels[1].plot(times / factor, there, color=LIGHT[0])
             panels[1].set(xlabel=f"virtual {unit}", ylabel="share of clients available", ylim=(0, 1.05))
-            panels[1].spines[["top", "right"]].set_visible(False)
         return picture_bytes(figure)
 
 
@@ -85,5 +84,4 @@ def _task_seconds(axes: Any, table: DataFrame) -> None:
     axes.axhline(float(total.median()), color=MUTED, linewidth=0.8, linestyle="--", label="median")
     axes.set(xlabel="clients, fastest first", ylabel="virtual seconds of a task", ylim=(0, None))
     axes.xaxis.set_major_locator(MaxNLocator(integer=True))
-    axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, loc="upper left")

@@ -65,6 +65,8 @@ def cell(column: str, value: Any) -> str:
         return "–"
     if isinstance(value, (str, bool)):
         return str(value)
-    known = COLUMNS.get(column)
-    unit: Unit = known.unit if known else "seconds" if column.startswith("seconds") else "plain"
-    return text_of(unit, float(value))
+    if column in COLUMNS:
+        return text_of(COLUMNS[column].unit, float(value))
+    return text_of(
+        "bytes" if column == "bytes" else "seconds" if column.startswith("seconds") else "plain", float(value)
+    )

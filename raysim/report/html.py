@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
-TEMPLATES = Path(__file__).parent / "templates"
+WORDS = ("name", "who", "stage", "phase")
+"""Columns that hold text."""
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,12 @@ class Table:
     """A table of a page.
 
     Args:
-        words: columns that hold words; the others are flush right.
+        words: headings of columns that hold words; the others are flush right.
     """
 
-    def __init__(self, headings: Sequence[str], rows: Iterable[Iterable[Cell]], words: Iterable[int] = ()) -> None:
-        self.headings, self.rows, self.words = headings, [list(row) for row in rows], frozenset(words)
+    def __init__(self, headings: Sequence[str], rows: Iterable[Iterable[Cell]], words: Collection[str] = WORDS) -> None:
+        self.headings, self.rows = headings, [list(row) for row in rows]
+        self.words = {place for place, heading in enumerate(headings) if heading in words}
 
 
 @dataclass(frozen=True)
@@ -59,22 +60,15 @@ def on_both_grounds(draw: Callable[[bool], bytes], description: str) -> Picture:
 
 def render(template: str, **content: object) -> bytes:
     """The whole page that a template makes of its content."""
-    return _environment().get_template(template).render(**content).encode()
+    return _ENVIRONMENT.get_template(template).render(**content).encode()
 
 
-@cache
-def _environment() -> Environment:
-    made = Environment(
-        loader=FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        keep_trailing_newline=True,
-    )
-    made.filters["data_address"] = _data_address
-    return made
-
-
-def _data_address(png: bytes) -> str:
-    return f"data:image/png;base64,{base64.b64encode(png).decode()}"
+_ENVIRONMENT = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    keep_trailing_newline=True,
+)
+_ENVIRONMENT.filters["data_address"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"

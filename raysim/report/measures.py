@@ -5,7 +5,7 @@ A measure is a column's name, or that name behind ``best_`` or ``validated_`` (:
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
@@ -108,22 +108,14 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
     prefix = next((start for start in PREFIXES if name.startswith(start) and name not in columns), "")
     column = columns.get(name.removeprefix(prefix))
     if column is None:
-        raise ConfigError(f"no measure {name!r}.{did_you_mean(name, _names(columns))} {_allowed(columns)}")
+        best = [f"best_{name}" for name, column in columns.items() if column.best]
+        names = [*columns, *best, *(f"validated_{name}" for name in columns)]
+        raise ConfigError(
+            f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(columns)}, each also as best_NAME "
+            "or validated_NAME; times are not among them, as no two runs share them. A column that a method reports "
+            "itself needs its unit: NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
+        )
     if prefix == "best_" and not column.best:
         raise ConfigError(f"no measure {name!r}: of {name.removeprefix(prefix)} no value is better than another.")
     how: Literal["last", "best", "validated"] = "best" if prefix == "best_" else "validated" if prefix else "last"
     return Measure(name, name.removeprefix(prefix), how, column.unit, column.best)
-
-
-def _names(columns: Mapping[str, Column]) -> list[str]:
-    """Every measure there is."""
-    best = [f"best_{name}" for name, column in columns.items() if column.best]
-    return [*columns, *best, *(f"validated_{name}" for name in columns)]
-
-
-def _allowed(columns: Collection[str]) -> str:
-    return (
-        f"Measures: {', '.join(columns)}, each also as best_NAME or validated_NAME; times are not among them, as no "
-        "two runs share them. A column that a method reports itself needs its unit: "
-        "NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
-    )

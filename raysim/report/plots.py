@@ -24,6 +24,7 @@ _GRID = {
     "grid.color": MUTED,
     "grid.alpha": 0.25,
     "axes.spines.right": False,
+    "axes.spines.top": False,
     "legend.frameon": False,
     "legend.fontsize": 9.5,
 }
@@ -103,7 +104,6 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, da
             _plot(panel, [line for line in lines if len(line.x)], colors, legend=len(runs) > 1, highest=1.0)
             panel.set(xlabel=label, ylabel="accuracy")
             panel.yaxis.set_major_formatter(_percent())
-            panel.spines["top"].set_visible(False)
         return picture_bytes(figure)
 
 
@@ -121,14 +121,12 @@ def _against(cost: str, factor: float, label: str, tables: Sequence[DataFrame], 
     """Accuracy against a running cost, which is written in units of ``factor``."""
     lines = []
     for rounds in tables:
+        judged = np.isfinite(rounds["accuracy"].to_numpy(dtype=float))
+        costs = running_costs(rounds)[cost].to_numpy(dtype=float)[judged] / factor
         line = _line(rounds, "accuracy", label, rank)
-        x = (
-            running_costs(rounds)[cost].to_numpy(dtype=float)[np.isfinite(rounds["accuracy"].to_numpy(dtype=float))]
-            / factor
-        )
-        lines.append((line, replace(line, y=x)))
-    accuracy, costs = (_mean_line(list(half)) for half in zip(*lines, strict=True))
-    return replace(accuracy, x=costs.y)
+        lines.append((line, replace(line, y=costs)))
+    accuracy, cost_of_rounds = (_mean_line(half) for half in zip(*lines, strict=True))
+    return replace(accuracy, x=cost_of_rounds.y)
 
 
 def _percent() -> Any:
@@ -139,16 +137,13 @@ def _percent() -> Any:
 
 def _mean_line(lines: Sequence[_Line]) -> _Line:
     """The mean of lines at every round that one of them has, with the standard deviation where two have it."""
+    import pandas as pd
+
     if len(lines) == 1:
         return lines[0]
-    values: dict[int, list[float]] = {}
-    for line in lines:
-        for x, y in zip(line.x.tolist(), line.y.tolist(), strict=True):
-            values.setdefault(x, []).append(y)
-    x = sorted(values)
-    mean = np.array([np.mean(values[place]) for place in x])
-    band = np.array([np.std(values[place], ddof=1) if len(values[place]) > 1 else 0.0 for place in x])
-    return _Line(lines[0].label, np.array(x), mean, lines[0].rank, band)
+    values = pd.Series(np.concatenate([line.y for line in lines])).groupby(np.concatenate([line.x for line in lines]))
+    mean, band = values.mean(), values.std().fillna(0.0)
+    return _Line(lines[0].label, mean.index.to_numpy(), mean.to_numpy(), lines[0].rank, band.to_numpy())
 
 
 def _line(rounds: DataFrame, name: str, label: str, rank: int, spread: str = "") -> _Line:
@@ -156,9 +151,7 @@ def _line(rounds: DataFrame, name: str, label: str, rank: int, spread: str = "")
         return _Line(label, np.zeros(0), np.zeros(0), rank)
     y = rounds[name].to_numpy(dtype=float)
     present = np.isfinite(y)  # rounds without evaluation
-    band = None
-    if name == "client_accuracy_mean" and spread in rounds:
-        band = np.nan_to_num(rounds[spread].to_numpy(dtype=float)[present])
+    band = np.nan_to_num(rounds[spread].to_numpy(dtype=float)[present]) if spread in rounds else None
     return _Line(label, rounds["round"].to_numpy()[present], y[present], rank, band)
 
 
@@ -192,7 +185,6 @@ def _draw(
         lower.set_xlabel("round")
         lower.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         upper.spines["top"].set_visible(epochs is not None)
-        lower.spines["top"].set_visible(False)
         if epochs is not None and len(epochs):
             _label_epochs(upper, epochs)
         return picture_bytes(figure)

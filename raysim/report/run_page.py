@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor import profile_table
 from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
-from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, render
+from raysim.report.html import Bar, Picture, Table, on_both_grounds, render
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
 from raysim.run_result import costs_to_accuracies, load_result
 from raysim.storage.atomic_files import write_atomically
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
 PAGE = "report.html"
 _LAST_ROUNDS = 20
 _CLIENTS = 60  # more are cut in the middle: the worst and the best matter for fairness
-_WORDS = ("name", "who", "stage", "phase")
-"""Columns that hold text."""
 
 
 def page(folder: Path) -> Path:
@@ -43,7 +41,7 @@ def page(folder: Path) -> Path:
     result = load_result(folder)
     rounds, title = result.rounds, run_title(result.config, result.summary)
     state = "" if result.summary else "This run is not finished; the numbers are those of its rounds so far."
-    partition, devices = folder / "partition.png", folder / "devices.png"
+    pictures = {name: folder / f"{name}.png" for name in ("partition", "devices")}
     clients, clients_note = _fairness(result.clients)
     profile, profile_note = _profile(folder)
     content: dict[str, object] = {
@@ -53,15 +51,14 @@ def page(folder: Path) -> Path:
         "curves": on_both_grounds(lambda dark: run_picture(rounds, title, dark), "curves") if len(rounds) else None,
         "costs": _costs(rounds, title),
         "costs_table": _costs_table(rounds),
-        "partition": Picture("partition", partition.read_bytes()) if partition.is_file() else None,
-        "devices": Picture("devices", devices.read_bytes()) if devices.is_file() else None,
+        **{name: Picture(name, path.read_bytes()) if path.is_file() else None for name, path in pictures.items()},
         "clients": clients,
         "clients_note": clients_note,
         "rounds": _table(rounds.iloc[::-1].head(_LAST_ROUNDS)) if len(rounds) else None,
         "rounds_heading": f"Last {_LAST_ROUNDS} rounds" if len(rounds) > _LAST_ROUNDS else "Rounds",
         "profile": profile,
         "profile_note": profile_note,
-        "summary": _summary(result.summary) if result.summary else None,
+        "summary": Table(("name", "value"), map(_summary_line, result.summary.items())) if result.summary else None,
         "files": [
             (name, (folder / name).read_text(encoding="utf-8", errors="replace"))
             for name in ("config.yaml", "environment.json")
@@ -91,9 +88,7 @@ def _costs_table(rounds: DataFrame) -> Table | None:
     import pandas as pd
 
     costs = pd.DataFrame(costs_to_accuracies(rounds))
-    if costs.empty:
-        return None
-    return _table(costs.assign(bytes=[units.byte_count(sent, units.THIN) for sent in costs["bytes"]]))
+    return None if costs.empty else _table(costs)
 
 
 def _table(frame: DataFrame) -> Table:
@@ -102,7 +97,7 @@ def _table(frame: DataFrame) -> Table:
     rows = (
         [cell(name, value) for name, value in zip(names, row, strict=True)] for row in frame.itertuples(index=False)
     )
-    return Table([name.replace("_", " ") for name in names], rows, _places_of_words(names))
+    return Table([name.replace("_", " ") for name in names], rows)
 
 
 def _profile(folder: Path) -> tuple[Table | None, str]:
@@ -111,20 +106,14 @@ def _profile(folder: Path) -> tuple[Table | None, str]:
     if not path.is_file():
         return None, ""
     note, lines = profile_table.read(path)
-    header = profile_table.HEADER
-    return Table(header, (line.texts() for line in lines), _places_of_words(header)), note
+    return Table(profile_table.HEADER, (line.texts() for line in lines)), note
 
 
-def _summary(summary: Mapping[str, Any]) -> Table:
-    return Table(("name", "value"), ((name, _summary_text(name, value)) for name, value in summary.items()), words=(0,))
-
-
-def _summary_text(name: str, value: Any) -> str:
-    if value is None:
-        return "–"
+def _summary_line(entry: tuple[str, Any]) -> tuple[str, str]:
+    name, value = entry
     if isinstance(value, (dict, list)):
-        return json.dumps(value)
-    return cell(name.removeprefix("best_").removeprefix("validated_"), value)
+        return name, json.dumps(value)
+    return name, cell(name.removeprefix("best_").removeprefix("validated_"), value)
 
 
 def _fairness(clients: DataFrame) -> tuple[Table | None, str]:
@@ -143,17 +132,10 @@ def _fairness(clients: DataFrame) -> tuple[Table | None, str]:
     if hidden:
         note += f"; {hidden} in the middle are not shown"
         judged = judged.drop(judged.index[_CLIENTS // 2 : _CLIENTS // 2 + hidden])
-    rows = []
-    for row in judged.to_dict("records"):
-        cells: dict[str, Cell] = {str(name): cell(str(name), value) for name, value in row.items()}
-        share = min(1.0, max(0.0, float(row["accuracy"])))
-        cells["accuracy"] = Bar(cell("accuracy", row["accuracy"]), share)
-        rows.append([cells[name] for name in columns])
-    return Table(columns, rows, _places_of_words(columns)), note
-
-
-def _places_of_words(names: Sequence[str]) -> list[int]:
-    return [place for place, name in enumerate(names) if name in _WORDS]
+    table, place = _table(judged[columns]), columns.index("accuracy")
+    for row, share in zip(table.rows, judged["accuracy"], strict=True):
+        row[place] = Bar(cell("accuracy", share), min(1.0, max(0.0, float(share))))
+    return table, note
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

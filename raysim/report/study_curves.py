@@ -10,16 +10,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysim.report.canvas import new_figure, picture_bytes
-from raysim.report.picture_entry import PictureEntry
 from raysim.report.plots import LIGHT
+from raysim.report.study_reader import Reader
 from raysim.run_result import running_costs
-from raysim.storage.atomic_files import write_atomically
 from raysim.units import scale
 
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from raysim.report.measures import Column, Measure
+    from raysim.report.measures import Measure
 
 AGAINST = {
     "round": ("rounds", 1.0),
@@ -32,28 +31,24 @@ AGAINST = {
 WIDE = 20
 """Where the dearest row cost more than this many times the cheapest, the axis of costs is logarithmic."""
 Runs = Mapping[tuple[str, str], Sequence["DataFrame"]]
-"""(column, row) → the rounds tables of its finished cells, in the order of seeds."""
+"""(row, column) → the rounds tables of its finished cells, in the order of seeds."""
 
 
 @dataclass(frozen=True)
 class Curves:
-    """What to draw: ``curves`` of a study file."""
+    """A panel for each column of the study, in it a line for each row: ``curves`` of a study file."""
 
     path: Path
     measure: Measure
     against: str
 
 
-def read(data: object, study: Path, own: Mapping[str, Column]) -> Curves:
-    """Curves from a study file's entry; ConfigError for what there is not.
-
-    Args:
-        own: columns of the rounds table that the study declares itself.
-    """
-    entry = PictureEntry(data, study, "curves", ("path", "measure", "against"), own)
-    if entry["against"] not in AGAINST:
-        raise entry.error(f"against {entry['against']!r}. Allowed: {', '.join(AGAINST)}.")
-    return Curves(entry.path, entry.measure(entry["measure"]), str(entry["against"]))
+def read(reader: Reader) -> Curves | None:
+    """The curves that a study file asks for, if it does; ConfigError for costs that there are not."""
+    found = reader.picture("curves", Curves)
+    if found is not None and found.against not in AGAINST:
+        raise reader.error("curves", f"against {found.against!r}. Allowed: {', '.join(AGAINST)}.")
+    return found
 
 
 def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
@@ -72,39 +67,34 @@ def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
     return means[grouped.size() == len(found)]
 
 
-def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> None:
-    """Write the picture: the mean over seeds as a line, each seed's run faint behind it."""
-    import matplotlib
-
+def draw(curves: Curves, runs: Runs, columns: Sequence[str], title: str) -> bytes:
+    """The picture as PNG: the mean over seeds as a line, each seed's run faint behind it."""
     name, factor = AGAINST[curves.against]
     values = [run[curves.measure.column].max() for own in runs.values() for run in own]
     unit = scale(curves.measure.unit, values)
-    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
-        figure = new_figure(figsize=(1.2 + 5.6 * len(columns), 4.0), dpi=110, layout="constrained")
-        panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
-        for panel, column in zip(panels, columns, strict=True):
-            costs = []
-            for rank, row in enumerate(row for of, row in runs if of == column):
-                color = LIGHT[rank % len(LIGHT)]
-                for run in runs[column, row]:
-                    faint = points([run], curves)
-                    panel.plot(factor * faint[curves.against], unit.factor * faint["value"], color=color, alpha=0.3)
-                mean = points(runs[column, row], curves)
-                costs.append(mean[curves.against].max())
-                line = "-" if rank < len(LIGHT) else "--"  # colors come a second time
-                style = {"color": color, "linestyle": line, "marker": "osD^v<>p"[rank % 8], "markersize": 4}
-                panel.plot(
-                    factor * mean[curves.against], unit.factor * mean["value"], label=row, linewidth=1.8, **style
-                )
-            panel.set(title=column if len(columns) > 1 else title, xlabel=name)
-            if costs and min(costs) > 0 and max(costs) > WIDE * min(costs):
-                panel.set_xscale("log")
-                panel.xaxis.set_major_formatter("{x:g}")  # the usual one is in the markup of formulas
-            panel.grid(alpha=0.3)
-            panel.spines[["top", "right"]].set_visible(False)
-        panels[0].set_ylabel(unit.heading(curves.measure.name.replace("_", " ")))
-        if len(runs) > len(LIGHT) * len(columns):
-            figure.legend(*panels[-1].get_legend_handles_labels(), loc="outside right center", frameon=False)
-        else:
-            panels[-1].legend(frameon=False)
-        write_atomically(curves.path, picture_bytes(figure))
+    figure = new_figure(figsize=(1.2 + 5.6 * len(columns), 4.0), dpi=110, layout="constrained")
+    panels = figure.subplots(1, len(columns), squeeze=False, sharey=True)[0]
+    for panel, column in zip(panels, columns, strict=True):
+        costs = []
+        for rank, row in enumerate(row for row, of in runs if of == column):
+            color = LIGHT[rank % len(LIGHT)]
+            for run in runs[row, column]:
+                faint = points([run], curves)
+                panel.plot(factor * faint[curves.against], unit.factor * faint["value"], color=color, alpha=0.3)
+            mean = points(runs[row, column], curves)
+            costs.append(mean[curves.against].max())
+            line = "-" if rank < len(LIGHT) else "--"  # colors come a second time
+            style = {"color": color, "linestyle": line, "marker": "osD^v<>p"[rank % 8], "markersize": 4}
+            panel.plot(factor * mean[curves.against], unit.factor * mean["value"], label=row, linewidth=1.8, **style)
+        panel.set(title=column if len(columns) > 1 else title, xlabel=name)
+        if costs and min(costs) > 0 and max(costs) > WIDE * min(costs):
+            panel.set_xscale("log")
+            panel.xaxis.set_major_formatter("{x:g}")  # the usual one is in the markup of formulas
+        panel.grid(alpha=0.3)
+        panel.spines[["top", "right"]].set_visible(False)
+    panels[0].set_ylabel(unit.heading(curves.measure.name.replace("_", " ")))
+    if len(runs) > len(LIGHT) * len(columns):
+        figure.legend(*panels[-1].get_legend_handles_labels(), loc="outside right center", frameon=False)
+    else:
+        panels[-1].legend(frameon=False)
+    return picture_bytes(figure)

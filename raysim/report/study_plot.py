@@ -1,10 +1,10 @@
-"""A study's numbers as a picture: one panel a measure, the study's columns along x, one line a row."""
+"""A study's numbers as pictures: a panel of lines for each measure, and one measure as colored squares."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from raysim import units
 from raysim.report.canvas import new_figure, picture_bytes
-from raysim.report.measures import Column, Measure
-from raysim.report.picture_entry import PictureEntry
+from raysim.report.measures import Measure
 from raysim.report.plots import LIGHT
-from raysim.storage.atomic_files import write_atomically
+from raysim.report.study_reader import Reader
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]
 """(row, column, measure) → its values in the finished cells, in the order of seeds."""
@@ -26,37 +25,44 @@ SPREAD = 100.0
 
 @dataclass(frozen=True)
 class Picture:
-    """What to draw: ``picture`` of a study file."""
+    """Lines, one a row, with the study's columns along x: ``picture`` of a study file."""
 
     path: Path
     columns: Mapping[str, str]
     """Column of the study -> what stands under it."""
-    rows: tuple[str, ...]
+    rows: Sequence[str]
     measures: Mapping[Measure, str]
     """Measure -> title of its panel."""
     label: str
     """What the columns are, along x."""
 
 
-def read(data: object, study: Path, rows: Sequence[str], columns: Sequence[str], own: Mapping[str, Column]) -> Picture:
-    """A picture from a study file's entry; ConfigError for what the study does not have.
+@dataclass(frozen=True)
+class HeatMap:
+    """A square for each row and column, colored by one measure: ``heat_map`` of a study file."""
 
-    Args:
-        own: columns of the rounds table that the study declares itself.
-    """
-    entry = PictureEntry(data, study, "picture", ("path", "columns", "rows", "measures", "label"), own)
-    chosen, lines, measures = entry["columns"], entry["rows"], entry["measures"]
+    path: Path
+    measure: Measure
+    label: str
+    """What the color is."""
+
+
+def read(reader: Reader, rows: Sequence[str], columns: Sequence[str]) -> Picture | None:
+    """The lines that a study file asks for, if it does; ConfigError for what the study does not have."""
+    found = reader.picture("picture", Picture)
+    if found is None:
+        return None
+    chosen, lines, measures = found.columns, found.rows, found.measures
     texts = isinstance(chosen, dict) and isinstance(measures, dict) and isinstance(lines, list)
     if not (texts and all(isinstance(text, str) for text in (*chosen.values(), *measures.values(), *lines))):
-        raise entry.error("columns and measures map names to texts, rows is a list of names.")
+        raise reader.error("picture", "columns and measures map names to texts, rows is a list of names.")
     for kind, wanted, known in (("row", lines, rows), ("column", list(chosen), columns)):
         for name in wanted:
             if name not in known:
-                raise entry.error(f"no {kind} {name!r}. There are {', '.join(known)}.")
-    panels = {entry.measure(name): text for name, text in measures.items()}
-    if not (panels and lines and chosen):
-        raise entry.error("columns, rows and measures have at least one entry each.")
-    return Picture(entry.path, chosen, tuple(lines), panels, str(entry["label"]))
+                raise reader.error("picture", f"no {kind} {name!r}. There are {', '.join(known)}.")
+    if not (measures and lines and chosen):
+        raise reader.error("picture", "columns, rows and measures have at least one entry each.")
+    return replace(found, measures={reader.measure("picture", name): text for name, text in measures.items()})
 
 
 def scale_of(measure: Measure, found: Found) -> units.Scale:
@@ -64,31 +70,8 @@ def scale_of(measure: Measure, found: Found) -> units.Scale:
     return units.scale(measure.unit, [value for key, own in found.items() if key[2] == measure.name for value in own])
 
 
-def draw(picture: Picture, found: Found, title: str) -> None:
-    """Write the picture: means over seeds, bars of one standard deviation; a column without a value has no point."""
-    import matplotlib
-
-    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
-        write_atomically(picture.path, _png(picture, found, title))
-
-
-def _scale(panel: Any, sizes: NDArray[np.float64]) -> None:
-    """Make the axis of values logarithmic if one of these means is far larger than the middle one."""
-    middle = float(np.median(sizes)) if len(sizes) else 0.0
-    if not middle or sizes.max() <= SPREAD * middle:
-        return
-    # Linear up to the first power of ten above the middle mean: terms of both signs and bars across 0 can be drawn.
-    first = math.ceil(math.log10(middle))
-    panel.set_yscale("symlog", linthresh=10.0**first)
-    last = max(first + 1, math.ceil(math.log10(max(map(abs, panel.get_ylim())))))
-    powers = range(first, last + 1, max(1, math.ceil((last - first) / 3)))
-    ticks = [-(10.0**power) for power in reversed(powers)] + [0.0] + [10.0**power for power in powers]
-    shown = [tick for tick in ticks if panel.get_ylim()[0] <= tick <= panel.get_ylim()[1]]
-    panel.set_yticks(shown, labels=[f"{tick:,.10g}" for tick in shown])
-    panel.minorticks_off()
-
-
-def _png(picture: Picture, found: Found, title: str) -> bytes:
+def draw(picture: Picture, found: Found, title: str) -> bytes:
+    """The lines as PNG: means over seeds, bars of one standard deviation; a column without a value has no point."""
     figure = new_figure(figsize=(4.2 * len(picture.measures), 3.9), dpi=110, layout="constrained")
     panels = figure.subplots(1, len(picture.measures), squeeze=False)[0]
     for panel, (measure, heading) in zip(panels, picture.measures.items(), strict=True):
@@ -116,4 +99,48 @@ def _png(picture: Picture, found: Found, title: str) -> bytes:
     figure.legend(handles, labels, loc="outside lower center", ncols=min(4, len(labels)), frameon=False)
     figure.suptitle(title, fontsize=12)
     panels[(len(panels) - 1) // 2].set_xlabel(picture.label)  # once: side by side they would run into one another
+    return picture_bytes(figure)
+
+
+def _scale(panel: Any, sizes: NDArray[np.float64]) -> None:
+    """Make the axis of values logarithmic if one of these means is far larger than the middle one."""
+    middle = float(np.median(sizes)) if len(sizes) else 0.0
+    if not middle or sizes.max() <= SPREAD * middle:
+        return
+    # Linear up to the first power of ten above the middle mean: terms of both signs and bars across 0 can be drawn.
+    first = math.ceil(math.log10(middle))
+    panel.set_yscale("symlog", linthresh=10.0**first)
+    last = max(first + 1, math.ceil(math.log10(max(map(abs, panel.get_ylim())))))
+    powers = range(first, last + 1, max(1, math.ceil((last - first) / 3)))
+    ticks = [-(10.0**power) for power in reversed(powers)] + [0.0] + [10.0**power for power in powers]
+    shown = [tick for tick in ticks if panel.get_ylim()[0] <= tick <= panel.get_ylim()[1]]
+    panel.set_yticks(shown, labels=[f"{tick:,.10g}" for tick in shown])
+    panel.minorticks_off()
+
+
+def cell_means(heat_map: HeatMap, found: Found, rows: Sequence[str], columns: Sequence[str]) -> NDArray[np.float64]:
+    """The mean over seeds of every cell [rows, columns]; nan where none is finished."""
+    name = heat_map.measure.name
+    cells = [[np.mean(found.get((row, column, name), np.nan)) for column in columns] for row in rows]
+    return np.array(cells, np.float64)
+
+
+def draw_heat_map(heat_map: HeatMap, found: Found, rows: Sequence[str], columns: Sequence[str], title: str) -> bytes:
+    """The squares as PNG, with the number in each; better values are lighter, where some value is better."""
+    cells = cell_means(heat_map, found, rows, columns)
+    unit = units.scale(heat_map.measure.unit, cells[~np.isnan(cells)].tolist())
+    figure = new_figure(figsize=(3.2 + 0.9 * len(columns), 1.6 + 0.42 * len(rows)), dpi=110, layout="constrained")
+    panel = figure.subplots()
+    colors = "cividis_r" if heat_map.measure.best == "smallest" else "cividis"
+    image = panel.imshow(unit.factor * cells, cmap=colors, aspect="auto")
+    for row, column in np.argwhere(~np.isnan(cells)).tolist():
+        red, green, blue, _ = image.cmap(image.norm(unit.factor * cells[row, column]))
+        ink = "black" if 0.3 * red + 0.59 * green + 0.11 * blue > 0.5 else "white"
+        panel.text(column, row, unit.text([cells[row, column]]), ha="center", va="center", color=ink, fontsize=9)
+    panel.set_xticks(range(len(columns)), list(columns), rotation=30, ha="right")
+    panel.set_yticks(range(len(rows)), list(rows))
+    panel.tick_params(length=0)
+    panel.spines[:].set_visible(False)
+    panel.set_title(title, fontsize=11)
+    figure.colorbar(image, label=unit.heading(heat_map.label))
     return picture_bytes(figure)

@@ -2,29 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_heat_map, study_plot
+from raysim.report import study_curves, study_plot
 from raysim.report.measures import Measure
 from raysim.report.study_file import Study
 from raysim.report.study_plot import Found, scale_of
+from raysim.storage.atomic_files import write_atomically
 
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
 
 
 def finished(study: Study, measures: Iterable[Measure]) -> Found:
-    """What is there so far."""
+    """The values that are there so far."""
+    wanted, found = list(measures), dict[tuple[str, str, str], list[float]]()
+    for (row, column), runs in finished_runs(study).items():
+        for measure in wanted:
+            values = [value for run in runs if (value := measure.of(run)) is not None]
+            if values:
+                found[row, column, measure.name] = values
+    return found
+
+
+def finished_runs(study: Study) -> study_curves.Runs:
+    """The rounds tables that are there so far."""
     import pandas as pd
 
-    wanted, found = list(measures), dict[tuple[str, str, str], list[float]]()
+    found: dict[tuple[str, str], list[pd.DataFrame]] = {}
     for cell in study.cells():
         if cell.path.exists():
-            frame = pd.read_csv(cell.path)
-            for measure in wanted:
-                value = measure.of(frame)
-                if value is not None:
-                    found.setdefault((cell.row, cell.column, measure.name), []).append(value)
+            found.setdefault((cell.row, cell.column), []).append(pd.read_csv(cell.path))
     return found
 
 
@@ -77,26 +86,27 @@ def write_table(study: Study) -> None:
 
     A page with tables of several studies names the study in each first marker: ``<!-- table NAME: written …``.
     """
+    import matplotlib
+
     before, after = place_of_table(study)
     made = table(study, finished(study, study.measures))
     study.table.write_text(f"{before}\n{made}\n{after}", encoding="utf-8")
+    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
+        for path, png in _pictures(study):
+            write_atomically(path, png)
+
+
+def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:
+    """Each picture that the study asks for and of which something is there."""
     if study.picture is not None:
-        study_plot.draw(study.picture, finished(study, study.picture.measures), study.title)
+        found = finished(study, study.picture.measures)
+        yield study.picture.path, study_plot.draw(study.picture, found, study.title)
     if study.heat_map is not None:
         found = finished(study, [study.heat_map.measure])
-        study_heat_map.draw(study.heat_map, found, [*study.rows], [*study.columns], study.title)
+        if found:
+            squares = study_plot.draw_heat_map(study.heat_map, found, [*study.rows], [*study.columns], study.title)
+            yield study.heat_map.path, squares
     if study.curves is not None:
         runs = finished_runs(study)
         if runs:
-            study_curves.draw(study.curves, runs, [*study.columns], study.title)
-
-
-def finished_runs(study: Study) -> study_curves.Runs:
-    """The rounds tables that are there so far."""
-    import pandas as pd
-
-    found: dict[tuple[str, str], list[pd.DataFrame]] = {}
-    for cell in study.cells():
-        if cell.path.exists():
-            found.setdefault((cell.column, cell.row), []).append(pd.read_csv(cell.path))
-    return found
+            yield study.curves.path, study_curves.draw(study.curves, runs, [*study.columns], study.title)

@@ -53,16 +53,6 @@ def test_a_cell_is_a_real_run(path: Path) -> None:
     assert sorted(entry.name for entry in cell.path.parent.iterdir()) == ["fedavg-seed0.csv", "fedavg-seed0.yaml"]
 
 
-def test_text_around_the_table_stays(path: Path) -> None:
-    page = path.parent / "page.md"
-    page.write_text(f"# Mine\nbefore\n{study_table.BEGIN}\nold\n{study_table.END}\nafter\n", encoding="utf-8")
-    study_table.write_table(study_file.read(path))
-    text = page.read_text(encoding="utf-8")
-    assert text.startswith("# Mine\nbefore\n")
-    assert text.endswith("after\n")
-    assert "old" not in text
-
-
 def test_a_cell_made_with_other_settings_is_not_mixed_in(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     study.run_cell(next(study_file.read(path).cells()))
     path.write_text(TEXT.replace("schedule.rounds: 2", "schedule.rounds: 3"), encoding="utf-8")
@@ -182,9 +172,9 @@ def test_what_an_earlier_version_kept_is_compared_as_far_as_its_options_are_ther
         study.check_cell(cell)
 
 
-def test_a_page_with_two_tables_names_the_study_of_each(path: Path) -> None:
-    page = path.parent / "page.md"
-    first, second = (f"<!-- table {name}: written by raysim.study -->" for name in ("other", "small"))
+@pytest.mark.parametrize("second", [study_table.BEGIN, "<!-- table small: written by raysim.study -->"])
+def test_only_the_table_of_the_study_is_replaced(second: str, path: Path) -> None:
+    page, first = path.parent / "page.md", "<!-- table other: written by raysim.study -->"
     page.write_text(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\nold\n{study_table.END}\nc\n", encoding="utf-8")
     study_table.write_table(study_file.read(path))
     text = page.read_text(encoding="utf-8")

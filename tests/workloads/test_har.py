@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
@@ -9,14 +8,10 @@ import pytest
 
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.conftest import needs_data
+from tests.workloads.conftest import seeded as stream
 from workloads.errors import WorkloadError
 from workloads.har import Har
-
-needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
-
-
-def stream(purpose: str) -> np.random.Generator:
-    return np.random.default_rng([len(purpose)])
 
 
 @pytest.fixture

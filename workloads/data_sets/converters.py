@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import shutil
+import tarfile
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.array_pickles import unpickled
 from workloads.cache_files import whole_file
 from workloads.data_sets.catalog import DataSet
-from workloads.data_sets.cifar_batches import cifar_arrays
 from workloads.errors import WorkloadError
 from workloads.images.femnist import leaf_images
 from workloads.images.image_set import image_set, read_npz
@@ -27,29 +27,48 @@ IDX = {
     "test_images": "t10k-images-idx3-ubyte",
     "test_labels": "t10k-labels-idx1-ubyte",
 }
+CIFAR = {
+    "cifar10": ("cifar-10-batches-py", [f"data_batch_{number}" for number in range(1, 6)], ["test_batch"], b"labels"),
+    "cifar100": ("cifar-100-python", ["train"], ["test"], b"fine_labels"),
+}
+"""Name to the folder of the batches, those of the training and of the test part, and the key of the labels."""
 SIGNALS = [f"{kind}_{axis}" for kind in ("body_acc", "body_gyro", "total_acc") for axis in "xyz"]
 USPS = {"train": "usps.bz2", "test": "usps.t.bz2"}
 
 
 def idx_arrays(folder: Path, name: str) -> Arrays:
     """MNIST's four files, packed by gzip or not."""
-    return {key: _idx(_named(folder, (file, f"{file}.gz"))) for key, file in IDX.items()}
+    return {key: _idx(folder / file) for key, file in IDX.items()}
+
+
+def cifar_arrays(source: Path, name: str) -> dict[str, NDArray[Any]]:
+    """The images and labels of the batches in a folder, in its folder of that name, or in its .tar.gz."""
+    folder, training, testing, key = CIFAR[name]
+    arrays: dict[str, NDArray[Any]] = {}
+    for part, names in (("train", training), ("test", testing)):
+        batches = [_batch(source, folder, batch) for batch in names]
+        pixels = np.concatenate([np.asarray(batch[b"data"], dtype=np.uint8) for batch in batches])
+        arrays[f"{part}_images"] = np.ascontiguousarray(pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
+        arrays[f"{part}_labels"] = np.concatenate([np.asarray(batch[key], dtype=np.int64) for batch in batches])
+    if name == "cifar100":
+        coarse = np.concatenate([np.asarray(_batch(source, folder, batch)[b"coarse_labels"]) for batch in training])
+        above = np.zeros(100, dtype=np.int64)
+        above[arrays["train_labels"]] = coarse
+        arrays["superclasses"] = above
+    return arrays
 
 
 def libsvm_arrays(folder: Path, name: str) -> Arrays:
     """USPS's two files: lines of a class from 1 and 256 values from -1 to 1, each after its number and a colon."""
+    from sklearn.datasets import load_svmlight_file
+
     arrays: Arrays = {}
     for part, file in USPS.items():
-        labels, rows = [], []
-        for number, line in enumerate(bz2.decompress((folder / file).read_bytes()).decode().splitlines(), start=1):
-            first, *values = line.split()
-            row = [float(value.partition(":")[2]) for value in values]
-            if len(row) != 256:
-                raise ValueError(f"{file}, line {number} has {len(row)} values, not 256")
-            labels.append(int(float(first)) - 1)
-            rows.append(row)
-        arrays[f"{part}_images"] = ((np.array(rows) + 1) / 2 * 255).astype(np.uint8).reshape(-1, 16, 16)
-        arrays[f"{part}_labels"] = np.array(labels)
+        rows, labels = load_svmlight_file(folder / file, n_features=256)
+        if (rows.getnnz(axis=1) != 256).any():
+            raise ValueError(f"{file} has lines without 256 values")
+        arrays[f"{part}_images"] = ((rows.toarray() + 1) / 2 * 255).astype(np.uint8).reshape(-1, 16, 16)
+        arrays[f"{part}_labels"] = labels.astype(np.int64) - 1
     return arrays
 
 
@@ -133,18 +152,27 @@ def _copied(source: Path, names: list[Path], target: Path) -> None:
             shutil.copyfile(source / name, partial)
 
 
-def _named(folder: Path, names: tuple[str, ...]) -> Path:
-    for place in (folder / name for name in names):
-        if place.is_file():
-            return place
-    raise FileNotFoundError(f"no {' or '.join(names)}")
-
-
 def _idx(path: Path) -> NDArray[np.uint8]:
     """An array in MNIST's own format: 0, 0, 8 (bytes), the number of axes, their lengths, the values."""
-    content = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    packed = path.with_name(f"{path.name}.gz")
+    content = path.read_bytes() if path.is_file() else gzip.decompress(packed.read_bytes())
     if content[:3] != b"\x00\x00\x08" or not 1 <= content[3] <= 3:
         raise ValueError(f"{path.name} is not in MNIST's format")
     axes = content[3]
     shape = np.frombuffer(content[4 : 4 + 4 * axes], dtype=">u4").tolist()
     return np.frombuffer(content[4 + 4 * axes :], dtype=np.uint8).reshape(shape)
+
+
+def _batch(source: Path, folder: str, name: str) -> Any:
+    """What a batch of CIFAR holds: its images and labels, by name."""
+    for place in (source / name, source / folder / name):
+        if place.is_file():
+            return unpickled(place.read_bytes(), "bytes")
+    archives = [source] if source.is_file() else sorted(source.glob("*.tar.gz"))
+    if not archives:
+        raise FileNotFoundError(f"no {folder}/{name} and no .tar.gz")
+    with tarfile.open(archives[0]) as archive:
+        member = archive.extractfile(f"{folder}/{name}")
+        if member is None:
+            raise FileNotFoundError(f"{folder}/{name} is no file")
+        return unpickled(member.read(), "bytes")

@@ -31,8 +31,11 @@ def image_bytes(column: Any, origin: str) -> list[bytes]:
     return contents
 
 
-def common_size(contents: list[bytes], size: int, origin: str) -> tuple[int, int]:
-    """(height, width) of all images: ``size``, or what they have if that is 0; WorkloadError if that differs."""
+def image_shape(contents: list[bytes], size: int, gray: bool, origin: str) -> tuple[int, int, int, int]:
+    """[N, height, width, channels] of all images: height and width are ``size``, or what they have if that is 0.
+
+    WorkloadError if that differs, or if all together take more memory than is allowed.
+    """
     from PIL import Image
 
     first: tuple[int, int] | None = (size, size) if size else None
@@ -50,35 +53,31 @@ def common_size(contents: list[bytes], size: int, origin: str) -> tuple[int, int
                 f"{first[0]} x {first[1]}; set size to bring all to one"
             )
     assert first is not None, "there is a row"
-    return first
+    shape = (len(contents), *first, 1 if gray else 3)
+    if np.prod(shape, dtype=np.float64) > MAX_ARRAY_BYTES:
+        raise WorkloadError(
+            f"{origin}: {len(contents)} images of {first[0]} x {first[1]} pixels take more than "
+            f"{MAX_ARRAY_BYTES / 1e9:g} GB, which is the limit; set a smaller size"
+        )
+    return shape
 
 
-def decoded(contents: list[bytes], height: int, width: int, gray: bool, origin: str) -> NDArray[np.uint8]:
-    """uint8 [N, height, width, 1 or 3]; images of another size are stretched. WorkloadError if one is damaged."""
+def decoded(contents: list[bytes], shape: tuple[int, int, int, int], origin: str) -> NDArray[np.uint8]:
+    """The images in this shape; those of another size are stretched. WorkloadError if one is damaged."""
     from PIL import Image
 
-    pixels = np.empty(image_shape(len(contents), height, width, gray, origin), np.uint8)
+    _, height, width, channels = shape
+    pixels = np.empty(shape, np.uint8)
     for number, content in enumerate(contents):
         try:
             with Image.open(io.BytesIO(content)) as image:
-                found = rgb(image).convert("L") if gray else rgb(image)
+                found = rgb(image).convert("L") if channels == 1 else rgb(image)
             if found.size != (width, height):
                 found = found.resize((width, height), Image.Resampling.BICUBIC)
-            pixels[number] = np.asarray(found).reshape(height, width, -1)
+            pixels[number] = np.asarray(found).reshape(height, width, channels)
         except Exception as error:  # as above
             raise _unreadable(origin, number + 1, error) from error
     return pixels
-
-
-def image_shape(count: int, height: int, width: int, gray: bool, origin: str) -> tuple[int, int, int, int]:
-    """The shape of all images together; WorkloadError if they take more memory than is allowed."""
-    shape = (count, height, width, 1 if gray else 3)
-    if np.prod(shape, dtype=np.float64) > MAX_ARRAY_BYTES:
-        raise WorkloadError(
-            f"{origin}: {count} images of {height} x {width} pixels take more than {MAX_ARRAY_BYTES / 1e9:g} GB, which "
-            "is the limit; set a smaller size"
-        )
-    return shape
 
 
 def _unreadable(origin: str, row: int, error: Exception) -> WorkloadError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -14,15 +14,14 @@ from workloads.augmentation import AUGMENT, Augment, augmentation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.huggingface.arrow_files import Columns, read_columns, splits_in
-from workloads.huggingface.encoded_images import common_size, decoded, image_bytes, image_shape
+from workloads.huggingface.encoded_images import decoded, image_bytes, image_shape
 from workloads.huggingface.hub import fetch_dataset
 from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.images.image_set import blank
 from workloads.images.image_workload import brightness
 from workloads.option_types import Ge, Help, Le
 from workloads.table_files import listed, need_columns
-from workloads.tables.rows import Rows
-from workloads.tables.table import OwnTable
+from workloads.tables.table import OwnTable, Rows
 
 if TYPE_CHECKING:
     import pandas
@@ -93,26 +92,25 @@ class HuggingFace(OwnTable):
         wanted = [name for name in (target, self.client_column) if name in read.columns.table.column_names]
         rows = self.rows_of(_frame(read.path, read.columns, wanted), read.path, read.tested, target)
         contents = image_bytes(read.columns.table.column(column), origin)
-        height, width = common_size(contents, self.size, origin)
-        shape = image_shape(len(contents), height, width, self.gray, origin)
-        images = decoded(contents, height, width, self.gray, origin) if pixels else blank(shape)
+        shape = image_shape(contents, self.size, self.gray, origin)
+        images = decoded(contents, shape, origin) if pixels else blank(shape)
         cut = self.cut(rows, stream, lambda trained: brightness(images[trained] if pixels else images[: len(trained)]))
-        found = (
-            f"images: {column} ({height} x {width} pixels, {'gray' if self.gray else 'three channels'}); "
-            f"{len(cut.trained)} rows to train and validate with, {len(cut.tested)} in the global test"
+        note = (
+            f"{cut.notes[0]}; images: {column} ({shape[1]} x {shape[2]} pixels, "
+            f"{'gray' if self.gray else 'three channels'}); {len(cut.inputs)} rows to train and validate with, "
+            f"{cut.global_test_size} in the global test"
         )
-        train = images[cut.trained] if pixels else images[: len(cut.trained)]
+        train = images[cut.inputs] if pixels else images[: len(cut.inputs)]
         unknown = np.zeros(shape[3], np.float32)
         mean, deviation = channel_statistics(train) if pixels else (unknown, unknown)
-        return ImageFederation(
+        filled = replace(
+            cut,
             inputs=train,
-            test_inputs=images[cut.tested] if pixels else images[: len(cut.tested)],
-            **cut.described(found),
-            fill=None,
-            mean=mean,
-            deviation=deviation,
-            augment=augmentation(self.augment, height),
+            test_inputs=images[cut.test_inputs] if pixels else images[: cut.global_test_size],
+            notes=(note,),
         )
+        augment = augmentation(self.augment, shape[1])
+        return ImageFederation(**vars(filled), fill=None, mean=mean, deviation=deviation, augment=augment)
 
     def _table_rows(self, read: _Read) -> Rows:
         kept = [name for name in read.columns.table.column_names if name not in self.ignore]

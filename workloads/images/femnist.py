@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import string
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.cache_files import HOW_TO_GET_IT, published_place
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.images.image_set import ImageSet, image_set, read_npz
@@ -51,17 +51,8 @@ class Femnist(ImageOptions):
         return image_set(self.name, arrays, str(place), class_names=self.class_names)
 
     def _place(self) -> Path:
-        base = os.environ.get("RAYSIM_DATA")
-        if not self.path and not base:
-            raise WorkloadError("femnist: option path is empty and RAYSIM_DATA is not set; set path")
-        places = [Path(self.path)] if self.path else [Path(f"{base}/images/femnist.npz"), Path(f"{base}/femnist")]
-        for place in (place.expanduser() for place in places):
-            if place.is_file() or is_leaf(place):
-                return place
-        raise WorkloadError(
-            f"femnist: there is no {' and no '.join(map(str, places))} with train/*.json; python -m raysim.data list "
-            "says how to get it"
-        )
+        below, how = ("images/femnist.npz", "femnist"), f" with train/*.json{HOW_TO_GET_IT}"
+        return published_place(self.name, self.path, below, how, lambda place: place.is_file() or is_leaf(place))
 
 
 def leaf_images(folder: Path) -> dict[str, NDArray[Any]]:

@@ -1,4 +1,4 @@
-"""Columns of a table as numbers: which are numeric and which categorical, fitted to the training rows alone."""
+"""Columns of a table as numbers: its inputs by their training rows alone, and the one that is to be predicted."""
 
 from __future__ import annotations
 
@@ -16,44 +16,30 @@ from workloads.table_files import listed
 if TYPE_CHECKING:
     import pandas
 
+MAX_CLASSES = 1000
 FEW_VALUES = 100
 """A categorical column may have this many values, whatever the number of rows."""
 
 
 @dataclass(frozen=True, eq=False)
-class Encoding:
-    """How the rows of a table become numbers.
+class Encoded:
+    """The inputs of a table as numbers.
 
     Numeric columns come first, minus their mean and divided by their standard deviation; a missing value becomes the
     mean. A categorical column follows as the number of its value: 0 for one that the training rows do not have, or
     that is missing while they miss none; then their values, sorted, with a missing one as a value of its own.
     """
 
+    values: NDArray[np.float32]
+    """[N, numeric and categorical columns]."""
     numeric: tuple[str, ...]
-    means: NDArray[np.float64]
-    deviations: NDArray[np.float64]
     categorical: tuple[str, ...]
-    values: tuple[tuple[str, ...], ...]
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        """The number of values of each categorical column, the unknown one included."""
-        return tuple(len(known) + 1 for known in self.values)
-
-    def encode(self, table: pandas.DataFrame) -> NDArray[np.float32]:
-        """The rows as float32 [N, numeric and categorical columns]."""
-        encoded = np.zeros((len(table), len(self.numeric) + len(self.categorical)), dtype=np.float32)
-        for number, (name, mean, deviation) in enumerate(zip(self.numeric, self.means, self.deviations, strict=True)):
-            column = numbers(table[name])
-            encoded[:, number] = np.where(np.isnan(column), 0.0, (column - mean) / deviation)
-        for number, (name, known) in enumerate(zip(self.categorical, self.values, strict=True), len(self.numeric)):
-            codes = {value: code for code, value in enumerate(known, start=1)}
-            encoded[:, number] = [codes.get(value, 0) for value in texts(table[name])]
-        return encoded
+    sizes: tuple[int, ...]
+    """The number of values of each categorical column, the unknown one included."""
 
 
-def fit(table: pandas.DataFrame, training: Integers, categorical: Sequence[str], origin: str) -> Encoding:
-    """The encoding of the columns by the training rows.
+def encode(table: pandas.DataFrame, training: Integers, categorical: Sequence[str], origin: str) -> Encoded:
+    """The columns as numbers, by the training rows alone.
 
     Args:
         table: all rows of all input columns.
@@ -71,11 +57,12 @@ def fit(table: pandas.DataFrame, training: Integers, categorical: Sequence[str],
     for name in table.columns:
         column = table[name]
         plain = types.is_numeric_dtype(column) and not types.is_complex_dtype(column)
+        category = isinstance(column.dtype, types.CategoricalDtype)
         if name in categorical or types.is_bool_dtype(column):
             chosen.append(name)
         elif plain:
             numeric.append(name)
-        elif types.is_object_dtype(column) or types.is_string_dtype(column) or isinstance(column.dtype, _category()):
+        elif types.is_object_dtype(column) or types.is_string_dtype(column) or category:
             chosen.append(name)
         else:
             raise WorkloadError(
@@ -84,11 +71,14 @@ def fit(table: pandas.DataFrame, training: Integers, categorical: Sequence[str],
             )
     if not numeric and not chosen:
         raise WorkloadError(f"{origin} has no column left to predict from")
-    kept = table.iloc[training]
-    statistics = [_statistics(kept[name], table[name], origin) for name in numeric]
-    values = tuple(_values(kept[name], origin) for name in chosen)
-    means, deviations = np.array(statistics).reshape(-1, 2).T
-    return Encoding(tuple(numeric), means, deviations, tuple(chosen), values)
+    values = np.zeros((len(table), len(numeric) + len(chosen)), dtype=np.float32)
+    for number, name in enumerate(numeric):
+        values[:, number] = _standardized(table[name], training, origin)
+    sizes = []
+    for number, name in enumerate(chosen, len(numeric)):
+        values[:, number], size = _numbered(table[name], training, origin)
+        sizes.append(size)
+    return Encoded(values, tuple(numeric), tuple(chosen), tuple(sizes))
 
 
 def texts(column: pandas.Series[Any]) -> list[str]:
@@ -101,28 +91,83 @@ def numbers(column: pandas.Series[Any]) -> NDArray[np.float64]:
     return np.asarray(column.to_numpy(dtype=np.float64, na_value=np.nan))
 
 
-def _statistics(training: pandas.Series[Any], column: pandas.Series[Any], origin: str) -> tuple[float, float]:
-    """(mean, standard deviation) of the training values that are there; (0, 1) of none, deviation 1 of a constant."""
-    if np.isinf(numbers(column)).any():
+def classes_of(column: pandas.Series[Any], origin: str) -> tuple[tuple[str, ...], Integers]:
+    """The names of the classes in a target column, sorted, and the class of each row; WorkloadError if it has none."""
+    _need_all(column, origin)
+    names = texts(column)
+    try:
+        order = sorted(set(names), key=float)
+    except ValueError:
+        order = sorted(set(names))
+    if len(order) > MAX_CLASSES:
+        raise WorkloadError(
+            f"{origin}: the target {column.name!r} has {len(order)} different values, and at most {MAX_CLASSES} "
+            "classes are allowed; choose another column, or put its values into classes"
+        )
+    codes = {name: code for code, name in enumerate(order)}
+    return tuple(order), np.array([codes[name] for name in names], dtype=np.int64)
+
+
+def has_fractions(column: pandas.Series[Any]) -> bool:
+    """Whether a column holds numbers of which some are not whole."""
+    if column.dtype.kind != "f":
+        return False
+    values = numbers(column)
+    known = values[np.isfinite(values)]
+    return bool((known != np.floor(known)).any())
+
+
+def normalized(column: pandas.Series[Any], training: Integers, origin: str) -> tuple[NDArray[np.float32], str]:
+    """The numbers of a target column [N], less their mean and divided by their standard deviation, and a note of these.
+
+    Both are those of the training rows. WorkloadError if a value is missing or no finite number.
+    """
+    _need_all(column, origin)
+    if column.dtype.kind not in "fiu":
+        raise WorkloadError(
+            f"{origin}: the target {column.name!r} holds {column.dtype}, and regression needs numbers; choose another "
+            "target, or set task to classification"
+        )
+    values = numbers(column)
+    if not np.isfinite(values).all():
+        raise WorkloadError(f"{origin}: the target {column.name!r} holds infinity; correct it, or leave these rows out")
+    mean, deviation = float(values[training].mean()), float(values[training].std())
+    if not deviation:
+        raise WorkloadError(
+            f"{origin}: the target {column.name!r} is {mean:g} in every training row; there is nothing to learn from it"
+        )
+    note = (
+        f"target {column.name} (numbers with mean {mean:.6g} and standard deviation {deviation:.6g}, which models "
+        "predict less the mean and divided by the deviation)"
+    )
+    return ((values - mean) / deviation).astype(np.float32), note
+
+
+def _standardized(column: pandas.Series[Any], training: Integers, origin: str) -> NDArray[np.float64]:
+    """A numeric column by the training values that are there: mean 0 of none, deviation 1 of a constant."""
+    values = numbers(column)
+    if np.isinf(values).any():
         raise WorkloadError(
             f"{origin}: the column {column.name!r} holds infinity; correct it, or leave it out with "
             f"ignore={column.name}"
         )
-    known = numbers(training)
+    known = values[training]
     known = known[~np.isnan(known)]
-    if not len(known):
-        return 0.0, 1.0
-    return float(known.mean()), float(known.std()) or 1.0
+    mean, deviation = (float(known.mean()), float(known.std()) or 1.0) if len(known) else (0.0, 1.0)
+    return np.where(np.isnan(values), 0.0, (values - mean) / deviation)
 
 
-def _values(column: pandas.Series[Any], origin: str) -> tuple[str, ...]:
-    found = sorted(set(texts(column)))
-    if len(found) > max(FEW_VALUES, len(column) // 2):
+def _numbered(column: pandas.Series[Any], training: Integers, origin: str) -> tuple[list[int], int]:
+    """A categorical column, and its number of values with the unknown one."""
+    found = texts(column)
+    known = sorted({found[row] for row in training})
+    if len(known) > max(FEW_VALUES, len(training) // 2):
         raise WorkloadError(
-            f"{origin}: the column {column.name!r} has {len(found)} different texts in {len(column)} training rows "
-            f"({listed(found, 3)}), more like a name than a category; leave it out with ignore={column.name}"
+            f"{origin}: the column {column.name!r} has {len(known)} different texts in {len(training)} training rows "
+            f"({listed(known, 3)}), more like a name than a category; leave it out with ignore={column.name}"
         )
-    return tuple(found)
+    codes = {value: code for code, value in enumerate(known, start=1)}
+    return [codes.get(value, 0) for value in found], len(known) + 1
 
 
 def _text(value: object) -> str:
@@ -131,7 +176,10 @@ def _text(value: object) -> str:
     return str(value).strip()
 
 
-def _category() -> type:
-    import pandas
-
-    return pandas.CategoricalDtype
+def _need_all(column: pandas.Series[Any], origin: str) -> None:
+    missing = np.flatnonzero(column.isna().to_numpy())
+    if len(missing):
+        raise WorkloadError(
+            f"{origin}: the target {column.name!r} is missing in {len(missing)} of {len(column)} rows, first in row "
+            f"{missing[0] + 1}; leave these rows out"
+        )

@@ -14,19 +14,43 @@ from numpy.typing import NDArray
 from workloads.array_federation import ArrayFederation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
+from workloads.labeled_arrays import Part, federation_of
+from workloads.objective import Objective
 from workloads.option_types import Help, ShareBelowOne
 from workloads.partition import Integers, Partition
-from workloads.split_options import PARTITION_HELP, Labeled, PartitionName, Split, SplitOptions
+from workloads.split_options import PARTITION_HELP, PartitionName, SplitOptions
 from workloads.table_files import listed, need_columns, read_table
-from workloads.tables.encoding import Encoding, fit
-from workloads.tables.rows import Cut, Rows
-from workloads.tables.target import classes_of, has_fractions, normalized
+from workloads.tables.encoding import Encoded, classes_of, encode, has_fractions, normalized
+from workloads.virtual_clients import Views
 
 if TYPE_CHECKING:
     import pandas
 
 BY_CLASS = ("dirichlet", "shards", "pathological", "pachinko", "views")
 """Partitions that go by the class of each sample."""
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """A table before it is split.
+
+    Args:
+        name: of the data.
+        table: input columns and the target.
+        target: name of its column.
+        tested: rows of a published test set, bool [N]; None if one is to be drawn.
+        sites: real client of each row, None if there are none.
+        categorical: columns of numbers that are categories.
+        regression: whether the target is a number rather than a class.
+    """
+
+    name: str
+    table: pandas.DataFrame
+    target: str
+    tested: NDArray[np.bool_] | None = None
+    sites: NDArray[np.str_] | None = None
+    categorical: tuple[str, ...] = ()
+    regression: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,17 +87,17 @@ class TableOptions(SplitOptions, ABC):
         """The federation of a table's columns."""
         inputs = rows.table.drop(columns=rows.target)
         cut = self.cut(rows, stream, lambda trained: self._feature(inputs.iloc[trained], rows.name))
-        encoding = fit(inputs, cut.training, rows.categorical, rows.name)
-        encoded = encoding.encode(inputs)
-        return ArrayFederation(
-            inputs=encoded[cut.trained],
-            test_inputs=encoded[cut.tested],
-            **cut.described(_found(encoding, inputs)),
-            categories=encoding.sizes,
+        encoded = encode(inputs, cut.inputs[_training(cut.train)], rows.categorical, rows.name)
+        return replace(
+            cut,
+            inputs=encoded.values[cut.inputs],
+            test_inputs=encoded.values[cut.test_inputs],
+            categories=encoded.sizes,
+            notes=(f"{cut.notes[0]}; {_found(encoded, inputs)}",),
         )
 
-    def cut(self, rows: Rows, stream: Stream, feature: Callable[[Integers], NDArray[np.floating]]) -> Cut:
-        """The split and the target of a table whose inputs are not encoded yet.
+    def cut(self, rows: Rows, stream: Stream, feature: Callable[[Integers], NDArray[np.floating]]) -> ArrayFederation:
+        """The federation of a table whose inputs are not encoded yet: in their place are the positions of its rows.
 
         Args:
             rows: the table.
@@ -84,25 +108,29 @@ class TableOptions(SplitOptions, ABC):
         tested = self._test_rows(count, stream) if rows.tested is None else rows.tested
         trained, test_rows = np.flatnonzero(~tested), np.flatnonzero(tested)
         class_names, labels = ((), np.zeros(count, np.int64)) if rows.regression else classes_of(target, rows.name)
-        sites = rows.sites
-        labeled = Labeled(
-            labels[trained],
-            len(test_rows),
-            None if sites is None else sites[trained],
-            None if sites is None or not len(test_rows) else sites[test_rows],
+        whole = Part(np.arange(count), labels, rows.sites)
+        cut = federation_of(
+            self._for(rows),
+            stream,
+            rows.name,
+            whole.at(trained),
+            whole.at(test_rows),
+            class_names,
+            notes=(f"{rows.name}: target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)})",),
             feature=lambda: feature(trained),
             sites_from="a column that names the client of every row (client_column)",
         )
-        try:
-            split = self._for(rows).split(labeled, stream)
-        except WorkloadError as error:
-            raise WorkloadError(f"{rows.name}: {error}") from error
-        training = trained[_training(split)]
-        if rows.regression:
-            numbers, note = normalized(target, training, rows.name)
-            return Cut(rows.name, split, trained, test_rows, training, numbers, (), note)
-        note = f"target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)})"
-        return Cut(rows.name, split, trained, test_rows, training, labels, class_names, note)
+        if not rows.regression:
+            return cut
+        numbers, note = normalized(target, trained[_training(cut.train)], rows.name)
+        return replace(
+            cut,
+            labels=numbers[trained],
+            test_labels=numbers[test_rows],
+            objective=Objective("regression"),
+            outputs=1,
+            notes=(f"{rows.name}: {note}",),
+        )
 
     def _for(self, rows: Rows) -> Self:
         """Options of the split: one that goes by classes needs these."""
@@ -112,8 +140,8 @@ class TableOptions(SplitOptions, ABC):
             return replace(self, partition="iid")
         if self.partition in BY_CLASS:
             raise WorkloadError(
-                f"partition={self.partition} goes by classes, and the target {rows.target} is a number; choose iid, "
-                "quantile, quantity, lognormal or sites"
+                f"{rows.name}: partition={self.partition} goes by classes, and the target {rows.target} is a number; "
+                "choose iid, quantile, quantity, lognormal or sites"
             )
         return self
 
@@ -197,16 +225,16 @@ class Table(OwnTable):
         return self.rows_of(table, path, tested, target)
 
 
-def _training(split: Split) -> NDArray[np.int64]:
+def _training(train: Partition | Views) -> Integers:
     """The samples that some client trains on."""
-    return np.unique(split.train.indices if isinstance(split.train, Partition) else split.train.pool)
+    return np.unique(train.pooled().indices)
 
 
-def _found(encoding: Encoding, inputs: pandas.DataFrame) -> str:
+def _found(encoded: Encoded, inputs: pandas.DataFrame) -> str:
     """What was found in the inputs of a table, for the user to check."""
-    sizes = [f"{name} ({size - 1})" for name, size in zip(encoding.categorical, encoding.sizes, strict=True)]
+    sizes = [f"{name} ({size - 1})" for name, size in zip(encoded.categorical, encoded.sizes, strict=True)]
     missing = int(inputs.isna().any(axis=1).sum())
     return (
-        f"numeric columns: {listed(encoding.numeric) or 'none'}; categorical columns and their numbers of values: "
+        f"numeric columns: {listed(encoded.numeric) or 'none'}; categorical columns and their numbers of values: "
         f"{listed(sizes) or 'none'}; {missing} of {len(inputs)} rows miss a value"
     )

@@ -12,8 +12,7 @@ import numpy as np
 from workloads.errors import WorkloadError
 from workloads.option_types import Help
 from workloads.table_files import read_table
-from workloads.tables.rows import Rows
-from workloads.tables.table import TableOptions
+from workloads.tables.table import Rows, TableOptions
 
 if TYPE_CHECKING:
     import pandas

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
 from workloads.array_federation import ArrayFederation
+from workloads.cache_files import published_place
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.labeled_arrays import federation_of
@@ -96,13 +96,7 @@ class PublishedText(Text):
     path: Annotated[str, Help("its file or folder; empty: its place in $RAYSIM_DATA (docs/data.md)")] = ""
 
     def place(self) -> Path:
-        base = os.environ.get("RAYSIM_DATA")
-        if not self.path and not base:
-            raise WorkloadError(f"{self.name}: option path is empty and RAYSIM_DATA is not set; set path")
-        found = Path(self.path or f"{base}/{self.below}").expanduser()
-        if not found.exists():
-            raise WorkloadError(f"{self.name}: there is no {found}; python -m raysim.data list says how to get it")
-        return found
+        return published_place(self.name, self.path, [self.below])
 
 
 @dataclass(frozen=True)

@@ -102,12 +102,7 @@ def cut_windows(
     group = np.concatenate(groups)
     trained, tested = hold_out_ends(group, share, gap=length // stride)
     whole = Part(np.concatenate(windows), np.concatenate(labels), np.array(names)[group])
-    return part_of(whole, trained), part_of(whole, tested), len(texts) - len(names)
-
-
-def part_of(whole: Part, rows: NDArray[np.int64]) -> Part:
-    """Some of the samples."""
-    return Part(whole.inputs[rows], whole.labels[rows], None if whole.sites is None else whole.sites[rows])
+    return whole.at(trained), whole.at(tested), len(texts) - len(names)
 
 
 def leaf_windows(folder: Path) -> tuple[Part, Part, str]:

@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 
 import raysim
-from raysim.config.run_config import build
 from raysim.errors import ConfigError
 from raysim.report import measures
 from raysim.run_result import comparable
+from tests.small_runs import small_run
 
 
 def value(frame: pd.DataFrame, name: str) -> float | None:
@@ -50,16 +50,6 @@ def test_an_unknown_measure_is_refused_with_the_nearest_and_those_allowed() -> N
 
 def test_every_column_of_a_run_is_a_measure(tmp_path: Path) -> None:
     """A column that the engine adds needs a unit."""
-    options = {
-        "method.name": "fedavg",
-        "workload.name": "toy-graphs",
-        "workload.validation_share": 0.2,
-        "model.name": "gin",
-        "schedule.rounds": 1,
-        "evaluation.auc": True,
-        "engine.backend": "inline",
-        "output": str(tmp_path / "run"),
-        "pictures": False,
-    }
-    rounds = raysim.run(build([options])).rounds
+    options = {"workload.name": "toy-graphs", "workload.validation_share": 0.2, "model.name": "gin"}
+    rounds = raysim.run(small_run(tmp_path / "run", options, schedule__rounds=1, evaluation__auc=True)).rounds
     assert set(comparable(rounds).columns) <= set(measures.COLUMNS)

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_heat_map, study_plot, study_table
+from raysim.report import study_curves, study_plot, study_table
 from raysim.report.measures import find
 from tests.raysim.small_study import keep, study_of
 
@@ -80,7 +80,7 @@ def test_curves_are_means_over_seeds_against_what_the_rounds_cost(tmp_path: Path
             keep(cell, accuracy=[0.2, float("nan"), 0.5 + cell.seed / 10], virtual_seconds=seconds)
     runs = study_table.finished_runs(read)
     assert read.curves is not None
-    means = study_curves.points(runs["MLP", "FedAvg"], read.curves)
+    means = study_curves.points(runs["FedAvg", "MLP"], read.curves)
     assert [*means.index] == [1, 3] and means.to_numpy().tolist() == [[10.0, 0.2], [40.5, pytest.approx(0.55)]]
     study_table.write_table(read)
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
@@ -94,7 +94,7 @@ def test_curves_against_what_clients_sent(tmp_path: Path) -> None:
     cell = next(read.cells())
     keep(cell, accuracy=[0.2, 0.4], bytes_up=[10, 20], bytes_down=[1000, 1000])
     assert read.curves is not None
-    found = study_curves.points(study_table.finished_runs(read)["MLP", "FedAvg"], read.curves)
+    found = study_curves.points(study_table.finished_runs(read)["FedAvg", "MLP"], read.curves)
     assert found.to_numpy().tolist() == [[10.0, 0.2], [30.0, 0.4]]
 
 
@@ -107,7 +107,7 @@ def test_a_heat_map_has_the_mean_of_every_cell(tmp_path: Path) -> None:
         if cell.row == "FedAvg":
             keep(cell, accuracy=[0.1, {0: 0.25, 1: 0.75, 5: 0.4}[cell.seed]])
     found = study_table.finished(read, [read.heat_map.measure])
-    cells = study_heat_map.values(read.heat_map, found, [*read.rows], [*read.columns])
+    cells = study_plot.cell_means(read.heat_map, found, [*read.rows], [*read.columns])
     assert cells[0].tolist() == [0.5, 0.4] and np.isnan(cells[1]).all()
     study_table.write_table(read)
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")

@@ -88,18 +88,6 @@ def test_cifar_batches_in_their_archive(tmp_path: Path) -> None:
         convert(BY_NAME["cifar100"], tmp_path / "cifar100", tmp_path / "data")
 
 
-def test_a_pickle_that_asks_for_more_than_arrays_is_refused(tmp_path: Path) -> None:
-    class Bad:
-        def __reduce__(self) -> Any:
-            return (Path.touch, (tmp_path / "run",))
-
-    for part in ("train", "test"):
-        (tmp_path / part).write_bytes(pickle.dumps({b"data": Bad()}, protocol=4))
-    with pytest.raises(WorkloadError, match=r"it asks for .*, which no such file holds"):
-        convert(BY_NAME["cifar100"], tmp_path, tmp_path / "data")
-    assert not (tmp_path / "run").exists() and not (tmp_path / "data").exists()
-
-
 def test_usps_lines(tmp_path: Path) -> None:
     usps(tmp_path)
     found = converted("usps", tmp_path, tmp_path / "data")

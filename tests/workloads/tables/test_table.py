@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +10,9 @@ import pytest
 from raysim.launch import main
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.conftest import seeded as stream
 from workloads.errors import WorkloadError
 from workloads.tables.table import Table
-
-
-def stream(purpose: str) -> np.random.Generator:
-    return np.random.default_rng([7, zlib.crc32(purpose.encode())])
 
 
 @pytest.fixture
@@ -146,9 +142,7 @@ def _row(result: Any) -> Any:
     [
         ({"path": ""}, "workload table needs the option path"),
         ({"path": "nowhere.csv"}, r"no file nowhere\.csv; give the path of a CSV or Parquet file"),
-        ({"target": "sick"}, r"ill\.csv has no column 'sick'; its columns are: age, smokes, ward, ill"),
         ({"client_column": "clinic"}, "has no column 'clinic'"),
-        ({"ignore": ("ill",)}, "the target 'ill' is also the client_column or in ignore"),
         ({"clients": 90}, "ill: 90 clients are more than the 80 training samples"),
         ({"partition": "sites"}, "partition=sites needs a column that names the client of every row"),
         ({"partition": "quantile", "quantile_column": "smokes"}, "'smokes' is none; numeric are: age. Set quantile"),
@@ -159,28 +153,3 @@ def test_options_that_do_not_fit(options: dict[str, Any], words: str, patients: 
     path = saved(patients, tmp_path / "ill.csv")
     with pytest.raises(WorkloadError, match=words):
         Table(**{"path": path, **options}).load(stream)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "words"),
-    [
-        ("a.csv", b"", "cannot be read as a table"),
-        ("a.csv", b"a,b\n", "has no rows"),
-        ("a.csv", b"a,b\n1,2\n1,2,3\n", "cannot be read as a table"),
-        ("a.csv", b"\x00\xff\xfe", "cannot be read as a table"),
-        ("a.parquet", b"PAR1xxxxPAR1", "cannot be read as a table"),
-        ("a.parquet", b"a,b\n1,2\n", "cannot be read as a table"),
-        ("a.csv", b"a,y\n1,\n2,x\n", "the target 'y' is missing in 1 of 2 rows, first in row 1"),
-        ("a.csv", b"y\n1\n2\n", "has no column left to predict from"),
-    ],
-)
-def test_files_that_are_no_table(name: str, content: bytes, words: str, tmp_path: Path) -> None:
-    (tmp_path / name).write_bytes(content)
-    with pytest.raises(WorkloadError, match=words):
-        Table(path=str(tmp_path / name), clients=1, min_samples=1).load(stream)
-
-
-def test_rows_without_a_client(patients: pd.DataFrame, tmp_path: Path) -> None:
-    patients.loc[3, "ward"] = None
-    with pytest.raises(WorkloadError, match="the client_column 'ward' is missing in row 4"):
-        Table(path=saved(patients, tmp_path / "ill.csv"), client_column="ward").load(stream)

@@ -1,21 +1,15 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
-import numpy as np
 import pytest
 
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.conftest import needs_data
+from tests.workloads.conftest import seeded as stream
 from workloads.errors import WorkloadError
 from workloads.tables.uci import Adult, HeartDisease
-
-needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
-
-
-def stream(purpose: str) -> np.random.Generator:
-    return np.random.default_rng([len(purpose)])
 
 
 @needs_data

@@ -1,25 +1,20 @@
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from raysim.simulation import run
 from tests.small_runs import small_run
+from tests.workloads.conftest import needs_data
+from tests.workloads.conftest import seeded as stream
 from tests.workloads.images.leaf import write_leaf
 from workloads.errors import WorkloadError
 from workloads.text.text import Shakespeare, Text, TinyShakespeare
 from workloads.text.windows import LEAF_CHARACTERS, cut_windows, encode, speeches
 
-needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
 PLAY = "First Citizen:\nSpeak, to him:\nnow.\n\nAll:\nSpeak.\n\nFirst Citizen:\nYes."
-
-
-def stream(purpose: str) -> np.random.Generator:
-    return np.random.default_rng([len(purpose)])
 
 
 def play(path: Path, lines: int = 40) -> Path:
@@ -113,53 +108,9 @@ def test_speakers_of_tinyshakespeare() -> None:
     assert federation.task(0).vocabulary == 65
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "words"),
-    [
-        ("", {}, "has no text in it"),
-        ("only prose\n", {}, "has no speeches, which follow a line NAME:; set by to line"),
-        ("Ann:\nabc\n", {}, r"no client has 10 windows of 80 characters; lower length, stride or least_windows"),
-        ("abc" * 200, {"by": "whole", "partition": "iid", "clients": 500}, "play: 500 clients are more than the"),
-    ],
-)
-def test_texts_that_cannot_be_cut(text: str, options: dict[str, Any], words: str, tmp_path: Path) -> None:
-    (tmp_path / "play.txt").write_text(text, encoding="utf-8")
-    with pytest.raises(WorkloadError, match=words):
-        Text(path=str(tmp_path / "play.txt"), **options).load(stream)
-
-
-def test_files_that_are_no_text(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "x.txt").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(WorkloadError, match="cannot be read as text in UTF-8"):
-        Text(path=str(tmp_path / "x.txt")).load(stream)
-    with pytest.raises(WorkloadError, match=r"no file .*gone"):
-        Text(path=str(tmp_path / "gone")).load(stream)
-    with pytest.raises(WorkloadError, match=r"is a folder without train/\*\.json"):
-        Text(path=str(tmp_path)).load(stream)
+def test_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(WorkloadError, match="workload text needs the option path"):
         Text().load(stream)
     monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
     with pytest.raises(WorkloadError, match=r"shakespeare: there is no .*text/shakespeare; python -m raysim.data list"):
         Shakespeare().load(stream)
-
-
-@pytest.mark.parametrize(
-    ("content", "words"),
-    [
-        ("{", "is no file of LEAF"),
-        ('{"users": ["a"]}', "is no file of LEAF .KeyError: 'user_data'"),
-        (
-            '{"users": ["a"], "user_data": {"a": {"x": ["ab"], "y": []}}}',
-            "x and y of user a are no lists of one length",
-        ),
-        ('{"users": ["a"], "user_data": {"a": {"x": ["ab", "abc"], "y": ["c", "d"]}}}', "that is not 2 characters"),
-        ('{"users": ["a"], "user_data": {"a": {"x": [[0.5]], "y": [1]}}}', "that is not some characters"),
-        ('{"users": [], "user_data": {}}', "holds no samples"),
-    ],
-)
-def test_files_that_are_not_leafs(content: str, words: str, tmp_path: Path) -> None:
-    write_leaf(tmp_path, "test", {"a": (["ab"], ["c"])})
-    write_leaf(tmp_path, "train", {})
-    (tmp_path / "train" / "all_data.json").write_text(content, encoding="utf-8")
-    with pytest.raises(WorkloadError, match=words):
-        Text(path=str(tmp_path)).load(stream)
