@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 from raysim.engine.observer import Several, step
 from raysim.engine.schedule import at_once, planned_intervals
 from raysim.model_file import save_global_model
-from raysim.monitor.run_view import SYNTHETIC
 from raysim.monitor.status_file import Recorder
 from raysim.requirements import check_federation
 from raysim.run_summary import conclude
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from workloads.parallel_map import Parallel
 
 Status = Literal["finished", "stopped"]
+SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
 
 
 def drive(
