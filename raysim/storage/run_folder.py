@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.errors import DiskFullError, ResultsError
-from raysim.storage.atomic_files import append_whole, sync_directory, write_atomically, write_new, writing
+from raysim.storage.atomic_files import append_whole, sync_directory, unused, write_atomically, write_new, writing
 from raysim.storage.csv_table import Row, Table
 from raysim.storage.environment import environment as environment  # part of what a run's folder records
 from raysim.storage.untrusted_files import UnreadableFileError, read_json
@@ -182,12 +182,7 @@ def new_run_path(root: Path, method: str, data: str, seed: int) -> Path:
     """A path that is not yet taken, such as ``runs/fedrad-digits-seed0-20261120-221530`` (UTC); nothing is made."""
     # Of a user's own, package.module:Class: a colon is no part of a file's name elsewhere, and separates paths here.
     names = (re.sub(r"[^\w.+-]+", "-", name)[:60].strip("-.") for name in (method, data))
-    stem = f"{'-'.join(filter(None, names))}-seed{seed}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    path, attempt = root / stem, 1
-    while path.exists():
-        attempt += 1
-        path = root / f"{stem}-{attempt}"
-    return path
+    return unused(root / f"{'-'.join(filter(None, names))}-seed{seed}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
 
 
 def is_run(path: Path) -> bool:
