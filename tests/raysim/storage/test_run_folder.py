@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from raysim.errors import DiskFullError, ResultsError
 from raysim.run_result import comparable, load_result
 from raysim.storage import run_folder
+from raysim.storage.csv_table import Table
 from raysim.storage.run_folder import RunFolder
 
 
@@ -89,7 +90,7 @@ def test_names_stay_text(folder: RunFolder) -> None:
     names = ["007", "NA", 'a,"b"', "two\nlines", "Zürich", "nan"]
     folder.append_clients({"round": 1, "client": client, "name": name} for client, name in enumerate(names))
     assert folder.clients()["name"].tolist() == ["007", "NA", 'a,"b"', "two lines", "Zürich", "nan"]
-    folder.truncate(1)
+    folder.go_back(1, folder.marks())
     assert len(folder.clients()) == 6
 
 
@@ -106,15 +107,16 @@ def test_missing_values_are_empty_and_new_columns_widen_the_table(folder: RunFol
     assert len(frame) == 4
 
 
-def test_truncate_drops_later_rounds_and_the_torn_line(folder: RunFolder) -> None:
+def test_going_back_drops_later_rounds_and_the_torn_line(folder: RunFolder) -> None:
     for number in (1, 2, 3):
+        marks = folder.marks()
         folder.append_round(round_row(number))
         folder.append_clients([{"client": client, "round": number, "name": "a,b"} for client in (0, 1)])
     folder.finish({"accuracy": 1.0})
     with (folder.path / "rounds.csv").open("a") as file:
         file.write("4,0.")
     assert folder.rounds()["round"].tolist() == [1, 2, 3]  # a reader is not disturbed either
-    folder.truncate(2)
+    folder.go_back(2, marks)
     assert folder.rounds()["round"].tolist() == [1, 2]
     assert folder.clients()["round"].tolist() == [1, 1, 2, 2]
     assert not list(folder.path.glob("*.parquet")) and not (folder.path / "summary.json").exists()
@@ -125,18 +127,16 @@ def test_truncate_drops_later_rounds_and_the_torn_line(folder: RunFolder) -> Non
 @given(st.integers(0, 400))
 @settings(deadline=None, max_examples=40)
 def test_a_table_cut_at_any_byte_can_be_continued(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
-    whole, torn = (RunFolder.create(tmp_path_factory.mktemp(name), "", {}) for name in "ab")
+    whole, torn = (Table(tmp_path_factory.mktemp(name) / "profile.csv") for name in "ab")
     rows = [round_row(number, name='q"uo,te') for number in range(1, 7)]
-    for row in rows:
-        whole.append_round(row)
-    content = (whole.path / "rounds.csv").read_bytes()
-    (torn.path / "rounds.csv").write_bytes(content[:cut])
+    whole.append(rows)
+    content = whole.path.read_bytes()
+    torn.path.write_bytes(content[:cut])
     torn.truncate(3)
-    done = len(torn.rounds())
+    done = len(torn.frame())
     assert done == min(3, max(0, content[:cut].count(b"\n") - 1))
-    for row in rows[done:]:
-        torn.append_round(row)
-    assert (torn.path / "rounds.csv").read_bytes() == content
+    torn.append(rows[done:])
+    assert torn.path.read_bytes() == content
 
 
 def test_resumed_and_whole_tables_are_the_same(folder: RunFolder, tmp_path: Path) -> None:
@@ -144,9 +144,10 @@ def test_resumed_and_whole_tables_are_the_same(folder: RunFolder, tmp_path: Path
     for number in (1, 2, 3):
         folder.append_round(round_row(number))
     for number in (1, 2):
+        marks = other.marks()
         other.append_round(round_row(number, seconds_train=9.0))
     other = RunFolder.open(other.path)
-    other.truncate(1)
+    other.go_back(1, marks)
     for number in (2, 3):
         other.append_round(round_row(number, seconds_train=9.0))
     pandas.testing.assert_frame_equal(comparable(folder.rounds()), comparable(other.rounds()))
