@@ -15,7 +15,7 @@ from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
 from raysim.report.setting_groups import Setting, group
 from raysim.run_result import RunResult, load_result
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_title import is_synthetic, part_name
+from raysim.storage.run_record import is_synthetic, part_name
 from workloads.naming import synthetic_mark
 
 

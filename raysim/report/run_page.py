@@ -23,7 +23,7 @@ from raysim.report.html import Bar, Cell, Picture, Table, on_both_grounds, rende
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
 from raysim.run_result import load_result
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_title import run_title
+from raysim.storage.run_record import run_title
 
 if TYPE_CHECKING:
     from pandas import DataFrame

@@ -8,8 +8,7 @@ from typing import Any
 
 from raysim import units
 from raysim.monitor.run_view import live_status
-from raysim.storage.run_record import read_run_config, read_summary
-from raysim.storage.run_title import part_name, run_title
+from raysim.storage.run_record import part_name, read_run_config, read_summary, run_title
 from raysim.ui.clients import Clients
 from raysim.ui.tables import Tail, thinned
 
