@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -58,14 +59,26 @@ def read_summary(folder: Path) -> dict[str, Any]:
     Raises:
         ResultsError: it cannot be read as one.
     """
+    return read_facts(folder, "summary.json", partial(check_types, expected=_SUMMARY))
+
+
+def read_facts(folder: Path, name: str, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """The object in a JSON file of a run's folder; empty if there is none.
+
+    Args:
+        check: raises UnreadableFileError for one that is not as it should be.
+
+    Raises:
+        ResultsError: it cannot be read as one.
+    """
     try:
-        summary = read_json(folder / "summary.json")
-        check_types(summary, _SUMMARY)
+        found = read_json(folder / name)
+        check(found)
     except FileNotFoundError:
         return {}
     except (OSError, UnreadableFileError) as error:
-        raise ResultsError(f"Cannot read the run in {folder}: summary.json: {error}") from error
-    return summary
+        raise ResultsError(f"Cannot read the run in {folder}: {name}: {error}") from error
+    return found
 
 
 def part_name(part: Part, config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
