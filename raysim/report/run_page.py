@@ -113,7 +113,7 @@ def _profile(folder: Path) -> tuple[Table | None, str]:
         return None, ""
     note, lines = profile_table.read(path)
     header = profile_table.HEADER
-    return Table(header, (line.texts() for line in lines), _places_of_words(header)), note
+    return Table(header, lines, _places_of_words(header)), note
 
 
 def _summary(summary: Mapping[str, Any]) -> Table:
