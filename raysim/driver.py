@@ -76,9 +76,9 @@ def drive(
             worker = Worker(config, federation)
             worker.built(0)  # what is wrong with a model is said before anything is timed on it
             resolved = precision_probe.resolve(config, pool, path, observer.note)
-            watched = PartitionDrawing(observer, pool, path, config.pictures)
+            drawing = PartitionDrawing(observer.note, pool, path, config.pictures)
             pool.recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
-            rounds = Rounds(resolved, worker, pool, folder, watched, stopping)
+            rounds = Rounds(resolved, worker, pool, folder, Several(observer, drawing), stopping)
             observer.preparing(starting, 1, 1)
             recorder.begins()
             observer.placed(pool.plan)
@@ -97,7 +97,7 @@ def drive(
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
             try:
-                with watched:
+                with drawing:
                     run_through(rounds, folder, observer)
             except Stopped:
                 folder.log(f"stopped after round {rounds.state.round}")
