@@ -93,12 +93,12 @@ def save(
         write_pair(write, "server", *packed(server, "server"))
         reused, clients = files.plan(changed)
         for number, state in earlier.items():
-            old, new = files.server_stem(number), f"{EARLIER}{number}"
-            if files.has(old):
+            before, now = files.server_stem(number), f"{EARLIER}{number}"
+            if files.has(before):
                 with _disk(folder, round):
-                    entries |= files.take_over(old, new, partial)
+                    entries |= files.take_over(before, now, partial)
             else:
-                write_pair(write, new, *packed(state, "server"))
+                write_pair(write, now, *packed(state, "server"))
         with _disk(folder, round):
             for number in reused:
                 entries |= files.take_over(stem(number), stem(number), partial)
