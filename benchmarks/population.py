@@ -124,8 +124,7 @@ def _digest(folder: Path) -> str:
     from raysim.run_result import comparable, load_result
     from raysim.storage import checkpoint
 
-    latest = checkpoint.latest(folder / "checkpoints")
-    assert latest is not None
+    latest = checkpoint.newest_first(folder / "checkpoints")[0]
     found = hashlib.sha256(comparable(load_result(folder).clients).to_csv().encode())
     for path in sorted(latest.glob("*.safetensors")):
         found.update(path.read_bytes())

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Literal
 from raysim.engine.observer import RunNotes, Several, step
 from raysim.engine.schedule import at_once, planned_intervals
 from raysim.model_file import save_global_model
-from raysim.monitor.run_view import SYNTHETIC
 from raysim.monitor.status_file import Recorder
 from raysim.requirements import check_federation
 from raysim.run_summary import conclude
@@ -28,6 +27,7 @@ if TYPE_CHECKING:
     from workloads.parallel_map import Parallel
 
 Status = Literal["finished", "stopped"]
+SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
 
 
 def drive(
@@ -76,8 +76,8 @@ def drive(
             worker = Worker(config, federation)
             worker.built(0)  # what is wrong with a model is said before anything is timed on it
             resolved = precision_probe.resolve(config, pool, path, observer.note)
-            watched = PartitionDrawing(observer, pool, path, config.pictures)
-            notes = RunNotes(folder, watched)
+            drawing = PartitionDrawing(observer.note, pool, path, config.pictures)
+            notes = RunNotes(folder, Several(observer, drawing))
             pool.recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
             rounds = Rounds(resolved, worker, pool, notes, stopping)
             observer.preparing(starting, 1, 1)
@@ -97,7 +97,7 @@ def drive(
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
             try:
-                with watched:
+                with drawing:
                     run_through(rounds, notes)
             except Stopped:
                 folder.log(f"stopped after round {rounds.state.round}")

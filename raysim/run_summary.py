@@ -9,7 +9,7 @@ from raysim.config.run_config import RunConfig, to_dict
 from raysim.engine.schedule import planned_intervals
 from raysim.run_result import costs_to_accuracies
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_title import run_title
+from raysim.storage.run_record import run_title
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:

@@ -18,21 +18,16 @@ Kind = tuple[str, Callable[[Path], Path], tuple[str, ...], str]
 """Workload, what makes the file or folder in an empty folder, further options, and a part of the error's words."""
 
 
-def image(path: Path, content: bytes | None = None) -> None:
+def image(path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
-    if content is None:
-        Image.fromarray(np.zeros((4, 4), np.uint8)).save(path)
-    else:
-        path.write_bytes(content)
+    Image.fromarray(np.zeros((4, 4), np.uint8)).save(path)
 
 
-def images(*names: str, damaged: bytes | None = None) -> Callable[[Path], Path]:
-    """A folder of images, the last of which has other content."""
-
+def images(*names: str) -> Callable[[Path], Path]:
     def make(at: Path) -> Path:
-        for number, name in enumerate(names):
-            image(at / "images" / name, damaged if number == len(names) - 1 else None)
-        (at / "images").mkdir(exist_ok=True)
+        (at / "images").mkdir()
+        for name in names:
+            image(at / "images" / name)
         return at / "images"
 
     return make
@@ -60,8 +55,18 @@ def rows(header: str, line: str, count: int = 40) -> str:
     return "\n".join([header, *(line.format(number, number % 2) for number in range(count))])
 
 
+def arrays_in(name: str, arrays: dict[str, Any]) -> Callable[[Path], Path]:
+    """An .npz file; an array that is None is left out."""
+
+    def make(at: Path) -> Path:
+        np.savez(at / name, **{key: held for key, held in arrays.items() if held is not None})
+        return at / name
+
+    return make
+
+
 def archive(**changes: Any) -> Callable[[Path], Path]:
-    """An .npz file of images; an array that is None is left out."""
+    """An .npz file of images."""
     generator = np.random.default_rng(0)
     arrays: dict[str, Any] = {
         "train_images": generator.integers(0, 255, (60, 4, 4), dtype=np.uint8),
@@ -69,12 +74,7 @@ def archive(**changes: Any) -> Callable[[Path], Path]:
         "test_images": generator.integers(0, 255, (20, 4, 4), dtype=np.uint8),
         "test_labels": np.arange(20) % 2,
     }
-
-    def make(at: Path) -> Path:
-        np.savez(at / "data.npz", **{name: held for name, held in (arrays | changes).items() if held is not None})
-        return at / "data.npz"
-
-    return make
+    return arrays_in("data.npz", arrays | changes)
 
 
 def cut_off(make: Callable[[Path], Path], file: str = "", bytes_kept: int = 300) -> Callable[[Path], Path]:
@@ -142,12 +142,7 @@ def nodes(**changes: Any) -> Callable[[Path], Path]:
         "edges": np.stack([np.arange(29), np.arange(1, 30)], axis=1),
         **{f"{part}_masks": np.arange(30)[None] % 3 == number for number, part in enumerate(("train", "val", "test"))},
     }
-
-    def make(at: Path) -> Path:
-        np.savez(at / "nodes.npz", **(arrays | changes))
-        return at / "nodes.npz"
-
-    return make
+    return arrays_in("nodes.npz", arrays | changes)
 
 
 def leaf(content: Any) -> Callable[[Path], Path]:

@@ -16,8 +16,7 @@ from raysim.storage import checkpoint
 def fingerprint(folder: Path) -> dict[str, Any]:
     """All that a run computed, without timings: tables as text, and the checksums of its last checkpoint's contents."""
     result = load_result(folder)
-    latest = checkpoint.latest(folder / "checkpoints")
-    assert latest is not None
+    latest = checkpoint.newest_first(folder / "checkpoints")[0]
     # Each client's newest state: how states lie in files depends on when there was a checkpoint.
     states: dict[str, Any] = {}
     for path in sorted(latest.glob("clients-*.json")):

@@ -19,14 +19,11 @@ import numpy as np
 import pytest
 import torch
 
-from raysim.config.command_line import PAGE_ADDRESS
 from raysim.launch import main
 from raysim.preparation import stored_config
 from raysim.run_result import load_result
 from raysim.study import main as study
 from raysim.ui.reading import Reading
-from raysim.ui.server import is_loopback
-from raysim.ui.serving import Address
 from tests.http_server import served
 from workloads.errors import WorkloadError
 from workloads.graphs.spectra import SpectraCache
@@ -71,7 +68,7 @@ def test_weights(tmp_path: Path, marker: Path, name: str, zipped: bool) -> None:
         read_state(str(tmp_path / name))
 
 
-def test_arrays(tmp_path: Path, marker: Path) -> None:
+def test_arrays(tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     bombs = np.array([Bomb(marker)], dtype=object)
     np.savez(tmp_path / "set.npz", train_images=bombs, values=bombs, vectors=bombs)
     np.save(tmp_path / "image.npy", bombs)
@@ -79,12 +76,7 @@ def test_arrays(tmp_path: Path, marker: Path) -> None:
         read_npz(tmp_path / "set.npz")
     with pytest.raises(WorkloadError, match="cannot be read as an image"):
         decode(tmp_path / "image.npy", 8, truncated=False)
-
-
-def test_spectra_of_a_shared_cache(tmp_path: Path, marker: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bombs = np.array([Bomb(marker)], dtype=object)
-    np.savez(tmp_path / "set.npz", values=bombs, vectors=bombs)
-    monkeypatch.setattr(SpectraCache, "path", lambda *_: tmp_path / "set.npz")
+    monkeypatch.setattr(SpectraCache, "path", lambda *_: tmp_path / "set.npz")  # of a shared cache
     assert SpectraCache(tmp_path).read(None, "normalized") is None  # type: ignore[arg-type]
 
 
@@ -165,42 +157,21 @@ def test_yaml(tmp_path: Path, marker: Path, capsys: pytest.CaptureFixture[str], 
             reader(tmp_path)
 
 
-HARMLESS = ("exec('')", "Loader=yaml.BaseLoader)")
-"""How calls end that run nothing (raysim/cli/interruption.py says what for), or make texts and lists of them only."""
-
-
-def calls(tree: ast.AST) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Line, dotted name and constant keyword arguments of every call."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call) and not ast.unparse(node).endswith(HARMLESS):
-            constants = {word.arg or "": getattr(word.value, "value", "?") for word in node.keywords}
-            yield node.lineno, ast.unparse(node.func), constants
+FORBIDDEN = (
+    r"^\s*(import\b.*|from )\b(pickle|dill|cloudpickle|marshal|shelve|joblib)\b",
+    r"\btorch\.([\w.]+\.)?load\((?!.*\bweights_only=True)",
+    r"\b(allow_pickle|shell)=(?!False)",
+    r"(?<![\w.])(eval\(|exec\((?!''\)))",  # exec('') runs nothing: raysim/cli/interruption.py says what it is for
+    r"\bos\.(system|popen)\(",
+    r"\byaml\.(?!safe_load\()\w*load\w*\((?!.*\bLoader=yaml\.BaseLoader\))",  # that makes texts and lists of them
+    r"\b(extractall|unpack_archive|read_pickle|load_state_dict_from_url)\(",
+)
 
 
 def forbidden(source: str) -> list[str]:
-    """What must not be in our own code, with its line."""
-    tree, found = ast.parse(source), []
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Import | ast.ImportFrom):
-            continue
-        names = [alias.name for alias in node.names]
-        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-        pickles = {"pickle", "dill", "cloudpickle", "marshal", "shelve", "joblib"} & {
-            name.split(".")[0] for name in names
-        }
-        found += [f"{node.lineno}: import of {name}" for name in pickles]
-    for line, name, words in calls(tree):
-        last = name.rpartition(".")[2]
-        if (
-            (last == "load" and name.startswith("torch") and words.get("weights_only") is not True)
-            or words.get("allow_pickle", False) is not False
-            or words.get("shell", False) is not False
-            or name in ("eval", "exec", "os.system", "os.popen")
-            or (name.startswith("yaml.") and "load" in last and last != "safe_load")
-            or last in ("extractall", "unpack_archive", "read_pickle", "load_state_dict_from_url")
-        ):
-            found.append(f"{line}: {name}")
-    return found
+    """The statements that must not be in our own code, each as Python itself writes it: on one line, uncommented."""
+    statements = ast.unparse(ast.parse(source)).splitlines()
+    return [statement for statement in statements if any(re.search(pattern, statement) for pattern in FORBIDDEN)]
 
 
 @pytest.mark.parametrize(
@@ -234,7 +205,7 @@ def test_our_own_code_has_no_dangerous_call() -> None:
     assert len(files) > 100
     found = {str(path.relative_to(ROOT)): forbidden(path.read_text(encoding="utf-8")) for path in files}
     (own,) = found.pop(UNPICKLER)
-    assert own.endswith("import of pickle")
+    assert own == "import pickle"
     assert not re.search(r"pickle\.loads?\(", (ROOT / UNPICKLER).read_text(encoding="utf-8"))
     assert {path: lines for path, lines in found.items() if lines} == {}
 
@@ -271,8 +242,3 @@ def test_a_ray_that_is_started_here_listens_on_this_machine_only_and_asks_for_a_
     assert {place for place in found["places"] if place.removeprefix("::ffff:") != "127.0.0.1"} == set()
     assert found["dashboard"].startswith("127.0.0.1:")
     assert (found["with"], found["without"]) == ("OK", "UNAUTHENTICATED")
-
-
-def test_the_live_page_is_for_this_machine_unless_asked_otherwise() -> None:
-    assert is_loopback(Address.parse(PAGE_ADDRESS).host) and is_loopback(Address.parse(":8300").host)
-    assert Address.parse("0.0.0.0:8300").token()

@@ -172,7 +172,7 @@ class Saves:
             self._note(f"{place} holds no checkpoint: the run starts again from round 1 ({rounds} were in rounds.csv)")
         self._round, self._files = 0, ClientFiles()
         self._changed.clear()
-        self._folder.truncate(0)
+        self._folder.go_back(0, {})
         return State(self._first)
 
 

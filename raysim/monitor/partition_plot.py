@@ -7,14 +7,14 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from raysim.engine.observer import Silent
 from raysim.storage.atomic_files import write_atomically
 from workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
     from raysim.engine.backend import Pool
-    from raysim.engine.observer import Observer
     from workloads.federated_data import Federation
 
 MAX_PLOTTED_CLIENTS = 1000
@@ -23,21 +23,18 @@ DRAWING_SECONDS = 60.0
 """Largest number of seconds that the end of a run waits for the picture."""
 
 
-class PartitionDrawing:
-    """An observer like the given one that also has the partition written, once, when the first client tasks are done.
+class PartitionDrawing(Silent):
+    """An observer that has the partition written, once, when the first client tasks are done.
 
     Beside the rounds, as loading the plotting library takes longer than many a round; but not before the first client
     tasks have come back, as until then every core is at work on their start.
     """
 
-    def __init__(self, observer: Observer, pool: Pool, folder: Path, picture: bool) -> None:
-        self._observer, self._pool = observer, pool
+    def __init__(self, note: Callable[[str], None], pool: Pool, folder: Path, picture: bool) -> None:
+        self._note, self._pool = note, pool
         self._path = folder / ("partition.png" if picture else "partition.csv")
         self._wanted = pool.federation.clients <= MAX_PLOTTED_CLIENTS and not self._path.exists()
         self._finish: Callable[[float], None] | None = None
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._observer, name)
 
     def clients_done(self, done: int, participants: int) -> None:
         if self._wanted:
@@ -46,7 +43,6 @@ class PartitionDrawing:
                 self._finish = self._pool.aside(write_partition, self._path)
             else:  # a table alone is no work for another process
                 self._attempt(partial(write_partition, self._pool.federation, self._path))
-        self._observer.clients_done(done, participants)
 
     def __enter__(self) -> PartitionDrawing:
         return self
@@ -62,7 +58,7 @@ class PartitionDrawing:
         try:
             write()
         except Exception as failure:  # a picture is no reason to lose a run
-            self._observer.note(f"the partition could not be drawn: {failure}")
+            self._note(f"the partition could not be drawn: {failure}")
 
 
 def write_partition(federation: Federation, path: Path) -> None:

@@ -19,7 +19,8 @@ from typing import Any, Literal
 from raysim.engine.observer import ChunkReturned, Silent
 from raysim.errors import ResultsError
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
+from raysim.storage.run_record import read_facts
+from raysim.storage.untrusted_files import UnreadableFileError, check_types
 
 NAME = "status.json"
 FAULTS = 100
@@ -58,7 +59,6 @@ class Recorder(Silent):
     def __init__(self, folder: Path, intervals: Sequence[int] = ()) -> None:
         self._path = folder / NAME
         before = read(folder)
-        counts, faults, lost = _carried_on(before)
         self._status: dict[str, Any] = {
             "state": "preparing",
             "message": "",
@@ -66,13 +66,13 @@ class Recorder(Silent):
             "round": 0,
             "rounds": len(intervals),
             "epochs": sum(intervals),
-            "counts": counts,
-            "faults": faults,
+            "counts": {name: before.get("counts", {}).get(name, 0) for name in COUNTS},
+            "faults": before.get("faults", []),
             "plan": "",
             "preparing": None,
             "current": None,
         }
-        self._lost = lost
+        self._lost = Counter({int(client): times for client, times in before.get("lost", {}).items()})
         self._slots: dict[int, dict[str, Any]] = {}
         self._out: set[int] = set()
         self._lock, self._changed, self._closed = threading.Lock(), threading.Event(), threading.Event()
@@ -191,19 +191,6 @@ class Recorder(Silent):
             write_atomically(self._path, text.encode(), durable=False)
 
 
-def _carried_on(before: dict[str, Any]) -> tuple[dict[str, int], list[dict[str, Any]], Counter[int]]:
-    """Counts, faults and lost client tasks of an earlier process; none if its file is damaged."""
-    try:
-        counts = {name: int(before["counts"][name]) for name in COUNTS}
-        faults = [
-            {"time": float(entry["time"]), "round": int(entry["round"]), "text": str(entry["text"])}
-            for entry in before["faults"]
-        ]
-        return counts, faults, Counter({int(client): int(times) for client, times in before["lost"].items()})
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError):
-        return dict.fromkeys(COUNTS, 0), [], Counter()
-
-
 def read(folder: Path) -> dict[str, Any]:
     """Read the status of a run; empty if it has none or it cannot be read, as no run depends on it."""
     try:
@@ -218,22 +205,19 @@ def load(folder: Path) -> dict[str, Any]:
     Raises:
         ResultsError: it cannot be read as one.
     """
-    try:
-        found = read_json(folder / NAME)
-        check_types(found, _TYPES)
-        counts = {"counts": found.get("counts", {}), "lost": found.get("lost", {})}
-        for name, numbers in counts.items():
-            check_types(numbers, dict.fromkeys(numbers, int))
-            if name == "lost" and not all(client.isdecimal() and len(client) < 19 for client in numbers):
-                raise UnreadableFileError("lost names a client that is no number")
-        for name in ("faults", "slots"):
-            if not all(isinstance(entry, dict) for entry in found.get(name, [])):
-                raise UnreadableFileError(f"{name} holds something else than sections")
-    except FileNotFoundError:
-        return {}
-    except (OSError, UnreadableFileError) as error:
-        raise ResultsError(f"Cannot read the run in {folder}: {NAME}: {error}") from error
-    return found
+    return read_facts(folder, NAME, _check)
+
+
+def _check(found: dict[str, Any]) -> None:
+    check_types(found, _TYPES)
+    for name in ("counts", "lost"):
+        numbers = found.get(name, {})
+        check_types(numbers, dict.fromkeys(numbers, int))
+    if not all(client.isdecimal() and len(client) < 19 for client in found.get("lost", {})):
+        raise UnreadableFileError("lost names a client that is no number")
+    for name in ("faults", "slots"):
+        if not all(isinstance(entry, dict) for entry in found.get(name, [])):
+            raise UnreadableFileError(f"{name} holds something else than sections")
 
 
 def settle(folder: Path, state: str, message: str) -> None:

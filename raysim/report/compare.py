@@ -23,7 +23,7 @@ from raysim.report.html import Cell, Link, Table, on_both_grounds, render
 from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
 from raysim.run_result import RunResult, load_result
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_title import is_synthetic, part_name
+from raysim.storage.run_record import is_synthetic, part_name
 from workloads.naming import synthetic_mark
 
 SEED = "seed"

@@ -22,7 +22,7 @@ from raysim.report.html import Bar, Picture, Table, on_both_grounds, render
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
 from raysim.run_result import costs_to_accuracies, load_result
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.run_title import run_title
+from raysim.storage.run_record import run_title
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -106,7 +106,7 @@ def _profile(folder: Path) -> tuple[Table | None, str]:
     if not path.is_file():
         return None, ""
     note, lines = profile_table.read(path)
-    return Table(profile_table.HEADER, (line.texts() for line in lines)), note
+    return Table(profile_table.HEADER, lines), note
 
 
 def _summary_line(entry: tuple[str, Any]) -> tuple[str, str]:

@@ -80,6 +80,15 @@ def write_whole(file: FileIO, data: bytes) -> None:
         raise
 
 
+def unused(path: Path) -> Path:
+    """The path or, with -2, -3 … behind it, the first that is not yet taken; nothing is made."""
+    found, attempt = path, 1
+    while found.exists():
+        attempt += 1
+        found = path.with_name(f"{path.name}-{attempt}")
+    return found
+
+
 @contextmanager
 def writing(path: Path) -> Iterator[None]:
     """Turn an error of the operating system about a file into a ResultsError that says what to do."""

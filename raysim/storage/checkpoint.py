@@ -21,10 +21,10 @@ from types import MappingProxyType
 from typing import Any
 
 from raysim.errors import CheckpointError, DiskFullError
-from raysim.storage.atomic_files import FULL, sync_directory, write_durably
-from raysim.storage.client_shards import EARLIER, ClientFiles, number_of, stem
+from raysim.storage.atomic_files import FULL, sync_directory, unused, write_durably
+from raysim.storage.client_shards import EARLIER, STEM, ClientFiles, numbers, stem
 from raysim.storage.pytree import JSON
-from raysim.storage.state_files import client_name, damaged, packed, pair, read_pair, shards, write_pair
+from raysim.storage.state_files import client_name, damaged, packed, read_pair, shards, write_pair
 from raysim.storage.tree_template import unpack
 from raysim.units import byte_count
 
@@ -91,15 +91,17 @@ def save(
             entries[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
 
         write_pair(write, "server", *packed(server, "server"))
-        for number, state in earlier.items():
-            with _disk(folder, round):
-                linked = files.take_over_server(number, partial)
-            entries |= linked
-            if not linked:
-                write_pair(write, f"{EARLIER}{number}", *packed(state, "server"))
         reused, clients = files.plan(changed)
+        for number, state in earlier.items():
+            before, now = files.server_stem(number), f"{EARLIER}{number}"
+            if files.has(before):
+                with _disk(folder, round):
+                    entries |= files.take_over(before, now, partial)
+            else:
+                write_pair(write, now, *packed(state, "server"))
         with _disk(folder, round):
-            entries |= files.take_over(reused, partial)
+            for number in reused:
+                entries |= files.take_over(stem(number), stem(number), partial)
         new: dict[int, list[int]] = {}
         for number, (nodes, arrays) in enumerate(shards((c, kept(c)) for c in clients), files.next_number):
             write_pair(write, stem(number), nodes, arrays)
@@ -109,27 +111,22 @@ def save(
         write(_MANIFEST, json.dumps(manifest, indent=1).encode())
         with _disk(folder, round):
             sync_directory(partial)
-            target = _free_name(folder, round)
+            # A round saved again (a resumed run that stops where it began) gets a name of its own: a full directory
+            # cannot be replaced in one step, and with two a kill between them would lose the newest checkpoint.
+            target = unused(folder / f"round-{round:06d}")
             partial.rename(target)
             sync_directory(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)  # gone already after success
-    files.moved(target, reused)
-    files.servers_in(round, earlier, entries)
+    files.moved(target, round, entries)
     for number, members in new.items():
-        files.add(number, members, {name: entries[name] for name in pair(stem(number))})
+        files.add(number, members)
     _prune(folder, target, round, keep)
     return target
 
 
-def latest(folder: Path) -> Path | None:
-    """The newest complete checkpoint in ``folder``, or ``None``; unfinished ones are never taken for one."""
-    found = _checkpoints(folder)
-    return found[-1][2] if found else None
-
-
 def newest_first(folder: Path) -> list[Path]:
-    """All complete checkpoints in ``folder``."""
+    """All complete checkpoints in ``folder``; unfinished ones are never taken for one."""
     return [path for _, _, path in reversed(_checkpoints(folder))]
 
 
@@ -153,7 +150,10 @@ def read_manifest(path: Path) -> dict[str, Any]:
             )
             error.resumable = False
             raise error
-        files = {name: (str(entry["sha256"]), int(entry["bytes"])) for name, entry in manifest["files"].items()}
+        files = {
+            name: {"sha256": str(entry["sha256"]), "bytes": int(entry["bytes"])}
+            for name, entry in manifest["files"].items()
+        }
         if any(Path(name).name != name for name in files):
             raise ValueError("it names files outside the checkpoint")
         match = _NAME.fullmatch(path.name)
@@ -174,7 +174,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def set_aside(path: Path) -> None:
-    """Take a checkpoint that cannot be gone on from out of the way of ``latest``; it goes when its round is saved."""
+    """Take a checkpoint that cannot be gone on from out of the way; it goes when its round is saved."""
     target = path.with_name(path.name + _PASSED_OVER)
     shutil.rmtree(target, ignore_errors=True)
     path.rename(target)
@@ -198,27 +198,23 @@ def load(
         CheckpointError: the state does not fit (the message names the leaf, what was expected and what was found).
     """
     manifest = read_manifest(path)
-    for name, (checksum, size) in manifest["files"].items():
-        _verify(path, name, checksum, size)
+    for name, entry in manifest["files"].items():
+        _verify(path / name, entry["sha256"], entry["bytes"])
     kept: dict[int, Any] = {}
     files = ClientFiles()
-    files.moved(path, ())
-    listed: dict[str, JSON] = {
-        name: dict(zip(("sha256", "bytes"), entry, strict=True)) for name, entry in manifest["files"].items()
-    }
-    numbers = [number_of(name) for name in manifest["files"] if re.fullmatch(r"clients-\d+\.json", name)]
-    states = [Path(name).stem for name in manifest["files"] if re.fullmatch(rf"{EARLIER}\d+\.json", name)]
+    files.moved(path, manifest["round"], manifest["files"])
     try:
         node, arrays = read_pair(path, "server")
         server = unpack(node, arrays, server_template, "server")
         earlier = {
-            int(name.removeprefix(EARLIER)): unpack(*read_pair(path, name), server_template, "server")
-            for name in states
+            number: unpack(*read_pair(path, f"{EARLIER}{number}"), server_template, "server")
+            for number in sorted(numbers(manifest["files"], EARLIER))
         }
-        for number in sorted(numbers, reverse=True):  # the newest state of a client is the one that counts
+        # The newest state of a client is the one that counts.
+        for number in sorted(numbers(manifest["files"], STEM), reverse=True):
             nodes, arrays = read_pair(path, stem(number))
             found = dict(nodes)
-            for client in files.add(number, found, {name: listed[name] for name in pair(stem(number))}):
+            for client in files.add(number, found):
                 if wanted is not None and client not in wanted:
                     continue
                 kept[client] = hold(unpack(found[client], arrays, kept_template(client), client_name(client)))
@@ -229,21 +225,19 @@ def load(
         ) from error
     except OSError as error:
         raise damaged(path, str(error)) from error
-    files.servers_in(manifest["round"], earlier, listed)
-    kept = dict(sorted(kept.items()))
-    return Checkpoint(manifest["round"], server, kept, manifest["facts"], files, dict(sorted(earlier.items())))
+    return Checkpoint(manifest["round"], server, dict(sorted(kept.items())), manifest["facts"], files, earlier)
 
 
-def _verify(path: Path, name: str, checksum: str, size: int) -> None:
+def _verify(path: Path, checksum: str, size: int) -> None:
     try:
-        with (path / name).open("rb") as file:
+        with path.open("rb") as file:
             found = os.fstat(file.fileno()).st_size
             if found != size:
-                raise damaged(path / name, f"it has {found} bytes, {size} were written")
+                raise damaged(path, f"it has {found} bytes, {size} were written")
             if hashlib.file_digest(file, "sha256").hexdigest() != checksum:
-                raise damaged(path / name, "its content has changed since it was written (SHA-256)")
+                raise damaged(path, "its content has changed since it was written (SHA-256)")
     except OSError as error:
-        raise damaged(path / name, error.strerror or str(error)) from error
+        raise damaged(path, error.strerror or str(error)) from error
 
 
 @contextmanager
@@ -271,16 +265,6 @@ def _checkpoints(folder: Path) -> list[tuple[int, int, Path]]:
     """Round, attempt and path of each complete checkpoint, oldest first."""
     found = [(_NAME.fullmatch(path.name), path) for path in folder.glob("round-*")]
     return sorted((int(match[1]), int(match[2] or 1), path) for match, path in found if match)
-
-
-def _free_name(folder: Path, round: int) -> Path:
-    # A round saved again (a resumed run that stops where it began) gets a name of its own: a full directory cannot be
-    # replaced in one step, and with two steps a kill between them would lose the newest checkpoint.
-    target, attempt = folder / f"round-{round:06d}", 1
-    while target.exists():
-        attempt += 1
-        target = folder / f"round-{round:06d}-{attempt}"
-    return target
 
 
 def _prune(folder: Path, written: Path, round: int, keep: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
@@ -25,8 +26,6 @@ class _File:
     """Number of client states in the file."""
     living: set[int]
     """Clients whose newest state is in this file; the states of the others are in later files."""
-    entries: Mapping[str, JSON]
-    """Names of the two files → sha256 and bytes, as in the manifest."""
 
 
 class ClientFiles:
@@ -39,11 +38,10 @@ class ClientFiles:
     """
 
     def __init__(self) -> None:
-        self._folder = Path()
+        self._folder, self._round = Path(), 0
+        self._entries: Mapping[str, JSON] = {}
         self._files: dict[int, _File] = {}
         self._home: dict[int, int] = {}
-        self._servers: dict[int, Mapping[str, JSON]] = {}
-        """The two files that hold the server's state after a round, by round: entries by name."""
 
     @property
     def next_number(self) -> int:
@@ -60,42 +58,38 @@ class ClientFiles:
         reused: list[int] = []
         written = set(changed)
         for number, file in self._files.items():
-            there = all((self._folder / name).exists() for name in file.entries)
-            if there and 2 * (len(file.living) - outdated[number]) >= file.clients:
+            if self.has(stem(number)) and 2 * (len(file.living) - outdated[number]) >= file.clients:
                 reused.append(number)
             else:
                 written |= file.living
         return reused, sorted(written)
 
-    def take_over(self, numbers: Iterable[int], target: Path) -> dict[str, JSON]:
-        """Link files into the new checkpoint ``target``; returns their entries for its manifest."""
-        taken: dict[str, JSON] = {}
-        for number in numbers:
-            for name, entry in self._files[number].entries.items():
-                _link(self._folder / name, target / name)
-                taken[name] = entry
-        return taken
+    def server_stem(self, round: int) -> str:
+        """Name of the files that hold the server's state after a round, without their endings."""
+        return "server" if round == self._round else f"{EARLIER}{round}"
 
-    def servers_in(self, round: int, earlier: Collection[int], entries: Mapping[str, JSON]) -> None:
-        """The checkpoint of ``round`` also holds the server's state after it and after some earlier rounds."""
-        stems = {**{number: f"{EARLIER}{number}" for number in earlier}, round: "server"}
-        self._servers = {number: {name: entries[name] for name in pair(own)} for number, own in stems.items()}
+    def has(self, stem_of_pair: str) -> bool:
+        """Whether the checkpoint has a pair of files of this name, and nobody has removed one."""
+        return all(name in self._entries and (self._folder / name).exists() for name in pair(stem_of_pair))
 
-    def take_over_server(self, round: int, target: Path) -> dict[str, JSON]:
-        """Link the server's state after a round into ``target`` as an earlier one; its entries, none if it is gone."""
-        known = self._servers.get(round, {})
-        if not all((self._folder / name).exists() for name in known):
-            return {}
-        for old, new in zip(known, names := pair(f"{EARLIER}{round}"), strict=False):
-            _link(self._folder / old, target / new)
-        return dict(zip(names, known.values(), strict=False))
+    def take_over(self, old: str, new: str, target: Path) -> dict[str, JSON]:
+        """Link a pair of files into the checkpoint ``target`` under a new name; returns their entries there."""
+        names = dict(zip(pair(old), pair(new), strict=True))
+        for source, name in names.items():
+            _link(self._folder / source, target / name)
+        return {name: self._entries[source] for source, name in names.items()}
 
-    def moved(self, folder: Path, reused: Collection[int]) -> None:
-        """From now on the files are those in ``folder``: of the old ones only ``reused``, to which some are added."""
-        self._folder = folder
-        self._files = {number: self._files[number] for number in sorted(reused)}
+    def moved(self, folder: Path, round: int, entries: Mapping[str, JSON]) -> None:
+        """From now on the files are those of the checkpoint in ``folder``, to which clients' new ones are then added.
 
-    def add(self, number: int, clients: Collection[int], entries: Mapping[str, JSON]) -> list[int]:
+        Args:
+            entries: name → sha256 and bytes of its files, as in its manifest.
+        """
+        self._folder, self._round, self._entries = folder, round, entries
+        kept = [number for number in sorted(self._files) if pair(stem(number))[0] in entries]
+        self._files = {number: self._files[number] for number in kept}
+
+    def add(self, number: int, clients: Collection[int]) -> list[int]:
         """A file with states of ``clients``; those whose newest state is there (no later file has one)."""
         newest = [client for client in clients if self._home.get(client, -1) < number]
         for client in newest:
@@ -103,7 +97,7 @@ class ClientFiles:
             if old is not None:
                 old.living.discard(client)
             self._home[client] = number
-        self._files[number] = _File(len(clients), set(newest), entries)
+        self._files[number] = _File(len(clients), set(newest))
         return newest
 
 
@@ -112,9 +106,10 @@ def stem(number: int) -> str:
     return f"{STEM}{number:05d}"
 
 
-def number_of(name: str) -> int:
-    """The number in a file's name: 7 for ``clients-00007.json``."""
-    return int(Path(name).stem.removeprefix(STEM))
+def numbers(names: Iterable[str], start: str) -> list[int]:
+    """The numbers in the names of files that begin so: 7 for ``clients-00007.json``."""
+    found = (re.fullmatch(rf"{start}(\d+)\.json", name) for name in names)
+    return [int(match[1]) for match in found if match]
 
 
 def _link(source: Path, target: Path) -> None:

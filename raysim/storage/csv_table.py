@@ -99,25 +99,16 @@ class Table:
 
     def cut(self, mark: Mapping[str, Any]) -> None:
         """Cut the file, which agrees with a mark, to the rows that it had then."""
-        self._columns, self._digest, self._held = [], None, []
-        columns, rows = mark["columns"], mark["rows"]
-        if not rows:
-            self.path.unlink(missing_ok=True)
-            return
-        with self.path.open("rb") as file:
-            lines = [bare(line) for line in islice(file, 1, rows + 1)]
-        self._rewrite(columns, [line + b"," * (len(columns) - len(cells(line))) + b"\n" for line in lines])
-        self._columns, self._digest = columns, RowDigest(lines)
+        columns = mark["columns"]
+        lines = [bare(line) for line in islice(self._lines(), mark["rows"])] if mark["rows"] else []
+        self._replace(columns, [line + b"," * (len(columns) - len(cells(line))) + b"\n" for line in lines])
 
     def truncate(self, last_round: int) -> None:
-        """Drop the rows after a round and lines that cannot be read."""
-        self._columns, self._digest, self._held = [], None, []
+        """Drop the rows after a round and lines that cannot be read: of a table of which checkpoints keep no mark."""
         columns = self._header()
-        if "round" not in columns or not last_round:
-            self.path.unlink(missing_ok=True)
-            return
-        position = columns.index("round")
-        self._rewrite(columns, [line for line in self._lines() if 0 <= number(line, position) <= last_round])
+        position = columns.index("round") if "round" in columns else len(columns)
+        lines = self._lines() if columns else ()
+        self._replace(columns, [line for line in lines if 0 <= number(line, position) <= last_round])
 
     def whole_rows(self) -> int:
         """Number of whole lines after the header, readable or not."""
@@ -153,19 +144,24 @@ class Table:
         return pandas.DataFrame({name: self._typed(name, frame[name]) for name in columns})
 
     def _typed(self, name: str, cells: Series[str]) -> Any:
+        """Texts as they are, else integers, else floats: by numpy, as floats of ``read_csv`` may be off by a bit."""
         if name in TEXT_COLUMNS:
             return cells
-        found = _typed(cells)
-        if isinstance(found, np.ndarray):
-            return found
-        for line, cell in enumerate(cells, start=2):
-            try:
-                float(cell or "nan")
-            except ValueError:
+        texts = cells.to_numpy(dtype=str)
+        filled = np.where(texts == "", "nan", texts)
+        with suppress(ValueError, OverflowError):
+            return filled.astype(np.int64)
+        try:
+            return filled.astype(np.float64)
+        except ValueError:
+            for line, cell in enumerate(cells, start=2):
+                with suppress(ValueError):
+                    float(cell or "nan")
+                    continue
                 raise ResultsError(
                     f"{self.path} is damaged: line {line}, column {name}: {cell[:40]!r} is no number"
                 ) from None
-        return found
+            raise
 
     def _read(self) -> RowDigest:
         """The digest of the rows in the file; reads what is there the first time."""
@@ -191,21 +187,16 @@ class Table:
         self._rewrite(self._columns + new, lines)
         self._columns = self._columns + new
 
+    def _replace(self, columns: list[str], lines: Sequence[bytes]) -> None:
+        """Hold these rows and no others; without any there is no file."""
+        self._columns, self._digest, self._held = [], None, []
+        if lines:
+            self._rewrite(columns, lines)
+        else:
+            self.path.unlink(missing_ok=True)
+
     def _rewrite(self, columns: list[str], lines: Iterable[bytes]) -> None:
         write_atomically(self.path, _line(columns).encode() + b"".join(lines))
-
-
-def _typed(cells: Series[str]) -> Any:
-    """Integers, else floats, else text. By numpy rather than ``read_csv``, whose floats may be off by the last bit."""
-    texts = cells.to_numpy(dtype=str)
-    missing = texts == ""
-    filled = np.where(missing, "nan", texts)
-    for kind in (np.int64, np.float64):
-        try:
-            return filled.astype(kind)
-        except (ValueError, OverflowError):
-            continue
-    return cells.mask(missing)
 
 
 def _line(values: Iterable[Any]) -> str:

@@ -149,8 +149,8 @@ def _pack(state: Any, name: str, arrays: dict[str, Array]) -> JSON:
             return {"dict": [[key, node] for key, node in zip(state, packed, strict=True)]}
         if isinstance(state, (list, tuple)):
             return {type(state).__name__: packed}
-        names = [field.name for field in dataclasses.fields(state) if field.init]
-        return {"fields": dict(zip(names, packed, strict=True))}
+        kind: Any = type(state)
+        return {"fields": dict(zip(_field_names(kind), packed, strict=True))}
     _check_leaf(state, name)
     if isinstance(state, (np.ndarray, np.generic)):
         arrays[name] = np.asarray(state)

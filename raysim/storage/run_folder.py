@@ -10,8 +10,8 @@ import json
 import math
 import re
 import shutil
-from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.errors import DiskFullError, ResultsError
-from raysim.storage.atomic_files import append_whole, sync_directory, write_atomically, write_new, writing
+from raysim.storage.atomic_files import append_whole, sync_directory, unused, write_atomically, write_new, writing
 from raysim.storage.csv_table import Row, Table
 from raysim.storage.environment import environment as environment  # part of what a run's folder records
+from raysim.storage.table_marks import NO_ROWS
 from raysim.storage.untrusted_files import UnreadableFileError, read_json
 
 if TYPE_CHECKING:
@@ -53,16 +54,24 @@ class RunFolder:
         if place.exists() and not place.is_dir():
             raise ResultsError(f"{place} is a file, and a run writes a folder. Choose another place for --output.")
         existed = path.is_dir()
-        with writing(path), _taken_back_on_error(path):
+        with writing(path):
             path.mkdir(parents=True, exist_ok=True)
             found = sorted(entry.name for entry in path.iterdir())
             if not found:
                 facts = {**environment, _EXISTED: True} if existed else environment
-                write_atomically(path / "environment.json", _json(facts))
-                # Last, because it is what makes the folder a run.
-                if write_new(path / "config.yaml", config_yaml.encode()):
-                    sync_directory(path)
-                    return cls(path)
+                try:
+                    write_atomically(path / "environment.json", _json(facts))
+                    # Last, because it is what makes the folder a run.
+                    if write_new(path / "config.yaml", config_yaml.encode()):
+                        sync_directory(path)
+                        return cls(path)
+                except (OSError, ResultsError):  # the disk is full: what has been written goes
+                    if not is_run(path):
+                        (path / "environment.json").unlink(missing_ok=True)
+                        if not existed:
+                            with suppress(OSError):
+                                path.rmdir()
+                    raise
                 found = ["config.yaml"]
         if "config.yaml" in found:
             raise ResultsError(
@@ -130,19 +139,13 @@ class RunFolder:
         """Cut the tables, which agree with these marks, to what they were after ``last_round``.
 
         The summary, the Parquet files and the model, which describe the run as it was, go.
+
+        Args:
+            marks: by the tables' names; one that has none loses all rows.
         """
         for table in (self._rounds, self._clients):
-            table.cut(marks[table.path.name])
+            table.cut(marks.get(table.path.name, NO_ROWS))
         self._profile.truncate(last_round)
-        self._remove_derived()
-
-    def truncate(self, last_round: int) -> None:
-        """Drop rows after ``last_round``, half-written lines, and the summary, the Parquet files and the model."""
-        for table in (self._rounds, self._clients, self._profile):
-            table.truncate(last_round)
-        self._remove_derived()
-
-    def _remove_derived(self) -> None:
         with writing(self.path):
             for name in _DERIVED:
                 (self.path / name).unlink(missing_ok=True)
@@ -182,12 +185,7 @@ def new_run_path(root: Path, method: str, data: str, seed: int) -> Path:
     """A path that is not yet taken, such as ``runs/fedrad-digits-seed0-20261120-221530`` (UTC); nothing is made."""
     # Of a user's own, package.module:Class: a colon is no part of a file's name elsewhere, and separates paths here.
     names = (re.sub(r"[^\w.+-]+", "-", name)[:60].strip("-.") for name in (method, data))
-    stem = f"{'-'.join(filter(None, names))}-seed{seed}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
-    path, attempt = root / stem, 1
-    while path.exists():
-        attempt += 1
-        path = root / f"{stem}-{attempt}"
-    return path
+    return unused(root / f"{'-'.join(filter(None, names))}-seed{seed}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
 
 
 def is_run(path: Path) -> bool:
@@ -210,21 +208,6 @@ def take_back(path: Path) -> None:
         else:
             with suppress(OSError):
                 entry.unlink()
-
-
-@contextmanager
-def _taken_back_on_error(path: Path) -> Iterator[None]:
-    """Remove what a new run has written into its folder if the disk is full before it is a run."""
-    existed = path.is_dir()
-    try:
-        yield
-    except (OSError, ResultsError):
-        if not is_run(path):
-            (path / "environment.json").unlink(missing_ok=True)
-            if not existed:
-                with suppress(OSError):
-                    path.rmdir()
-        raise
 
 
 def _json(content: Mapping[str, Any]) -> bytes:

@@ -1,14 +1,17 @@
-"""What a run's ``config.yaml`` and ``summary.json`` say, as plain data; a file from anyone can be read safely."""
+"""What a run's ``config.yaml`` and ``summary.json`` say, as plain data that is read safely, and what it is called."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from raysim.errors import ResultsError
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json, read_yaml
+from workloads.naming import data_name, synthetic_mark
 
+Part = Literal["method", "workload", "model"]
 _SECTIONS: Mapping[str, Any] = {
     **dict.fromkeys(("method", "workload", "model"), (dict, str)),
     **dict.fromkeys(("training", "schedule", "evaluation", "devices", "timing", "engine"), dict),
@@ -56,11 +59,48 @@ def read_summary(folder: Path) -> dict[str, Any]:
     Raises:
         ResultsError: it cannot be read as one.
     """
+    return read_facts(folder, "summary.json", partial(check_types, expected=_SUMMARY))
+
+
+def read_facts(folder: Path, name: str, check: Callable[[dict[str, Any]], None]) -> dict[str, Any]:
+    """The object in a JSON file of a run's folder; empty if there is none.
+
+    Args:
+        check: raises UnreadableFileError for one that is not as it should be.
+
+    Raises:
+        ResultsError: it cannot be read as one.
+    """
     try:
-        summary = read_json(folder / "summary.json")
-        check_types(summary, _SUMMARY)
+        found = read_json(folder / name)
+        check(found)
     except FileNotFoundError:
         return {}
     except (OSError, UnreadableFileError) as error:
-        raise ResultsError(f"Cannot read the run in {folder}: summary.json: {error}") from error
-    return summary
+        raise ResultsError(f"Cannot read the run in {folder}: {name}: {error}") from error
+    return found
+
+
+def part_name(part: Part, config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    """The name of a run's method, workload or model, from its ``summary.json`` or, before its end, its config."""
+    section = config.get(part)
+    fallback = section.get("name", "?") if isinstance(section, Mapping) else section
+    return str(summary.get(part, fallback or "?"))
+
+
+def is_synthetic(config: Mapping[str, Any], summary: Mapping[str, Any]) -> bool:
+    """Whether the data is made up: as the summary says; before there is one, by the workload's name."""
+    return bool(summary.get("synthetic", "synthetic" in part_name("workload", config, summary)))
+
+
+def run_title(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
+    """Method and data of a run.
+
+    Args:
+        summary: its ``summary.json``; empty before its end.
+    """
+    section, data = config.get("workload"), part_name("workload", config, summary)
+    if isinstance(section, Mapping) and (named := data_name(section)) not in ("?", section.get("name")):
+        data = named
+    method = part_name("method", config, summary)
+    return f"{method} on {data}{synthetic_mark(is_synthetic(config, summary))}"

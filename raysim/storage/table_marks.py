@@ -32,6 +32,10 @@ class RowDigest:
         return {"columns": list(columns), "rows": self.rows, "sha256": self._sum.hexdigest()}
 
 
+NO_ROWS = RowDigest().mark(())
+"""The mark of a table that has no rows yet."""
+
+
 def bare(line: bytes) -> bytes:
     """A line without its end and its trailing empty cells."""
     return line.rstrip(b"\r\n").rstrip(b",")

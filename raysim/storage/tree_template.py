@@ -22,32 +22,31 @@ def unpack(node: JSON, arrays: Mapping[str, Array], template: object, name: str)
         ValueError: a leaf is missing, not expected, or of another type, dtype or shape; the message names it.
     """
     tag, content = open_node(node)
-    if template is None or (isinstance(template, (dict, list, tuple)) and not template):
-        if template is not None and tag != type(template).__name__:
-            raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
-        return _unpack_plain(node, arrays, name)
-    if isinstance(template, (dict, list, tuple)) or is_dataclass(template):
-        if tag != ("fields" if is_dataclass(template) else type(template).__name__):
-            raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
-        found = dict(_node_children(tag, content, name))
-        expected = dict(children(template, name))
-        for leaf in expected:
-            if leaf not in found:
-                raise ValueError(f"{leaf}: expected {_describe(expected[leaf])}, found nothing")
-        for leaf, child in found.items():
-            if leaf not in expected:
-                raise ValueError(f"{leaf}: expected nothing, found {_describe_node(child)}")
-        # A dict comes back in the order in which it was saved, so that a loop over it adds up the same way.
-        values = {leaf: unpack(child, arrays, expected[leaf], leaf) for leaf, child in found.items()}
-        if isinstance(template, dict):
-            return {key: values[leaf] for (key, _), leaf in zip(content, found, strict=True)}
-        return rebuild(template, [values[leaf] for leaf in expected])
-    if tag in ("fields", "list", "tuple", "dict"):
+    inner = tag in ("fields", "list", "tuple", "dict")
+    value = None if inner else _leaf(node, arrays, name)
+    if template is not None and not (_tag(template) == tag if inner else _fits(value, template)):
         raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
-    value = _unpack_plain(node, arrays, name)
-    if not _fits(value, template):
-        raise ValueError(f"{name}: expected {_describe(template)}, found {_describe_node(node)}")
-    return value
+    if not inner:
+        return value
+    if template is None and tag == "fields":
+        raise ValueError(f"{name}: found a dataclass where the template has none; the template must show its type")
+    found = dict(_node_children(tag, content, name))
+    is_open = template is None or (isinstance(template, (dict, list, tuple)) and not template)
+    expected: dict[str, object] = dict.fromkeys(found) if is_open else dict(children(template, name))
+    for leaf in expected:
+        if leaf not in found:
+            raise ValueError(f"{leaf}: expected {_describe(expected[leaf])}, found nothing")
+    for leaf, child in found.items():
+        if leaf not in expected:
+            raise ValueError(f"{leaf}: expected nothing, found {_describe_node(child)}")
+    # A dict comes back in the order in which it was saved, so that a loop over it adds up the same way.
+    values = {leaf: unpack(child, arrays, expected[leaf], leaf) for leaf, child in found.items()}
+    if tag == "dict":
+        return {key: values[leaf] for (key, _), leaf in zip(content, found, strict=True)}
+    ordered = [values[leaf] for leaf in expected]
+    if tag == "list":
+        return ordered
+    return tuple(ordered) if tag == "tuple" else rebuild(template, ordered)
 
 
 def check_fits(state: object, template: object, name: str) -> None:
@@ -66,23 +65,20 @@ def _node_children(tag: str, content: Any, name: str) -> Iterator[tuple[str, JSO
     return ((key_name(name, key), node) for key, node in (content if tag == "dict" else content.items()))
 
 
-def _unpack_plain(node: JSON, arrays: Mapping[str, Array], name: str) -> Any:
+def _leaf(node: JSON, arrays: Mapping[str, Array], name: str) -> Any:
     tag, content = open_node(node)
-    if tag == "":
-        return content
     if tag == "float":
         return struct.unpack(">d", bytes.fromhex(content))[0]
-    if tag in ("array", "number"):
-        if content not in arrays:
-            raise ValueError(f"{name}: expected {_describe_node(node)}, found no such array in the file")
-        # Copied: a view would keep the whole file's buffer alive and be read-only.
-        return np.array(arrays[content], order="C") if tag == "array" else arrays[content][()]
-    if tag == "fields":
-        raise ValueError(f"{name}: found a dataclass where the template has none; the template must show its type")
-    children = [_unpack_plain(child, arrays, leaf) for leaf, child in _node_children(tag, content, name)]
-    if tag == "dict":
-        return {key: child for (key, _), child in zip(content, children, strict=True)}
-    return tuple(children) if tag == "tuple" else children
+    if tag == "":
+        return content
+    if content not in arrays:
+        raise ValueError(f"{name}: expected {_describe_node(node)}, found no such array in the file")
+    # Copied: a view would keep the whole file's buffer alive and be read-only.
+    return np.array(arrays[content], order="C") if tag == "array" else arrays[content][()]
+
+
+def _tag(template: object) -> str:
+    return "fields" if is_dataclass(template) else type(template).__name__
 
 
 def _fits(value: object, template: object) -> bool:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import time
 from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 from raysim import units
-from raysim.monitor.run_view import Watched
-from raysim.storage.run_title import part_name
+from raysim.monitor.run_view import live_status
+from raysim.storage.run_record import part_name, read_run_config, read_summary, run_title
 from raysim.ui.clients import Clients
 from raysim.ui.tables import Tail, thinned
 
@@ -39,18 +38,19 @@ class Reading:
     """
 
     def __init__(self, folder: Path) -> None:
-        self._watched = Watched(folder)
-        self.folder = self._watched.folder
+        self.folder = folder.resolve()
+        self._config = read_run_config(folder)
         self._rounds, self._clients = Tail(folder / "rounds.csv"), Tail(folder / "clients.csv", ("round", "client"))
         self._rows: list[dict[str, Any]] = []
         self._known = Clients()
         self._stamps: dict[str, tuple[float, int]] = {}
         self.parts: dict[str, Part] = {}
+        """What the last look at the folder gave; replaced as a whole, so that other threads may read it."""
 
     def refresh(self) -> dict[str, Part]:
-        """The parts that have changed since the last call."""
+        """Look at the folder; all parts, of which those that have not changed are as they were."""
         changed: dict[str, Part] = {}
-        live = self._watched.live()
+        live = live_status(self.folder)
         if self._moved("rounds.csv"):
             again, rows = self._rounds.read()
             self._rows = rows if again else self._rows + rows
@@ -65,23 +65,13 @@ class Reading:
             changed["clients"] = self._known.view(live.get("lost", {}))
         if self._moved("run.log"):
             changed["log"] = {"text": self._log()}
-        run = self._run_part(live)
-        if run != self.parts.get("run"):
-            changed["run"] = run
-        self.parts |= changed
-        # Times pass in any case; they are not what makes a part new.
-        return {name: part | {"now": time.time()} if name == "run" else part for name, part in changed.items()}
+        self.parts = self.parts | changed | {"run": self._run_part(live)}
+        return self.parts
 
-    def broken(self, message: str) -> dict[str, Part]:
-        """The part that changes when the folder can no longer be read."""
+    def broken(self, message: str) -> None:
+        """Say in the parts that the folder can no longer be read."""
         run = self.parts.get("run", {}) | {"state": "unknown", "message": message}
-        changed = run != self.parts.get("run")
-        self.parts["run"] = run
-        return {"run": run} if changed else {}
-
-    def everything(self) -> dict[str, Part]:
-        """All parts, for a page that has just been opened."""
-        return {name: part | {"now": time.time()} if name == "run" else part for name, part in self.parts.items()}
+        self.parts = self.parts | {"run": run}
 
     def _moved(self, name: str) -> bool:
         try:
@@ -94,15 +84,14 @@ class Reading:
         return moved
 
     def _run_part(self, live: dict[str, Any]) -> Part:
-        watched = self._watched
         slots = [slot | {"memory": units.byte_count(slot.get("gpu_bytes", 0))} for slot in live.get("slots", [])]
         return live | {
             "slots": slots,
-            "title": watched.title(),
+            "title": run_title(self._config, read_summary(self.folder)),
             "folder": self.folder.name,
-            "model": part_name("model", watched.config, {}),
-            "seed": watched.config.get("seed"),
-            "backend": watched.config.get("engine", {}).get("backend", ""),
+            "model": part_name("model", self._config, {}),
+            "seed": self._config.get("seed"),
+            "backend": self._config.get("engine", {}).get("backend", ""),
         }
 
     def _rounds_part(self) -> Part:

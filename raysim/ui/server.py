@@ -10,6 +10,7 @@ import hmac
 import ipaddress
 import json
 import sys
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from importlib.util import find_spec
@@ -19,11 +20,13 @@ from typing import Any
 from aiohttp import web
 
 from raysim.errors import ConfigError, ResultsError
-from raysim.ui.reading import Reading
+from raysim.ui.reading import Part, Reading
 
 STATIC = Path(__file__).parent / "static"
 PAUSE = 0.5
 """Seconds between two looks at the run's folder."""
+STEP = 0.1
+"""Seconds after which a stream looks for parts that it has not sent yet."""
 HEARTBEAT = 10.0
 """Seconds of silence after which the stream says that it is still there."""
 _EMPTY_STYLE = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
@@ -42,45 +45,7 @@ _HEADERS = {
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 
-class Broadcast:
-    """Looks at the folder and wakes the streams; each sends what it has not yet sent, so a slow one skips states."""
-
-    def __init__(self, reading: Reading) -> None:
-        self._reading = reading
-        self._versions: dict[str, int] = {}
-        self._changed = asyncio.Condition()
-
-    async def watch(self) -> None:
-        """Until canceled."""
-        while True:
-            try:
-                changed = await asyncio.to_thread(self._reading.refresh)
-            except ResultsError as error:  # damaged while it is shown
-                changed = self._reading.broken(str(error))
-            if changed:
-                async with self._changed:
-                    for name in changed:
-                        self._versions[name] = self._versions.get(name, 0) + 1
-                    self._changed.notify_all()
-            await asyncio.sleep(PAUSE)
-
-    async def news(self) -> AsyncIterator[dict[str, Any]]:
-        """Parts by name, first all there are; empty after a while without any."""
-        seen: dict[str, int] = {}
-        while True:
-            async with self._changed:
-                with suppress(TimeoutError):
-                    async with asyncio.timeout(HEARTBEAT):
-                        while self._versions == seen:
-                            await self._changed.wait()
-                fresh = [name for name, version in self._versions.items() if seen.get(name) != version]
-                seen = dict(self._versions)
-            parts = self._reading.everything()
-            yield {name: parts[name] for name in fresh}
-
-
 _READING: web.AppKey[Reading] = web.AppKey("reading", Reading)
-_BROADCAST: web.AppKey[Broadcast] = web.AppKey("broadcast", Broadcast)
 
 
 def application(reading: Reading, token: str = "") -> web.Application:
@@ -163,12 +128,20 @@ def _same(given: str, token: str) -> bool:
 
 
 async def _watching(app: web.Application) -> AsyncIterator[None]:
-    app[_BROADCAST] = Broadcast(app[_READING])
-    task = asyncio.create_task(app[_BROADCAST].watch())
+    task = asyncio.create_task(_watch(app[_READING]))
     yield
     task.cancel()
     with suppress(asyncio.CancelledError):
         await task
+
+
+async def _watch(reading: Reading) -> None:
+    while True:
+        try:
+            await asyncio.to_thread(reading.refresh)
+        except ResultsError as error:  # damaged while it is shown
+            reading.broken(str(error))
+        await asyncio.sleep(PAUSE)
 
 
 async def _index(request: web.Request) -> web.StreamResponse:
@@ -181,10 +154,19 @@ async def _plotly(request: web.Request) -> web.StreamResponse:
 
 
 async def _events(request: web.Request) -> web.StreamResponse:
+    """Send the parts that this stream has not sent yet, first all there are; a slow one skips states."""
     response = web.StreamResponse(headers=_HEADERS | {"Content-Type": "text/event-stream"})
     await response.prepare(request)
+    sent: dict[str, Part] = {}
+    spoken = time.monotonic()
     with suppress(ConnectionResetError):  # the page was closed
-        async for parts in request.app[_BROADCAST].news():
-            text = "".join(f"event: {name}\ndata: {json.dumps(part)}\n\n" for name, part in parts.items())
-            await response.write((text or ": still here\n\n").encode())
+        while True:
+            parts = request.app[_READING].parts
+            fresh = {name: part for name, part in parts.items() if part != sent.get(name)}
+            if fresh or time.monotonic() - spoken > HEARTBEAT:
+                now = {"now": time.time()}
+                text = "".join(f"event: {name}\ndata: {json.dumps(part | now)}\n\n" for name, part in fresh.items())
+                await response.write((text or ": still here\n\n").encode())
+                sent, spoken = parts, time.monotonic()
+            await asyncio.sleep(STEP)
     return response

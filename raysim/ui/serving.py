@@ -58,16 +58,14 @@ class Page:
 
     def __init__(self, folder: Path, address: Address) -> None:
         chart_library()
-        Reading(folder).refresh()  # a folder that cannot be shown is said now, not to a browser
-        self._reading = Reading(folder)
-        self._address = address
-        self._token = address.token()
+        reading, token = Reading(folder), address.token()
+        reading.refresh()  # a folder that cannot be shown is said now, not to a browser
         self._loop = asyncio.new_event_loop()
-        self._runner = web.AppRunner(application(self._reading, self._token), shutdown_timeout=0.5, access_log=None)
+        self._runner = web.AppRunner(application(reading, token), shutdown_timeout=0.5, access_log=None)
         self._thread = threading.Thread(target=self._loop.run_forever, name="page", daemon=True)
         self._thread.start()
         try:
-            asyncio.run_coroutine_threadsafe(self._start(), self._loop).result()
+            asyncio.run_coroutine_threadsafe(self._start(address), self._loop).result()
         except OSError as error:
             self.close()
             raise ConfigError(
@@ -76,16 +74,16 @@ class Page:
             ) from error
         host = socket.gethostname() if address.host in ("0.0.0.0", "::") else address.host
         host = f"[{host}]" if ":" in host else host
-        self.url = f"http://{host}:{self.port}/" + (f"?token={self._token}" if self._token else "")
+        self.url = f"http://{host}:{self.port}/" + (f"?token={token}" if token else "")
 
     @property
     def port(self) -> int:
         """The port that was taken."""
         return int(self._runner.addresses[0][1])
 
-    async def _start(self) -> None:
+    async def _start(self, address: Address) -> None:
         await self._runner.setup()
-        await web.TCPSite(self._runner, self._address.host, self._address.port).start()
+        await web.TCPSite(self._runner, address.host, address.port).start()
 
     def close(self) -> None:
         """Stop serving."""

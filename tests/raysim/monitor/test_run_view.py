@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from raysim.monitor.run_view import Watched
+from raysim.monitor.run_view import live_status
 from raysim.monitor.status_file import Recorder
 from raysim.storage import process_lock
 from raysim.storage.run_folder import RunFolder
@@ -18,11 +18,10 @@ def test_what_an_earlier_launch_left_is_not_taken_for_the_present_one(tmp_path: 
     with Recorder(folder, (1, 1)) as recorder:
         recorder.begins()
         recorder.ends("stopped")
-    watched = Watched(folder)
-    assert watched.live()["state"] == "stopped"
+    assert live_status(folder)["state"] == "stopped"
     with process_lock.launching(folder):
-        assert watched.live()["state"] == "preparing"
+        assert live_status(folder)["state"] == "preparing"
         with Recorder(folder, (1, 1)) as recorder:
             recorder.begins()
             recorder.ends("finished")
-        assert watched.live()["state"] == "finished"
+        assert live_status(folder)["state"] == "finished"

@@ -31,7 +31,7 @@ def assert_whole(path: Path, round: int) -> None:
 def test_round_trip(tmp_path: Path) -> None:
     path = save(tmp_path / "deep" / "checkpoints", 12)
     assert path.name == "round-000012"
-    assert checkpoint.latest(path.parent) == path
+    assert checkpoint.newest_first(path.parent) == [path]
     assert checkpoint.read_manifest(path)["round"] == 12
     assert {file.suffix for file in path.iterdir()} == {".json", ".safetensors"}
     assert_whole(path, 12)
@@ -76,7 +76,7 @@ def test_a_round_saved_again_replaces_the_first(tmp_path: Path) -> None:
     save(tmp_path, 1)
     save(tmp_path, 2)
     again = save(tmp_path, 2)
-    assert checkpoint.latest(tmp_path) == again
+    assert checkpoint.newest_first(tmp_path)[0] == again
     assert len(list(tmp_path.iterdir())) == 2
     assert_whole(again, 2)
     save(tmp_path, 3)
@@ -90,9 +90,9 @@ def test_a_save_never_removes_itself_or_a_later_round(tmp_path: Path) -> None:
 
 
 def test_no_checkpoint_yet(tmp_path: Path) -> None:
-    assert checkpoint.latest(tmp_path / "absent") is None
+    assert checkpoint.newest_first(tmp_path / "absent") == []
     (tmp_path / "round-000001.partial").mkdir()
-    assert checkpoint.latest(tmp_path) is None
+    assert checkpoint.newest_first(tmp_path) == []
 
 
 def kill_points() -> list[tuple[int, float]]:
@@ -123,9 +123,7 @@ def test_a_kill_at_any_byte_leaves_the_last_good_one(
         os._exit(0)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 9
     assert (tmp_path / "round-000002.partial").exists()
-    last = checkpoint.latest(tmp_path)
-    assert last is not None
-    assert_whole(last, 1)
+    assert_whole(checkpoint.newest_first(tmp_path)[0], 1)
     assert_whole(save(tmp_path, 2), 2)
     assert not list(tmp_path.glob("*.partial"))
 
@@ -146,7 +144,7 @@ def test_a_failing_client_state_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_a_checkpoint_that_is_set_aside_goes_when_its_round_is_saved_again(tmp_path: Path) -> None:
     save(tmp_path, 2)
     checkpoint.set_aside(save(tmp_path, 6))
-    assert checkpoint.latest(tmp_path) == tmp_path / "round-000002"
+    assert checkpoint.newest_first(tmp_path) == [tmp_path / "round-000002"]
     save(tmp_path, 4)
     assert (tmp_path / "round-000006.unusable").exists()
     save(tmp_path, 6)

@@ -46,9 +46,7 @@ class Run:
         return path
 
     def resume(self) -> None:
-        path = checkpoint.latest(self.folder)
-        assert path is not None
-        found = checkpoint.load(path, None, lambda client: np.zeros(3))
+        found = checkpoint.load(checkpoint.newest_first(self.folder)[0], None, lambda client: np.zeros(3))
         assert equal(found.kept, self.states)
         self.files = found.files
 

@@ -20,31 +20,21 @@ from tests.raysim.storage.saved_checkpoints import SERVER_TEMPLATE, Kept, Server
 
 @given(data=st.data())
 @settings(deadline=None, max_examples=40)
-def test_one_changed_byte_is_found(tmp_path_factory: pytest.TempPathFactory, data: st.DataObject) -> None:
-    path = save(tmp_path_factory.mktemp("c"))
-    file = data.draw(st.sampled_from(sorted(file for file in path.iterdir() if file.name != "manifest.json")))
-    content = bytearray(file.read_bytes())
-    content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
-    file.write_bytes(content)
-    with pytest.raises(CheckpointError, match=f"^damaged: .*{file.name}: its content has changed"):
-        load(path)
-
-
-@given(data=st.data())
-@settings(deadline=None, max_examples=40)
-def test_one_changed_byte_of_the_manifest_is_found_or_changes_nothing(
-    tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
+@pytest.mark.parametrize("in_manifest", [False, True])
+def test_one_changed_byte_is_found_or_changes_nothing(
+    tmp_path_factory: pytest.TempPathFactory, in_manifest: bool, data: st.DataObject
 ) -> None:
     path = save(tmp_path_factory.mktemp("c"))
-    file = path / "manifest.json"
+    file = data.draw(st.sampled_from([f for f in sorted(path.iterdir()) if (f.name == "manifest.json") == in_manifest]))
     content = bytearray(file.read_bytes())
     content[data.draw(st.integers(0, len(content) - 1))] ^= data.draw(st.integers(1, 255))
     before = checkpoint.read_manifest(path)
     file.write_bytes(content)
     try:
-        assert checkpoint.read_manifest(path) == before  # a blank that became another blank
+        load(path)
+        assert in_manifest and checkpoint.read_manifest(path) == before  # a blank that became another blank
     except DamagedError as error:
-        assert str(error).startswith(f"damaged: {file}: ")
+        assert str(error).startswith(f"damaged: {file}: " + ("" if in_manifest else "its content has changed"))
 
 
 def test_a_manifest_in_the_directory_of_another_round_is_refused(tmp_path: Path) -> None:
@@ -94,14 +84,7 @@ def test_another_format_is_named(tmp_path: Path) -> None:
             Kept(np.zeros(2)),
             r"server\.weights: expected float32 array of shape \(2, 4\)",
         ),
-        (Server(np.zeros((2, 3))), Kept(np.zeros(2)), r"expected float64 .* found float32 array of shape \(2, 3\)"),
-        (
-            Kept(np.zeros(2)),
-            Kept(np.zeros(2)),
-            r"server\.control: expected float64 array of shape \(2\), found nothing",
-        ),
         (SERVER_TEMPLATE, Kept(np.zeros(3)), r"clients\[0\]\.control: expected .* \(3\), found .* \(2\)"),
-        (SERVER_TEMPLATE, None, r"clients\[0\]: found a dataclass"),
     ],
 )
 def test_a_wrong_template_names_the_leaf(tmp_path: Path, server: Any, kept: Any, message: str) -> None:

@@ -4,6 +4,7 @@ import json
 import math
 import os
 import re
+from io import FileIO
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.errors import DiskFullError, ResultsError
-from raysim.run_result import comparable, load_result
+from raysim.run_result import load_result
 from raysim.storage import run_folder
+from raysim.storage.csv_table import Table
 from raysim.storage.run_folder import RunFolder
 
 
@@ -51,13 +53,6 @@ def test_a_folder_with_something_in_it_is_not_taken(tmp_path: Path, name: str, m
     assert [path.name for path in tmp_path.iterdir()] == [name] and (tmp_path / name).read_text() == "x"
 
 
-def test_an_empty_folder_is_taken_once(tmp_path: Path) -> None:
-    RunFolder.create(tmp_path, "new", {})
-    with pytest.raises(ResultsError, match="already holds a run"):
-        RunFolder.create(tmp_path, "other", {})
-    assert (tmp_path / "config.yaml").read_text() == "new"
-
-
 def test_what_is_no_run_says_what_is_missing(tmp_path: Path) -> None:
     with pytest.raises(ResultsError, match=r"config\.yaml is missing"):
         RunFolder.open(tmp_path)
@@ -89,7 +84,7 @@ def test_names_stay_text(folder: RunFolder) -> None:
     names = ["007", "NA", 'a,"b"', "two\nlines", "Zürich", "nan"]
     folder.append_clients({"round": 1, "client": client, "name": name} for client, name in enumerate(names))
     assert folder.clients()["name"].tolist() == ["007", "NA", 'a,"b"', "two lines", "Zürich", "nan"]
-    folder.truncate(1)
+    folder.go_back(1, folder.marks())
     assert len(folder.clients()) == 6
 
 
@@ -106,15 +101,16 @@ def test_missing_values_are_empty_and_new_columns_widen_the_table(folder: RunFol
     assert len(frame) == 4
 
 
-def test_truncate_drops_later_rounds_and_the_torn_line(folder: RunFolder) -> None:
+def test_going_back_drops_later_rounds_and_the_torn_line(folder: RunFolder) -> None:
     for number in (1, 2, 3):
+        marks = folder.marks()
         folder.append_round(round_row(number))
         folder.append_clients([{"client": client, "round": number, "name": "a,b"} for client in (0, 1)])
     folder.finish({"accuracy": 1.0})
     with (folder.path / "rounds.csv").open("a") as file:
         file.write("4,0.")
     assert folder.rounds()["round"].tolist() == [1, 2, 3]  # a reader is not disturbed either
-    folder.truncate(2)
+    folder.go_back(2, marks)
     assert folder.rounds()["round"].tolist() == [1, 2]
     assert folder.clients()["round"].tolist() == [1, 1, 2, 2]
     assert not list(folder.path.glob("*.parquet")) and not (folder.path / "summary.json").exists()
@@ -125,32 +121,16 @@ def test_truncate_drops_later_rounds_and_the_torn_line(folder: RunFolder) -> Non
 @given(st.integers(0, 400))
 @settings(deadline=None, max_examples=40)
 def test_a_table_cut_at_any_byte_can_be_continued(tmp_path_factory: pytest.TempPathFactory, cut: int) -> None:
-    whole, torn = (RunFolder.create(tmp_path_factory.mktemp(name), "", {}) for name in "ab")
+    whole, torn = (Table(tmp_path_factory.mktemp(name) / "profile.csv") for name in "ab")
     rows = [round_row(number, name='q"uo,te') for number in range(1, 7)]
-    for row in rows:
-        whole.append_round(row)
-    content = (whole.path / "rounds.csv").read_bytes()
-    (torn.path / "rounds.csv").write_bytes(content[:cut])
+    whole.append(rows)
+    content = whole.path.read_bytes()
+    torn.path.write_bytes(content[:cut])
     torn.truncate(3)
-    done = len(torn.rounds())
+    done = len(torn.frame())
     assert done == min(3, max(0, content[:cut].count(b"\n") - 1))
-    for row in rows[done:]:
-        torn.append_round(row)
-    assert (torn.path / "rounds.csv").read_bytes() == content
-
-
-def test_resumed_and_whole_tables_are_the_same(folder: RunFolder, tmp_path: Path) -> None:
-    other = RunFolder.create(tmp_path / "other", "", {})
-    for number in (1, 2, 3):
-        folder.append_round(round_row(number))
-    for number in (1, 2):
-        other.append_round(round_row(number, seconds_train=9.0))
-    other = RunFolder.open(other.path)
-    other.truncate(1)
-    for number in (2, 3):
-        other.append_round(round_row(number, seconds_train=9.0))
-    pandas.testing.assert_frame_equal(comparable(folder.rounds()), comparable(other.rounds()))
-    assert not folder.rounds().equals(other.rounds())
+    torn.append(rows[done:])
+    assert torn.path.read_bytes() == content
 
 
 def test_finish_and_load(folder: RunFolder) -> None:
@@ -189,30 +169,19 @@ def test_a_row_that_a_full_disk_cuts_short_leaves_no_trace(folder: RunFolder, mo
     before = (folder.path / "rounds.csv").read_bytes()
     opened = Path.open
 
-    class Full:
+    class Full(FileIO):
         """Takes four bytes and then no more, like a disk with four bytes left."""
 
-        def __init__(self, file: Any) -> None:
-            self.file, self.room = file, 4
-
-        def __getattr__(self, name: str) -> Any:
-            return getattr(self.file, name)
-
-        def __enter__(self) -> Full:
-            return self
-
-        def __exit__(self, *_: object) -> None:
-            self.file.close()
+        room = 4
 
         def write(self, data: Any) -> int:
             if not self.room:
                 raise OSError(28, "No space left on device")
             taken, self.room = self.room, 0
-            return int(self.file.write(data[:taken]))
+            return super().write(data[:taken])
 
     def open_full(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        file = opened(path, mode, *arguments, **options)
-        return Full(file) if mode == "ab" else file
+        return Full(path, mode) if mode == "ab" else opened(path, mode, *arguments, **options)
 
     with monkeypatch.context() as patched:
         patched.setattr(Path, "open", open_full)

@@ -10,7 +10,7 @@ import signal
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -62,14 +62,11 @@ def tab(browser: Any, page: Page, **options: Any) -> tuple[Any, list[str]]:
 @contextmanager
 def shown(browser: Any, folder: Path, **options: Any) -> Iterator[Any]:
     """The page of a run, opened; at the end nothing has been complained about."""
-    page = Page(folder, Address("127.0.0.1", 0))
-    try:
+    with closing(Page(folder, Address("127.0.0.1", 0))) as page:
         opened, complaints = tab(browser, page, **options)
         yield opened
         assert complaints == []
         opened.close()
-    finally:
-        page.close()
 
 
 def until(opened: Any, expression: str, value: object) -> None:

@@ -7,6 +7,7 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -22,9 +23,8 @@ from raysim.ui.serving import TOKEN_VARIABLE, Address, Page
 
 @pytest.fixture
 def page(folder: Path) -> Iterator[Page]:
-    served = Page(folder, Address("127.0.0.1", 0))
-    yield served
-    served.close()
+    with closing(Page(folder, Address("127.0.0.1", 0))) as served:
+        yield served
 
 
 def status(url: str, **headers: str) -> int:
@@ -96,8 +96,7 @@ def test_without_a_token_only_this_machines_names_are_answered(page: Page) -> No
 
 def test_another_host_asks_for_the_token(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(TOKEN_VARIABLE, "")
-    served = Page(folder, Address("0.0.0.0", 0))
-    try:
+    with closing(Page(folder, Address("0.0.0.0", 0))) as served:
         base, _, token = served.url.partition("?token=")
         here = f"http://127.0.0.1:{served.port}/"
         assert len(token) >= 32 and not base.startswith("http://0.0.0.0")
@@ -108,8 +107,6 @@ def test_another_host_asks_for_the_token(folder: Path, monkeypatch: pytest.Monke
             assert answer.url == here  # the token is out of the address
         with opener.open(f"{here}static/page.js", timeout=10) as answer:
             assert answer.status == 200
-    finally:
-        served.close()
 
 
 @pytest.mark.parametrize(
