@@ -112,6 +112,17 @@ def test_any_calls_give_the_same(make_config: MakeConfig, method: str) -> None:
     np.testing.assert_allclose(apart.rounds[columns], found[0].rounds[columns], rtol=1e-5)
 
 
+def test_a_call_that_is_done_again_gives_the_same_bits(make_config: MakeConfig) -> None:
+    """Whatever the worker did in between, as after the death of another actor."""
+    worker = worker_of(make_config("run"))
+    first = block(worker, range(8, 21), 4)
+    block(worker, range(40, 50), 1)
+    again = block(worker, range(8, 21), 4)
+    for (one, _), (other, _) in zip(first.sums, again.sums, strict=True):
+        assert one is not None and other is not None and one.tobytes() == other.tobytes()
+    assert first.updates == again.updates
+
+
 def test_stopped_and_resumed_gives_the_same_bits(make_config: MakeConfig, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = fingerprint(raysim.run(make_config("undisturbed", schedule__rounds=3)).folder)
     seen = counted(monkeypatch)
