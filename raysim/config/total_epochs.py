@@ -29,8 +29,9 @@ def settle(values: dict[str, Any], layers: Sequence[Mapping[str, object]], defau
     if not 1 <= local_epochs <= epochs:
         return
     # A whole config has both, and its epochs a round may be changed by a later layer: it is compared with its own.
-    own = int(str(holds.get(LOCAL, local_epochs)))
-    if ROUNDS not in holds or values[ROUNDS] == epochs // own:
+    own = str(holds.get(LOCAL, local_epochs))  # not yet checked, if a later layer has another
+    agree = own.isdecimal() and int(own) > 0 and values.get(ROUNDS) == epochs // int(own)
+    if ROUNDS not in holds or agree:
         values[ROUNDS] = epochs // local_epochs
 
 

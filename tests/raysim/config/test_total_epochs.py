@@ -39,11 +39,18 @@ def test_the_later_one_holds(layers: list[Mapping[str, object]], rounds: int, ep
 
 
 @pytest.mark.parametrize(
-    "options", [{"schedule.epochs": 42, "schedule.rounds": 20}, {**FILE, "schedule.rounds": 11}], ids=["two", "file"]
+    "layers",
+    [
+        [{"schedule.epochs": 42, "schedule.rounds": 20}],
+        [{**FILE, "schedule.rounds": 11}],
+        # Of a value that a later layer replaces only this comparison sees that it is none.
+        [{**FILE, "schedule.local_epochs": 0}, {"schedule.local_epochs": 5}],
+        [{**FILE, "schedule.local_epochs": "many"}, {"schedule.local_epochs": 5}],
+    ],
 )
-def test_a_contradiction_is_refused(options: Mapping[str, object]) -> None:
+def test_a_contradiction_is_refused(layers: list[Mapping[str, object]]) -> None:
     with pytest.raises(ConfigError, match=r"schedule\.rounds: \d+ contradicts schedule\.epochs 42, .* Give one"):
-        build([options])
+        build(layers)
 
 
 def test_a_schedule_made_by_hand_must_agree() -> None:
