@@ -18,7 +18,7 @@ Found = TypeVar("Found")
 
 
 def within(seconds: float, condition: Callable[[], Found], pause: float = 0.02) -> Found:
-    """What a condition gives once it is true, or after so many seconds; it is looked at again after a pause."""
+    """What a condition gives once it is true, or at the latest after ``seconds``; asked again after every pause."""
     deadline = time.monotonic() + seconds
     while not (found := condition()) and time.monotonic() < deadline:
         time.sleep(pause)

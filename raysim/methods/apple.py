@@ -180,7 +180,7 @@ class Combination:
         self.weights = torch.from_numpy(weights).to(model.device)
         """p in float64 [k]."""
         self.start = torch.from_numpy(start).to(model.device)
-        self.rate = method.relation_learning_rate if len(cores) > 1 else 0.0  # one core has nobody to relate to
+        self.rate = method.relation_learning_rate if len(cores) > 1 else 0.0  # a single core has no others
         self.proximal: float = message.extra["proximal"]
         """μ·λ(r)."""
         self.scale = len(cores) if method.core_rate == "clients" else 1

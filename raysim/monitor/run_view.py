@@ -16,7 +16,7 @@ from raysim.storage.run_record import read_summary
 def live_status(folder: Path) -> dict[str, Any]:
     """The status of the run in a folder, corrected where the run died without saying so.
 
-    Beside the states of :mod:`raysim.monitor.status_file`: ``died`` (it was at work, and nobody is any more),
+    Beside the states of :mod:`raysim.monitor.status_file`: ``died`` (it was at work, and no process is now),
     ``gone`` (with its folder: it failed before its first round),
     ``unknown`` (nothing is known of how it ended, or whether it began).
     """

@@ -69,7 +69,7 @@ class ClientFiles:
         return "server" if round == self._round else f"{EARLIER}{round}"
 
     def has(self, stem_of_pair: str) -> bool:
-        """Whether the checkpoint has a pair of files of this name, and nobody has removed one."""
+        """Whether the checkpoint lists a pair of files of this name, and both are still there."""
         return all(name in self._entries and (self._folder / name).exists() for name in pair(stem_of_pair))
 
     def take_over(self, old: str, new: str, target: Path) -> dict[str, JSON]:

@@ -55,7 +55,7 @@ def test_what_can_never_be_given_is_an_error(
         ({"gpus_per_client": 0.25, "actors": 6}, 6, (0.5, 3)),
         ({"gpus_per_client": 0.333}, 3, (1.0, 0)),
         ({"gpus_per_client": 0.2}, 5, (0.5, 0)),
-        ({"gpus_per_client": 0.5, "actors": 1}, 1, (1.0, 1)),  # twice the memory, though nobody has to go
+        ({"gpus_per_client": 0.5, "actors": 1}, 1, (1.0, 1)),  # twice the memory, with as many actors
         ({"gpus_per_client": 1}, 4, None),
         ({}, 5, (0.0, 2)),
         ({}, 1, None),
