@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from raysim.engine import cohort_run
 from raysim.engine.backend import Job
 from raysim.engine.client_task import TrainChunk
 from raysim.engine.inline_backend import InlinePool
+from raysim.engine.update_spill import UpdateSpill
 from raysim.method import Context, Updates
 from raysim.simulation import run
 from tests.raysim.engine.test_virtual_time import config
@@ -43,6 +45,21 @@ def test_every_task_is_sent_in_its_round_and_awaited_by_the_step_that_takes_it(
         sorted(task for task in expected if task[1] == number) for number in range(1, 8)
     ]
     assert [begun for begun, _, _ in sent] == sorted(begun for begun, _, _ in sent)
+
+
+def test_the_updates_of_a_step_share_one_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With one for each version that it takes, they would hold several times the memory that is allowed."""
+    steps: list[int] = []
+
+    class Counted(UpdateSpill):
+        def __init__(self, room: int, folder: Path) -> None:
+            super().__init__(room, folder)
+            steps.append(room)
+
+    monkeypatch.setattr(cohort_run, "UpdateSpill", Counted)
+    clients = run(config(tmp_path / "run", "buffered")).clients
+    assert clients.groupby("round")["staleness"].nunique().max() > 1
+    assert len(steps) == clients["round"].nunique()
 
 
 @pytest.mark.parametrize("options", [{}, {"defense__rule": "median"}, {"method__name": "fedld"}])

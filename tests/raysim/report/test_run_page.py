@@ -66,6 +66,12 @@ def test_a_run_without_a_round_has_a_page(tmp_path: Path) -> None:
     check(run_page.page(make(tmp_path / "run", rounds=0, finish=False)))
 
 
+def test_a_table_without_bytes_has_accuracies_without_that_cost(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", rounds=0, finish=False)
+    (folder / "rounds.csv").write_text("round,local_epochs,accuracy,loss\n1,1,0.4,1.0\n2,1,0.95,0.5\n")
+    assert "95.00\u202f%" in check(run_page.page(folder)).texts
+
+
 def test_finished_reports_are_not_drawn_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done, going = make(tmp_path / "done", more="seed: 1\n"), make(tmp_path / "going", finish=False)
     for run in (done, going):
