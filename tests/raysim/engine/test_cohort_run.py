@@ -16,6 +16,7 @@ from raysim.engine.update_spill import UpdateSpill
 from raysim.method import Context, Updates
 from raysim.simulation import run
 from tests.raysim.engine.test_virtual_time import config
+from tests.watch import stopped
 
 
 def test_every_task_is_sent_in_its_round_and_awaited_by_the_step_that_takes_it(
@@ -45,6 +46,19 @@ def test_every_task_is_sent_in_its_round_and_awaited_by_the_step_that_takes_it(
         sorted(task for task in expected if task[1] == number) for number in range(1, 8)
     ]
     assert [begun for begun, _, _ in sent] == sorted(begun for begun, _, _ in sent)
+
+
+def test_a_resumed_run_begins_again_only_what_was_under_way(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings, sent = config(tmp_path / "run", "buffered"), list[tuple[int, int]]()
+    folder = stopped(settings, rounds=3)
+
+    def told(pool: InlinePool, jobs: Sequence[Job]) -> None:
+        sent.extend((job.task.task.round, job.before) for job in jobs if isinstance(job.task, TrainChunk))
+
+    monkeypatch.setattr(InlinePool, "send_ahead", told)
+    run(settings, resume=folder)
+    assert any(begun <= 3 for begun, _ in sent)
+    assert min(taken for _, taken in sent) > 3
 
 
 def test_the_updates_of_a_step_share_one_spill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
