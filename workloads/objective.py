@@ -61,7 +61,10 @@ class Objective:
         return self._own_loss(outputs, labels, "mean")
 
     def figures(self, outputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
-        """Name -> one number for each sample, or their mean: ``loss``, the kind's own figures and ``metrics``."""
+        """Name -> one number for each sample, or their mean: ``loss``, the kind's own figures and ``metrics``.
+
+        The loss of the kind is in double precision.
+        """
         if self.loss is not None:
             losses: Tensor = self.loss(outputs, labels)
         else:
@@ -70,6 +73,7 @@ class Objective:
         return {"loss": losses, **self._own(outputs, labels), **metrics}
 
     def _own_loss(self, outputs: Tensor, labels: Tensor, reduction: Literal["mean", "none"]) -> Tensor:
+        """The loss of the kind: a scalar, or one for each entry of the labels, in the outputs' precision."""
         from torch.nn import functional
 
         if self.kind == "classification":

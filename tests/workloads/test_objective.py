@@ -46,6 +46,8 @@ def judged(kind: Kind, size: int = 2, **given: object) -> EvaluationSums:
 def test_the_loss_in_training_and_in_evaluation_is_that_by_hand(kind: Kind) -> None:
     assert Objective(kind).mean_loss(OUTPUTS[kind], LABELS[kind]).item() == pytest.approx(LOSSES[kind], rel=1e-6)
     assert judged(kind).loss == pytest.approx(LOSSES[kind], abs=LOSS_UNIT)
+    losses = Objective(kind).figures(OUTPUTS[kind], LABELS[kind])["loss"]
+    assert losses.dtype == torch.float64 and losses.shape == LABELS[kind].shape
 
 
 def test_every_kind_has_its_own_figures() -> None:
