@@ -132,6 +132,12 @@ class Updates:
     """What a robust rule or a sum with noise gives in the place of the mean [d] (raysim/wrappers/wrapped.py)."""
     staleness: tuple[int, ...] = ()
     """Server steps τ since each client was sent its message [n]; by them ``delta`` has been weighted. 0 in rounds."""
+    unweighted: tuple[Vector, ...] | None = None
+    """Every client's own θ_i − θ_τ [d], as it was before it was weighted; None: as ``deltas``, in rounds."""
+    bases: tuple[Vector, ...] | None = None
+    """θ_τ [d], from which each client started; None: from what it would be sent now, in rounds."""
+    learning_rates: tuple[float, ...] | None = None
+    """Of every client's task [n]; None: that of the context, in rounds."""
 
     def mean(self) -> Vector:
         """Σ_i m_i Δ_i / Σ_i m_i, as a float32 vector [d]; or what takes its place."""
@@ -147,6 +153,11 @@ class Updates:
         if self.weighted_total is not None or self.robust_mean is not None:
             raise RuntimeError("updates were added up already: with Traits(weighted_mean=True) there is only mean()")
         return [update.delta for update in self.each]
+
+    @property
+    def changes(self) -> Sequence[Vector]:
+        """Every client's own Δ_i [d], not weighted by staleness: for what is read off the lengths of updates."""
+        return self.deltas if self.unweighted is None else self.unweighted
 
     def metric(self, name: str) -> NDArray[np.float64]:
         """One metric of every client [n]."""
@@ -195,8 +206,8 @@ class Method(Protocol[ServerState, ClientState]):
     """What a method declares and does; the text of this module says where each function runs.
 
     A method names its two states: ``class FedPAC(Method[Server, None])``. ``ClientState`` is None where clients keep
-    nothing. States are arrays, numbers, and dataclasses and containers of these. ``defaults`` and ``extend`` may be
-    left out.
+    nothing. States are arrays, numbers, and dataclasses and containers of these. ``defaults``, ``extend`` and
+    ``started_from`` may be left out.
     """
 
     defaults: ClassVar[Mapping[str, object]] = {}
@@ -233,6 +244,14 @@ class Method(Protocol[ServerState, ClientState]):
     def message(self, server: ServerState, client: int) -> Message:
         """What this client receives (driver)."""
         ...
+
+    def started_from(self, message: Message, update: Update) -> Vector:
+        """The vector [d] in a client's message of which its ``update.delta`` is a change (driver).
+
+        For a method that sends several models. Asynchronous steps mix what the client has trained, this and
+        ``update.delta``, with what the server would send in its place now (raysim/engine/staleness.py).
+        """
+        return message.parameters
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: ClientState, task: ClientTask

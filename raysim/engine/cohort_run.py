@@ -19,7 +19,7 @@ from raysim.engine.staleness import weighted
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError
-from raysim.method import ClientTask, Message, Updates
+from raysim.method import ClientTask, Message, Update, Updates
 from raysim.storage import pytree
 
 if TYPE_CHECKING:
@@ -77,6 +77,7 @@ class Collector:
     ) -> None:
         self._config, self._chunker, self._pool = config, Chunker(config, worker, merges), pool
         traits = worker.method.traits
+        self._method = worker.method
         self._sums, self._bytes_up = traits.weighted_mean, traits.bytes_up(worker.built(0).shared_shapes)
         self._notes, self._observer, self._stopping = notes, notes.observer, stopping
         self._under_way: dict[int, list[CohortResults]] = {}
@@ -100,11 +101,11 @@ class Collector:
         self._under_way.clear()
         self._pool.drop_ahead()
 
-    def take(self, number: int, current: Callable[[int], Vector]) -> Collected:
+    def take(self, number: int, message: Callable[[int], Message]) -> Collected:
         """The updates that a server step takes; clients that failed are left out.
 
         Args:
-            current: the parameters [d] that a client would be sent now.
+            message: what a client would be sent now.
 
         Raises:
             ClientError: a client failed, and failing clients are not to be skipped.
@@ -123,16 +124,22 @@ class Collector:
                 np.array([cohort.plan.samples[client] for client, cohort in taken], np.int64),
                 tuple(cohort.updates[client] for client, cohort in taken),
                 staleness=tuple(number - cohort.plan.number for _, cohort in taken),
+                learning_rates=tuple(cohort.plan.learning_rate for _, cohort in taken),
             )
             rows = [self._row(number, client, cohort) for client, cohort in taken]
         if self._config.timing.stale:
-            bases = (cohort.messages[client].parameters for client, cohort in taken)
-            updates = weighted(updates, self._config.timing, bases, map(current, updates.clients), self._sums)
+            bases = [self._started_from(cohort.messages[client], cohort.updates[client]) for client, cohort in taken]
+            currents = (self._started_from(message(client), cohort.updates[client]) for client, cohort in taken)
+            updates = weighted(updates, self._config.timing, bases, currents, self._sums)
         elif self._sums:
             updates = replace(updates, weighted_total=self._total(*cohorts))
         states = {client: state for cohort in cohorts for client, state in cohort.states.items()}
         models = {client: model for cohort in cohorts for client, model in cohort.models.items()}
         return Collected(updates, states, models, rows, sum(cohort.busy for cohort in cohorts), slots)
+
+    def _started_from(self, message: Message, update: Update) -> Vector:
+        own = getattr(self._method, "started_from", None)  # may be left out
+        return message.parameters if own is None else own(message, update)
 
     def _receive(self, cohorts: Sequence[CohortResults]) -> None:
         """Wait for the jobs of these cohorts."""

@@ -143,7 +143,7 @@ class Rounds:
             with self.recorder.phase("message"), _stage(number, "message"):
                 messages = {client: self.method.message(server, client) for client in plan.clients}
             self.collector.begin(plan, messages, self.state.clients)
-            collected = self.collector.take(number, lambda client: self.method.message(server, client).parameters)
+            collected = self.collector.take(number, lambda client: self.method.message(server, client))
         trained = time.perf_counter()
         # Tasks under way run on between two rounds' training.
         working, self._trained = (self._trained or started) if stale else started, trained

@@ -1,8 +1,8 @@
-"""What becomes of an update that starts from an earlier version of the server's state than the one it is added to."""
+"""Weights stale updates: those that start from an earlier version of the server's state (FedAsync, FedBuff)."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -40,8 +40,8 @@ def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, curre
     Args:
         update: the client's; extras of a method stay as they are.
         staleness: τ, server steps since the client got its message.
-        base: θ_τ [d], the parameters of that message.
-        current: θ [d], the parameters that the client would get now.
+        base: θ_τ [d], the vector in that message which the client trained.
+        current: θ [d], that vector in the message that the client would get now.
     """
     weight = staleness_weight(timing, staleness)
     if timing.mode == "async":
@@ -51,11 +51,13 @@ def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, curre
 
 
 def weighted(
-    updates: Updates, timing: Timing, bases: Iterable[Vector], currents: Iterable[Vector], sums: bool
+    updates: Updates, timing: Timing, bases: Sequence[Vector], currents: Iterable[Vector], sums: bool
 ) -> Updates:
-    """Every client's update :func:`adjusted` to its staleness.
+    """Every client's update :func:`adjusted` to its staleness, beside what came of it.
 
     Args:
+        bases: θ_τ of every client [n].
+        currents: θ of every client [n].
         sums: whether the method's ``aggregate`` needs only the weighted mean (``Traits.weighted_mean``).
     """
     each = tuple(
@@ -63,7 +65,7 @@ def weighted(
         for update, missed, base, current in zip(updates.each, updates.staleness, bases, currents, strict=True)
     )
     if not sums:
-        return replace(updates, each=each)
+        return replace(updates, each=each, unweighted=tuple(updates.deltas), bases=tuple(bases))
     total = PairwiseSum()
     for update, count in zip(each, updates.samples.tolist(), strict=True):
         total.add(update.delta * np.float32(count))

@@ -37,6 +37,7 @@ class IFCA(WholeModel[Server, int]):
     - θ_1 is the initial model; in θ_2 to θ_k the values of each of its parameter tensors are shuffled, which are other
       random values of the same distribution (but of pretrained values leaves nothing).
     - A client is judged by the model that it chose in its last task, by θ_1 before the first.
+    - An update is one of the model that the client chose: a step of FedAsync mixes with that one.
     - No weight sharing between clusters (the paper's Section 6.3). BatchNorm's statistics belong to a cluster's model.
     """
 
@@ -59,6 +60,9 @@ class IFCA(WholeModel[Server, int]):
 
     def message(self, server: Server, client: int) -> Message:
         return Message(server.models[0], {"others": server.models[1:]})
+
+    def started_from(self, message: Message, update: Update) -> Vector:
+        return models_of(message)[int(update.metrics["cluster"])]
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: int, task: ClientTask

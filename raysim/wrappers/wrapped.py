@@ -128,6 +128,11 @@ class Wrapped(Method[Any, Any]):
             return message
         return replace(message, extra={**message.extra, BOUND: bound, NOISE: self.noise})
 
+    def started_from(self, message: Message, update: Update) -> Vector:
+        """The method's."""
+        own = getattr(self.method, "started_from", None)
+        return message.parameters if own is None else own(message, update)
+
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Any, task: ClientTask
     ) -> tuple[Update, Any]:
