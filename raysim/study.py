@@ -15,12 +15,14 @@ table can grow over several days: a repeat skips what is there. A study file::
     picture: {path: a.png, columns: {CNN: CNN}, rows: [FedAvg], measures: {loss: test loss}, label: model}  # optional
     curves: {path: b.png, measure: accuracy, against: virtual_seconds}  # optional; or round, bytes, bytes_up, joules
     heat_map: {path: c.png, measure: accuracy, label: test accuracy}  # optional: the table as colored squares
+    compare: [{rows: [FedRAD], against: FedAvg, measure: accuracy}]  # optional: differences; also columns: [CNN]
 
 A measure is a column of the rounds table (its last value), or that behind ``best_`` or ``validated_``
 (:mod:`raysim.report.measures`); a column that a method reports itself says its unit:
 ``system_loss: {title: system loss, unit: plain}``. A column may have seeds of its own, and a row settings that hold in
 one column: ``in: {CNN: {method.mu: 0.1}}``. Cells run in the order column, seed, row, so that every prefix is a fair
-comparison.
+comparison. ``compare`` adds a table of differences: the mean of a row less another over equal seeds, with its 95 %
+interval (:mod:`raysim.report.study_compare`).
 """
 
 from __future__ import annotations

@@ -11,13 +11,14 @@ from typing import Any
 from raysim.config.config_file import check_names
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_plot
+from raysim.report import study_compare, study_curves, study_plot
 from raysim.report.measures import Measure
+from raysim.report.study_compare import Compare
 from raysim.report.study_curves import Curves
 from raysim.report.study_plot import HeatMap, Picture
 from raysim.report.study_reader import KEYS, Reader, file_name
 
-OPTIONAL = ("picture", "curves", "heat_map")
+OPTIONAL = ("picture", "curves", "heat_map", "compare")
 
 
 @dataclass(frozen=True)
@@ -62,6 +63,12 @@ class Study:
     picture: Picture | None
     curves: Curves | None
     heat_map: HeatMap | None
+    compare: tuple[Compare, ...]
+
+    @property
+    def compared(self) -> list[Measure]:
+        """The measures whose differences are asked for."""
+        return list(dict.fromkeys(entry.measure for entry in self.compare))
 
     def cells(self) -> Iterator[Cell]:
         """Every run, in the order column, seed, row."""
@@ -118,6 +125,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         study_plot.read(reader, list(rows), list(columns)),
         study_curves.read(reader),
         reader.picture("heat_map", HeatMap),
+        study_compare.read(reader, list(rows), list(columns)),
     )
     for layer in (study.base, *study.columns.values(), *study.rows.values(), *inside.values()):
         check_names(layer, path, {}, trusted)

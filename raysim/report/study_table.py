@@ -6,8 +6,9 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_plot
+from raysim.report import study_compare, study_curves, study_plot
 from raysim.report.measures import Measure
+from raysim.report.study_compare import Values
 from raysim.report.study_file import Study
 from raysim.report.study_plot import Found, scale_of
 from raysim.storage.atomic_files import write_atomically
@@ -17,12 +18,21 @@ BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
 
 def finished(study: Study, measures: Iterable[Measure]) -> Found:
     """The values that are there so far."""
-    wanted, found = list(measures), dict[tuple[str, str, str], list[float]]()
-    for (row, column), runs in finished_runs(study).items():
+    return {key: list(seeds.values()) for key, seeds in values(study, measures).items()}
+
+
+def values(study: Study, measures: Iterable[Measure]) -> Values:
+    """The values that are there so far, each with its seed."""
+    import pandas as pd
+
+    wanted, found = list(measures), dict[tuple[str, str, str], dict[int, float]]()
+    for cell in study.cells() if wanted else ():
+        if not cell.path.exists():
+            continue
+        run = pd.read_csv(cell.path)
         for measure in wanted:
-            values = [value for run in runs if (value := measure.of(run)) is not None]
-            if values:
-                found[row, column, measure.name] = values
+            if (value := measure.of(run)) is not None:
+                found.setdefault((cell.row, cell.column, measure.name), {})[cell.seed] = value
     return found
 
 
@@ -37,8 +47,15 @@ def finished_runs(study: Study) -> study_curves.Runs:
     return found
 
 
+def tables(study: Study) -> str:
+    """All that stands between the markers: the table of means and, if the study asks for it, that of differences."""
+    made = [table(study, finished(study, study.measures))]
+    made.append(study_compare.table(study.compare, values(study, study.compared), study.measures, [*study.columns]))
+    return "\n\n".join(text for text in made if text)
+
+
 def table(study: Study, found: Found) -> str:
-    """The Markdown table. The unit stands in the corner if all measures share it, else in each heading."""
+    """The Markdown table of means. The unit stands in the corner if all measures share it, else in each heading."""
     scales = {measure: scale_of(measure, found) for measure in study.measures}
     symbols = {scale.symbol for scale in scales.values()}
     corner = symbols.pop() if len(symbols) == 1 else ""
@@ -89,8 +106,7 @@ def write_table(study: Study) -> None:
     import matplotlib
 
     before, after = place_of_table(study)
-    made = table(study, finished(study, study.measures))
-    study.table.write_text(f"{before}\n{made}\n{after}", encoding="utf-8")
+    study.table.write_text(f"{before}\n{tables(study)}\n{after}", encoding="utf-8")
     with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
         for path, png in _pictures(study):
             write_atomically(path, png)
