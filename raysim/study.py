@@ -2,7 +2,8 @@
 
 ``python -m raysim.study docs/studies/NAME.yaml`` runs the missing cells, one after another, and writes the table. A
 finished cell is one small CSV, ``RESULTS/COLUMN/ROW-seedN.csv`` (the rounds table without timings), so that a long
-table can grow over several days: a repeat skips what is there. A study file::
+table can grow over several days: a repeat skips what is there. A cell that fails leaves ``ROW-seedN.failed.csv`` with
+round and reason, which stand under the table; a repeat tries it again. A study file::
 
     title: FedRAD and its ablations on CIFAR-10
     results: ../results/fedrad-cifar10      # relative to the study file
@@ -38,6 +39,7 @@ from raysim.config.config_file import read_config_file
 from raysim.config.run_config import build, settings, to_yaml
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
+from raysim.report import study_failed
 from raysim.report.study_file import Cell, read
 from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
 from raysim.storage.atomic_files import write_atomically
@@ -45,26 +47,41 @@ from workloads.errors import WorkloadError
 
 
 def run_cell(cell: Cell) -> None:
-    """Run a cell and keep its rounds table, without timings; the file appears only when the run is whole."""
+    """Run a cell and keep its rounds table, without timings; the file appears only when the run is whole.
+
+    A run that ends with an error leaves the row of its failure instead, which a later success takes away.
+    """
     from raysim.run_result import comparable
     from raysim.simulation import run
 
     with tempfile.TemporaryDirectory() as folder:
         config = replace(cell.config(), output=str(Path(folder) / "run"), pictures=False)
-        frame = comparable(run(config).rounds)
+        try:
+            frame = comparable(run(config).rounds)
+        except (RaysimError, WorkloadError) as error:
+            _keep_settings(cell)
+            study_failed.keep(cell, Path(config.output), error)
+            raise
+    _keep_settings(cell)
+    write_atomically(cell.path, frame.to_csv(index=False, float_format="%.6g").encode())
+    study_failed.place(cell).unlink(missing_ok=True)
+
+
+def _keep_settings(cell: Cell) -> None:
+    """Write a cell's settings beside the place of its row, so that a later change of the study is noticed."""
     cell.path.parent.mkdir(parents=True, exist_ok=True)
     cell.path.with_suffix(".yaml").write_text(to_yaml(cell.config()), encoding="utf-8")
-    write_atomically(cell.path, frame.to_csv(index=False, float_format="%.6g").encode())
 
 
 def check_cell(cell: Cell) -> None:
-    """ConfigError if a finished cell was made with other settings than the study has now.
+    """ConfigError if a finished or failed cell was made with other settings than the study has now.
 
     Options of the engine that this version does not have any more are no difference. The kept file is only compared:
     no code that it names is imported.
     """
     kept = cell.path.with_suffix(".yaml")
-    if not (cell.path.exists() and kept.exists()):
+    made = next((path for path in (cell.path, study_failed.place(cell)) if path.exists()), None)
+    if made is None or not kept.exists():
         return
     before = read_config_file(kept)
     now = settings(cell.config())
@@ -76,7 +93,7 @@ def check_cell(cell: Cell) -> None:
     ]
     if changed:
         raise ConfigError(
-            f"{cell.path} was made with other settings ({'; '.join(changed)}). Remove it to run it again, or take "
+            f"{made} was made with other settings ({'; '.join(changed)}). Remove it to run it again, or take "
             "the change back"
         )
 
@@ -101,7 +118,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         for cell in cells:
             check_cell(cell)
         missing = [cell for cell in cells if not cell.path.exists()]
-        print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there", flush=True)
+        lost = f", {count} failed" if (count := len(study_failed.failures(study))) else ""
+        print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
         place_of_table(study)
     except (RaysimError, WorkloadError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)

@@ -70,7 +70,8 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
-    there = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST, METHOD_COST, AGREEMENT}
+    rows = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST, METHOD_COST, AGREEMENT}
+    there = {path.with_name(path.name.replace(".failed.csv", ".csv")) for path in rows}
     assert sorted(map(str, there - known)) == []
     assert {path.with_suffix(".csv") for path in (DOCS / "results").rglob("*.yaml")} <= there
 

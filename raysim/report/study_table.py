@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 from raysim.errors import ConfigError
-from raysim.report import study_compare, study_curves, study_plot
+from raysim.report import study_compare, study_curves, study_failed, study_plot
 from raysim.report.measures import Measure
 from raysim.report.study_compare import Values
 from raysim.report.study_file import Study
@@ -48,14 +49,20 @@ def finished_runs(study: Study) -> study_curves.Runs:
 
 
 def tables(study: Study) -> str:
-    """All that stands between the markers: the table of means and, if the study asks for it, that of differences."""
-    made = [table(study, finished(study, study.measures))]
-    made.append(study_compare.table(study.compare, values(study, study.compared), study.measures, [*study.columns]))
+    """All that stands between the markers: the table of means, that of differences, and that of failed cells."""
+    failed = study_failed.failures(study)
+    counts = Counter((failure.cell.row, failure.cell.column) for failure in failed)
+    made = [table(study, finished(study, study.measures), counts), study_failed.table(failed)]
+    made.insert(1, study_compare.table(study.compare, values(study, study.compared), study.measures, [*study.columns]))
     return "\n\n".join(text for text in made if text)
 
 
-def table(study: Study, found: Found) -> str:
-    """The Markdown table of means. The unit stands in the corner if all measures share it, else in each heading."""
+def table(study: Study, found: Found, failed: Mapping[tuple[str, str], int] | None = None) -> str:
+    """The Markdown table of means. The unit stands in the corner if all measures share it, else in each heading.
+
+    Args:
+        failed: (row, column) → its number of cells that failed, which stands beside that of the others.
+    """
     scales = {measure: scale_of(measure, found) for measure in study.measures}
     symbols = {scale.symbol for scale in scales.values()}
     corner = symbols.pop() if len(symbols) == 1 else ""
@@ -69,8 +76,9 @@ def table(study: Study, found: Found) -> str:
         cells = []
         for column in study.columns:
             for measure, scale in scales.items():
-                values = found.get((row, column, measure.name), [])
-                cells.append(f"{scale.text(values)} ({len(values)})" if values else "")
+                values, lost = found.get((row, column, measure.name), []), (failed or {}).get((row, column), 0)
+                count = f"({len(values)}, {lost} failed)" if lost else f"({len(values)})"
+                cells.append(f"{scale.text(values)} {count}".strip() if values or lost else "")
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
     return "\n".join(lines)
 

@@ -8,9 +8,12 @@ import pandas as pd
 import pytest
 
 from raysim import study
-from raysim.errors import ConfigError
+from raysim.config.run_config import RunConfig
+from raysim.errors import ConfigError, RaysimError
 from raysim.report import study_file, study_table
+from raysim.run_result import RunResult
 from tests.raysim.small_study import TEXT, keep
+from workloads.errors import WorkloadError
 
 
 @pytest.fixture
@@ -179,3 +182,51 @@ def test_only_the_table_of_the_study_is_replaced(second: str, path: Path) -> Non
     study_table.write_table(study_file.read(path))
     text = page.read_text(encoding="utf-8")
     assert text.startswith(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\n| % |") and text.endswith("c\n")
+
+
+def test_a_cell_that_fails_leaves_a_row_with_round_and_reason_until_it_succeeds(
+    path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Two rounds were written when the third broke; the table counts it and says why."""
+
+    def broken(config: RunConfig) -> RunResult:
+        folder = Path(config.output)
+        folder.mkdir(parents=True)
+        (folder / "rounds.csv").write_text("round,accuracy\n1,0.1\n2,0.2\n", encoding="utf-8")
+        raise RaysimError("round 3, client 1: the update is not finite | in head.weight\nTraceback: 7")
+
+    first, *others = study_file.read(path).cells()
+    for cell in others:
+        keep(cell, accuracy=[0.5])
+    with monkeypatch.context() as patch:
+        patch.setattr("raysim.simulation.run", broken)
+        assert study.main([str(path)]) == 1
+    failure = first.path.with_suffix(".failed.csv")
+    assert not first.path.exists() and first.path.with_suffix(".yaml").exists()
+    reason = "round 3, client 1: the update is not finite | in head.weight"
+    assert pd.read_csv(failure).to_dict("records") == [{"failed": 1, "round": 3, "reason": reason}]
+    page = (path.parent / "page.md").read_text(encoding="utf-8")
+    assert "| FedAvg | 50.00 (1, 1 failed) | 50.00 (1, 1 failed) | 50.00 (1) |" in page
+    shown = reason.replace("|", "\\|")
+    assert f"| failed | seed | round | reason |\n|---|---|---|---|\n| MLP / FedAvg | 0 | 3 | {shown} |\n" in page
+    capsys.readouterr()
+    path.write_text(TEXT.replace("schedule.rounds: 2", "schedule.rounds: 1"), encoding="utf-8")
+    assert study.main([str(path), "--table-only"]) == 2
+    assert f"{failure} was made with other settings" in capsys.readouterr().err
+    path.write_text(TEXT, encoding="utf-8")
+    assert study.main([str(path)]) == 0
+    assert "5 of 6 cells are there, 1 failed" in capsys.readouterr().out
+    assert first.path.exists() and not failure.exists()
+    assert "failed" not in (path.parent / "page.md").read_text(encoding="utf-8")
+
+
+def test_a_cell_of_which_nothing_was_computed_failed_in_its_first_round(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(config: RunConfig) -> RunResult:
+        raise WorkloadError("no such file")
+
+    monkeypatch.setattr("raysim.simulation.run", refused)
+    assert study.main([str(path)]) == 1
+    page = (path.parent / "page.md").read_text(encoding="utf-8")
+    assert "| FedAvg | (0, 2 failed) |" in page and "| Logistic / Strong prox | 5 | 1 | no such file |" in page

@@ -1,0 +1,66 @@
+"""Cells of a study that failed: one row each with round and reason, ``ROW-seedN.failed.csv`` in the place of its table.
+
+A run that diverges is a result too; without its row a table of the others would flatter the method.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysim.storage.atomic_files import write_atomically
+
+if TYPE_CHECKING:
+    from raysim.report.study_file import Cell, Study
+
+COLUMNS = ("failed", "round", "reason")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A cell that ended with an error."""
+
+    cell: Cell
+    round: int
+    """The round in which it ended; 1 if none was finished."""
+    reason: str
+    """The first line of the error's message."""
+
+
+def place(cell: Cell) -> Path:
+    """The file of a cell's failure."""
+    return cell.path.with_suffix(".failed.csv")
+
+
+def keep(cell: Cell, run_folder: Path, error: Exception) -> None:
+    """Write the row of a cell whose run raised ``error``; the round follows from the rounds that its folder has."""
+    rounds = run_folder / "rounds.csv"
+    finished = max(0, len(rounds.read_text(encoding="utf-8").splitlines()) - 1) if rounds.exists() else 0
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, (1, finished + 1, str(error).partition("\n")[0])])
+    write_atomically(place(cell), text.getvalue().encode())
+
+
+def failures(study: Study) -> list[Failure]:
+    """The cells that failed and were not made since, in the study's order."""
+    found = []
+    for cell in study.cells():
+        if place(cell).exists() and not cell.path.exists():
+            with place(cell).open(encoding="utf-8", newline="") as file:
+                row = next(csv.DictReader(file))
+            found.append(Failure(cell, int(row["round"]), row["reason"]))
+    return found
+
+
+def table(failed: list[Failure]) -> str:
+    """The Markdown table of failed cells; empty if there is none."""
+    if not failed:
+        return ""
+    lines = ["| failed | seed | round | reason |", "|---|---|---|---|"]
+    for one in failed:
+        reason = one.reason.replace("|", "\\|")
+        lines.append(f"| {one.cell.column} / {one.cell.row} | {one.cell.seed} | {one.round} | {reason} |")
+    return "\n".join(lines)
