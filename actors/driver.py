@@ -11,6 +11,7 @@ from typing import Any
 import ray
 
 from actors.quick_import import garbage_collection_paused
+from actors.sending import send_modules_by_name
 from raysim.engine.observer import Forwarding, Several
 from raysim.engine.outcome import Outcome, guarded
 from raysim.errors import ResultsError
@@ -70,6 +71,7 @@ class DriverActor:
     _name = "driver"  # Ray also asks for it where __init__ could not be called
 
     def __init__(self, config: Any, folder: str, clients: bool = True) -> None:
+        send_modules_by_name()  # it sends the config's code on
         self._config = config
         self._folder = Path(folder)
         self._name = f"driver of {self._folder.name}"

@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from actors import cluster_probe
+from actors.sending import check_sendable
 from actors.watch import Watch
 from raysim.engine.outcome import Outcome
 from raysim.engine.timing import now
+from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -42,6 +44,10 @@ def follow(
 
     from actors.driver import DriverActor
 
+    try:
+        check_sendable(config)
+    except ConfigError as error:
+        return Outcome("failed", str(error), refused=True)
     options: dict[str, Any] = {"num_cpus": 0, "namespace": f"raysim-{uuid.uuid4().hex[:12]}"}
     outside = config.engine.address.startswith(cluster_probe.CLIENT)
     if outside:  # a worker may be taken away, the head stays

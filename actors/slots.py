@@ -12,6 +12,7 @@ import ray
 from ray.exceptions import RayActorError, RayError
 
 from actors.client import Starter, actor_name
+from actors.sending import check_object
 from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
 from raysim.units import counted
@@ -32,6 +33,15 @@ def alive_nodes() -> dict[str, dict[str, float]]:
     """Total resources of each node of the cluster, by Ray's name of the node."""
     nodes = ray.nodes()
     return {node["NodeID"]: node["Resources"] for node in nodes if node["Alive"]}
+
+
+def _put(federation: Federation) -> Any:
+    """The data in the object store; ConfigError names what of it cannot be sent."""
+    try:
+        return ray.put(federation)
+    except TypeError:
+        check_object(f"workload {federation.name}", federation)
+        raise
 
 
 @dataclass(eq=False)
@@ -75,7 +85,7 @@ class Slots:
         self, config: RunConfig, federation: Federation, starter: Starter, places: int, started: Sequence[Any] = ()
     ) -> None:
         self._config, self._starter = config, starter
-        self.federation = ray.put(federation)
+        self.federation = _put(federation)
         """Reference of the data: who reads it has the object store's arrays, read-only, and needs none of its own."""
         self._slots = [Slot(place) for place in range(places)]
         self._lives: Counter[int] = Counter()
