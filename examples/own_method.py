@@ -53,7 +53,7 @@ class FedDyn(WholeModel[Server, Vector]):
 
     alpha: Annotated[Positive, Help("weight α of the penalty", "Acar et al. 2021")] = 0.1
 
-    traits: ClassVar[Traits] = Traits()
+    traits: ClassVar[Traits] = Traits(reports=("h_norm",))
 
     def init_server(self, model: FlatModel) -> Server:
         """θ has the model's initial values, h is 0."""

@@ -45,7 +45,7 @@ def drive(
     """
     from raysim.engine import precision_probe
     from raysim.engine.cohort_run import Stopped
-    from raysim.engine.model_parts import check_head_of_body, decays_untrained
+    from raysim.engine.model_parts import check_head_of_body, decays_untrained, outputs_probabilities
     from raysim.engine.profiler import OFF, Profile
     from raysim.engine.recovery import run_through
     from raysim.engine.rounds import Rounds
@@ -90,7 +90,8 @@ def drive(
             if ignored := clients_ignored(config, federation):
                 observer.note(ignored)
             of_clock = rounds.clock.notes if rounds.clock else ()
-            for found in (decays_untrained(worker), *getattr(federation, "notes", ()), *of_clock):
+            of_model = (decays_untrained(worker), outputs_probabilities(worker))
+            for found in (*of_model, *getattr(federation, "notes", ()), *of_clock):
                 if found:
                     notes.note(found)
             rounds.go_back()

@@ -50,6 +50,9 @@ class Traits:
     head_of_body: bool = False
     """The method takes the model apart: it must compute ``head(body(x))`` and no more, which the engine tries on two
     samples before the first round."""
+    reports: tuple[str, ...] = ()
+    """Columns of the rounds table that ``aggregate`` adds (``context.report.round``): those that ``evaluation.measure``
+    may name."""
     plain_training: bool = False
     """``train`` looks at samples only in one call of ``train_epochs`` with the loss of the data: DP-SGD may make its
     steps (``privacy.kind dp-sgd``)."""

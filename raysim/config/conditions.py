@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.config import privacy, registry, timing, wrappers
+from raysim.config.options import refuse_if_set
 from raysim.config.sections import cross_check
 from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
+    from raysim.config.sections import Evaluation
 
 
 def check_together(config: RunConfig) -> None:
@@ -17,9 +19,16 @@ def check_together(config: RunConfig) -> None:
     cross_check(config.training, config.schedule, config.engine)
     timing.check(config.timing, config.devices, config.training, config.evaluation)
     timing.check_events(config.events, config.devices)
+    _check_evaluation(config.evaluation)
     wrappers.check(config.defense, config.timing)
     wrappers.check_clients(config.attack, config.compression)
     privacy.check(config)
+
+
+def _check_evaluation(evaluation: Evaluation) -> None:
+    if not evaluation.ends_early:
+        advice = "Set evaluation.patience (3, say) or evaluation.stop_at to end the run early by it, or leave it out."
+        refuse_if_set(evaluation, f"evaluation.patience 0 and without evaluation.stop_at. {advice}", "measure")
 
 
 def check_method(config: RunConfig) -> None:

@@ -134,6 +134,11 @@ class Evaluation:
         ),
     ] = ""
 
+    @property
+    def ends_early(self) -> bool:
+        """Whether the run may end before its last round."""
+        return self.patience > 0 or self.stop_at is not None
+
 
 @dataclass(frozen=True)
 class Engine:

@@ -6,10 +6,12 @@ It is a function of the table of rounds alone, so that a resumed run ends in the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from raysim.errors import RaysimError
+from raysim.config.nearest import did_you_mean
+from raysim.engine.round_columns import is_share
+from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
     from raysim.config.sections import Evaluation
@@ -17,9 +19,16 @@ if TYPE_CHECKING:
 
 
 class EarlyStopping:
-    """Follows one column of the table of rounds."""
+    """Follows one column of the table of rounds.
 
-    def __init__(self, options: Evaluation, objective: Objective) -> None:
+    Args:
+        columns: those that the table will have and that may be followed (raysim/engine/round_columns.py).
+
+    Raises:
+        ConfigError: the table will have no such column, or the column can never be as good as asked for.
+    """
+
+    def __init__(self, options: Evaluation, objective: Objective, columns: Collection[str]) -> None:
         self._options = options
         self.column = options.measure.removeprefix("-") or ("accuracy" if objective.accurate else "loss")
         # Of a loss less is better.
@@ -27,11 +36,8 @@ class EarlyStopping:
         self.reason = ""
         """Why the run is over; empty if it is not."""
         self.restart(())
-
-    @property
-    def asked_for(self) -> bool:
-        """Whether the run may end early at all."""
-        return self._options.patience > 0 or self._options.stop_at is not None
+        if options.ends_early:
+            self._check(columns, objective)
 
     def restart(self, rows: Iterable[Mapping[Any, Any]]) -> None:
         """Begin again with these rows of the table."""
@@ -39,22 +45,27 @@ class EarlyStopping:
         for row in rows:
             self.see(row)
 
-    def see(self, row: Mapping[Any, Any]) -> None:
-        """Take a further row of the table.
-
-        Raises:
-            RaysimError: the table has no such column.
-        """
-        if not self.asked_for or self.reason:
-            return
-        if self.column not in row:
-            numbers = ", ".join(name for name, value in row.items() if isinstance(value, float))
-            raise RaysimError(
-                f"evaluation.measure: the table of rounds has no column {self.column}. Columns of numbers: {numbers}. "
-                "Start the run again with one of them"
+    def _check(self, columns: Collection[str], objective: Objective) -> None:
+        if self.column not in columns:
+            raise ConfigError(
+                f"evaluation.measure: {self.column} will be no column of the table of rounds."
+                f"{did_you_mean(self.column, columns)} Columns of this run: {', '.join(columns)}. Set it to one of "
+                "them; a column that a method of your own reports is one once its Traits(reports=…) name it."
             )
-        value = float(row[self.column])
-        if math.isnan(value):  # a round without evaluation
+        wanted = self._options.stop_at
+        if wanted is not None and is_share(self.column, objective) and not 0 <= wanted <= 1:
+            percent = f"; for {wanted:g} % set it to {wanted / 100:g}" if 1 < wanted <= 100 else ""
+            raise ConfigError(
+                f"evaluation.stop_at: {wanted:g} is never reached by {self.column}, which lies between 0 and 1"
+                f"{percent}. Allowed: 0 to 1."
+            )
+
+    def see(self, row: Mapping[Any, Any]) -> None:
+        """Take a further row of the table."""
+        if not self._options.ends_early or self.reason:
+            return
+        value = float(row.get(self.column, math.nan))
+        if math.isnan(value):  # a round without evaluation, or without a client
             return
         options, number = self._options, int(row["round"])
         if self._sign * value > self._best:

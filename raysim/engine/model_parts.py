@@ -106,6 +106,38 @@ def decays_untrained(worker: Worker) -> str:
     )
 
 
+def outputs_probabilities(worker: Worker) -> str:
+    """A hint where a model of the user's own ends in a Softmax; empty if it does not.
+
+    The cross-entropy takes logits and has a softmax of its own: a second one before it makes the gradients small, and
+    training slow, without any error. Tried on two samples of the first client: all outputs lie between 0 and 1, and
+    those of each sample (or position) add up to 1.
+    """
+    objective = worker.objective
+    if objective.loss is not None or not objective.accurate or isinstance(worker.config.model, ModelOptions):
+        return ""
+    import torch
+
+    model = worker.model(0)
+    try:
+        with torch.inference_mode():
+            outputs = model.module.eval()(next(iter(worker.data(0).train.batches(2))).x)
+            sums = outputs.sum(dim=-1)
+            found = (
+                outputs.shape[-1] > 1 and outputs.min() >= 0 and torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
+            )
+    except Exception:  # of the client's data or the module, which raise it again where a client can be named
+        found = False
+    model.reset()
+    if not found:
+        return ""
+    return (
+        "the model's outputs lie between 0 and 1 and add up to 1 for each of two samples, as after a Softmax: the "
+        "loss, cross-entropy, takes logits and has a softmax of its own, so that training is slow. Leave the Softmax "
+        "at the model's end out"
+    )
+
+
 def check_head_of_body(config: RunConfig, federation: Federation) -> None:
     """Check on two samples that a method which takes the model apart leaves nothing of it out.
 

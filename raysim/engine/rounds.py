@@ -22,6 +22,7 @@ from raysim.engine.evaluation import evaluate_round
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
 from raysim.engine.privacy_budget import with_privacy
+from raysim.engine.round_columns import measurable
 from raysim.engine.round_plan import Planner, RoundPlan
 from raysim.engine.virtual_clock import VirtualClock
 from raysim.errors import DiskFullError, RaysimError, code_error
@@ -58,7 +59,8 @@ class Rounds:
         self.folder, self.observer, self.recorder = notes.folder, notes.observer, pool.recorder
         self.method = worker.method
         self.intervals = schedule.planned_intervals(config)
-        self._stopping = EarlyStopping(config.evaluation, worker.objective)
+        columns = measurable(worker) if config.evaluation.ends_early else ()
+        self._stopping = EarlyStopping(config.evaluation, worker.objective, columns)
         model = worker.model(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
@@ -259,7 +261,7 @@ class Rounds:
     def go_back(self) -> None:
         """To the last checkpoint, or to the start if there is none; the tables lose what came after it."""
         self.state = self._saves.latest(self.worker) or self._saves.none()
-        if self._stopping.asked_for:
+        if self.config.evaluation.ends_early:
             self._stopping.restart(self.folder.rounds().to_dict("records") if self.state.round else ())
 
 

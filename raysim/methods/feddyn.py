@@ -42,7 +42,7 @@ class FedDyn(WholeModel[Server, Vector]):
 
     alpha: Annotated[Positive, Help("weight α of the terms", "0.01 or 0.1 in Acar et al. 2021, Section 4")] = 0.01
 
-    traits: ClassVar[Traits] = Traits()
+    traits: ClassVar[Traits] = Traits(reports=("correction_norm",))
 
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), self.init_client(model))

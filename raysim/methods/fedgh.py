@@ -24,7 +24,7 @@ class FedGH(FedAvg):
     statistics are averaged by samples and play no part in the harmonization.
     """
 
-    traits: ClassVar[Traits] = Traits()
+    traits: ClassVar[Traits] = Traits(reports=("conflicting_pairs",))
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         stop = context.shared_parameter_count

@@ -19,6 +19,16 @@ from workloads.option_types import Help, NonNegative, Positive, PositiveShare
 Margin = Literal["l2", "log", "softmax_log"]
 
 
+REPORTS = (
+    "principal_axes",
+    "mean_cosine",
+    "largest_eigenvalue_share",
+    "smallest_eigenvalue_share",
+    "smallest_client_step_share",
+)
+"""Columns of the rounds table with principal gradients."""
+
+
 @dataclass(frozen=True)
 class Server:
     parameters: Vector
@@ -105,7 +115,10 @@ class FedLD(StatelessClients[Server]):
     @property
     def traits(self) -> Traits:
         plain = self.margin_weight == 0
-        return Traits(weighted_mean=not self.principal, single_step_gradient=plain, classification=not plain)
+        reports = REPORTS if self.principal else ()
+        return Traits(
+            weighted_mean=not self.principal, single_step_gradient=plain, classification=not plain, reports=reports
+        )
 
     def init_server(self, model: FlatModel) -> Server:
         stops = [model.shared_parameter_count]

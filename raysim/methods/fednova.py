@@ -30,7 +30,9 @@ class FedNova(FedAvg):
 
     defaults: ClassVar[Mapping[str, object]] = {"training.optimizer": "sgd"}  # graph workloads have adamw otherwise
 
-    traits: ClassVar[Traits] = Traits(needs_sgd="which divides a client's change by its steps of sgd")
+    traits: ClassVar[Traits] = Traits(
+        needs_sgd="which divides a client's change by its steps of sgd", reports=("effective_steps",)
+    )
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         shares = sample_weights(updates.samples)

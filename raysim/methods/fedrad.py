@@ -26,6 +26,12 @@ from raysim.seeds import numpy_generator
 from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative, PositiveInt
 
+REPORTS: Mapping[str, tuple[str, ...]] = {
+    "plain": (),
+    "weighted": ("system_loss",),
+    "dynamic": ("system_loss", "neunet_correction"),
+}
+"""Columns of the rounds table, by ``aggregation``."""
 NEEDS_SGD = (
     "which reads the gradient of SysLoss off the updates of sgd without a past; with method.system_gradient exact any "
     "optimizer will do"
@@ -104,6 +110,7 @@ class FedRAD(StatelessClients[Server]):
             local_tests=self.aggregation != "plain",
             classification=self.aggregation != "plain",
             needs_sgd=NEEDS_SGD if estimates else "",
+            reports=REPORTS[self.aggregation],
         )
 
     # -- server: before the first round -----------------------------------------------------------------------------

@@ -95,7 +95,14 @@ class FedSSP(PartlyShared[Server]):
     @property
     def traits(self) -> Traits:
         parts = () if self.share == "nothing" else SPECTRAL_ENCODERS
-        return Traits(personal=True, classification=self.preference, head_of_body=self.preference, model_parts=parts)
+        own = ("feature_scale", "feature_spread", "regularizer") if self.preference else ()
+        return Traits(
+            personal=True,
+            classification=self.preference,
+            head_of_body=self.preference,
+            model_parts=parts,
+            reports=own,
+        )
 
     def extend(self, module: Module) -> Module:
         if not self.preference:

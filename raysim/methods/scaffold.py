@@ -53,7 +53,9 @@ class Scaffold(WholeModel[Server, Vector]):
         Positive, Help("learning rate η_g of the server", "Karimireddy et al. 2020, Algorithm 1; 1 in Section 7")
     ] = 1.0
 
-    traits: ClassVar[Traits] = Traits(needs_sgd="which reads a client's mean gradient off its change by sgd")
+    traits: ClassVar[Traits] = Traits(
+        needs_sgd="which reads a client's mean gradient off its change by sgd", reports=("control_norm",)
+    )
 
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), self.init_client(model))

@@ -54,8 +54,8 @@ def read_yaml(path: Path) -> Any:
     """The plain data in a YAML file; None if the file is empty.
 
     Raises:
-        UnreadableFileError: as :func:`read_text`; it is not valid YAML, asks for Python objects, or is nested or
-            multiplied by aliases beyond the limits.
+        UnreadableFileError: as :func:`read_text`; it is not valid YAML, asks for Python objects, has a key twice in one
+            place, or is nested or multiplied by aliases beyond the limits.
         OSError: it is not there, or may not be read.
     """
     import yaml
@@ -123,7 +123,7 @@ def _check_depth(events: Iterable[Any]) -> None:
 
 
 def _check_size(root: Node) -> None:
-    """Check the number of values before anything is constructed: merge keys (``<<``) copy what they name."""
+    """Check keys, and the number of values before anything is constructed: merge keys (``<<``) copy what they name."""
     import yaml
 
     count, waiting = 0, [root]
@@ -135,7 +135,23 @@ def _check_size(root: Node) -> None:
         if isinstance(node, yaml.SequenceNode):
             waiting.extend(node.value)
         elif isinstance(node, yaml.MappingNode):
+            _check_keys(node)
             waiting.extend(part for pair in node.value for part in pair)
+
+
+def _check_keys(mapping: Node) -> None:
+    """Check that no key is there twice: PyYAML would keep the last and drop the others without a word."""
+    lines: dict[str, int] = {}
+    for key, _ in mapping.value:
+        line = key.start_mark.line + 1
+        name = key.value if isinstance(key.value, str) else ""  # a list or section as a key is refused elsewhere
+        if name in lines:
+            raise UnreadableFileError(
+                f"line {line}: the key {name} is there a second time (the first is in line {lines[name]}), and only "
+                "the last would count. Take one out, or give it another name"
+            )
+        if name:
+            lines[name] = line
 
 
 _KINDS: Mapping[type, str] = {

@@ -127,6 +127,12 @@ def test_every_measure_has_its_unit(path: Path) -> None:
         ("seeds: [0, 1]", "seeds: [0, x]", "seeds: [0, 'x'] is not allowed"),
         ("seeds: [5]", "seeds: five", "columns: Logistic: seeds: 'five' is not allowed"),
         ("rows:\n", "rows: text\nrows2:\n", "unknown key rows2. Did you mean rows?"),
+        (
+            "  Strong prox: {",  # the first row's three cells were dropped without a word
+            "  FedAvg: {",
+            "line 15: the key FedAvg is there a second time (the first is in line 14), and only the last would count",
+        ),
+        ("title: Small", "title: Small\ntitle: Large", "line 3: the key title is there a second time"),
         ("FedAvg: {method.name: fedavg}", "FedAvg: fedavg", "rows: FedAvg: 'fedavg' is not allowed"),
         ("FedAvg: {method.name: fedavg}", "1: {method.name: fedavg}", "rows: the name 1 is no text"),
         ("FedAvg: {method.name: fedavg}", "strong-prox: {method.name: fedavg}", "gives the same file name as"),

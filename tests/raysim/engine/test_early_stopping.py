@@ -2,23 +2,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import nan
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from raysim.config.run_config import build
 from raysim.config.sections import Evaluation
 from raysim.engine.early_stopping import EarlyStopping
-from raysim.errors import RaysimError
+from raysim.errors import ConfigError, RaysimError
+from raysim.launch import main
 from raysim.simulation import run
 from tests.fingerprint import fingerprint
-from tests.small_runs import MakeConfig
+from tests.small_runs import IN_PROCESS, LOGISTIC, MakeConfig
 from tests.watch import stopped
 from workloads.objective import CLASSIFICATION, Objective
+
+SMALL = {path: str(value).lower() for path, value in {**IN_PROCESS, **LOGISTIC}.items()}
 
 
 def ends(values: Sequence[float], objective: Objective = CLASSIFICATION, **options: Any) -> tuple[int, str]:
     """The round after which a run with these values ends (0: none), and why."""
-    followed = EarlyStopping(Evaluation(**options), objective)
+    followed = EarlyStopping(Evaluation(**options), objective, objective.columns)
     for number, value in enumerate(values, start=1):
         followed.see({"round": number, followed.column: value})
         if followed.reason:
@@ -30,7 +35,7 @@ def test_it_ends_where_the_measure_is_reached() -> None:
     assert ends([0.5, 0.9, 0.95], stop_at=0.9) == (2, "accuracy has reached 0.9 in round 2, and 0.9 was asked for")
     assert ends([0.5, 0.6], stop_at=0.9)[0] == 0
     assert ends([0.5, 0.3, 0.1], stop_at=0.3, measure="loss")[0] == 2
-    assert ends([0.5, 0.3, 0.1], stop_at=0.1, measure="-absolute_error")[0] == 3
+    assert ends([0.5, 0.3, 0.1], Objective("regression"), stop_at=0.1, measure="-absolute_error")[0] == 3
     assert ends([2.0, 0.9], Objective("regression"), stop_at=1.0)[0] == 2
 
 
@@ -44,10 +49,53 @@ def test_patience_counts_evaluations_since_the_best() -> None:
     assert ends(values, patience=4)[0] == ends(values)[0] == 0
 
 
-def test_a_column_that_is_not_there_is_one_sentence() -> None:
-    followed = EarlyStopping(Evaluation(patience=1, measure="speed"), CLASSIFICATION)
-    with pytest.raises(RaysimError, match=r"no column speed\. Columns of numbers: accuracy\."):
-        followed.see({"round": 1, "accuracy": 0.5})
+def test_a_column_that_will_not_be_there_is_one_sentence() -> None:
+    with pytest.raises(
+        ConfigError, match=r"lost will be no column .*Did you mean loss\? Columns of this run: accuracy, "
+    ):
+        EarlyStopping(Evaluation(patience=1, measure="-lost"), CLASSIFICATION, CLASSIFICATION.columns)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"stop_at": 90}, r"stop_at: 90 is never reached by accuracy, .*; for 90 % set it to 0\.9\. Allowed: 0 to 1"),
+        ({"stop_at": 1.5, "measure": "balanced_accuracy"}, "never reached by balanced_accuracy"),
+        ({"stop_at": -0.5, "measure": "-accuracy"}, r"between 0 and 1\. Allowed"),
+    ],
+)
+def test_a_share_above_one_is_never_reached(options: dict[str, Any], reason: str) -> None:
+    with pytest.raises(ConfigError, match=reason):
+        EarlyStopping(Evaluation(**options), CLASSIFICATION, CLASSIFICATION.columns)
+
+
+def test_other_measures_may_reach_more_than_one() -> None:
+    """A loss, and a metric of the user's own, of which only its name is known."""
+    own = Objective(metrics={"accuracy_in_percent": lambda outputs, labels: labels})
+    assert ends([3.0], stop_at=5, measure="loss")[0] == 1
+    assert ends([50.0, 91.0], own, stop_at=90, measure="accuracy_in_percent")[0] == 2
+
+
+def test_a_measure_that_a_run_will_not_have_is_found_before_its_first_round(
+    make_config: MakeConfig, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It was after round 1, with the advice to start again and the advice to resume, which failed again."""
+    config = make_config("run", evaluation__measure="f1", evaluation__patience=2)
+    with pytest.raises(RaysimError, match="f1 will be no column of the table of rounds"):
+        run(config)
+    assert not Path(config.output).exists()
+    words = [f"--{path}={value}" for path, value in SMALL.items()]
+    chosen = ["--evaluation.measure", "f1", "--patience", "2", "--output", str(config.output)]
+    assert main([*words, *chosen]) == 2
+    said = capsys.readouterr().err
+    assert "Columns of this run: accuracy, loss, balanced_accuracy, train_loss" in said and "--resume" not in said
+
+
+def test_a_measure_without_an_effect_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"measure: f1 has no effect with evaluation.patience 0 and without .*stop_at"
+    ):
+        build([{"evaluation.measure": "f1"}])
 
 
 def test_a_run_that_ended_early_ends_in_the_same_round_after_a_stop(make_config: MakeConfig) -> None:

@@ -6,12 +6,14 @@ from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from torch import nn
 
+import raysim
 from raysim.config.run_config import build
-from raysim.engine.model_parts import check_head_of_body, extended
+from raysim.engine.model_parts import check_head_of_body, extended, outputs_probabilities
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
 from raysim.traits import Traits
@@ -97,3 +99,33 @@ def test_a_client_whose_data_cannot_be_read_is_left_to_its_own_task() -> None:
     method, model = SimpleNamespace(traits=Traits(head_of_body=True)), SimpleNamespace(build=lambda task: module)
     config: Any = SimpleNamespace(method=method, model=model, seed=0)
     check_head_of_body(config, federation)
+
+
+@dataclass(frozen=True)
+class Ending:
+    """A user's linear model with another module at its end."""
+
+    end: Any = None
+
+    def build(self, task: Any) -> nn.Module:
+        return nn.Sequential(nn.Flatten(), nn.Linear(64, task.classes), self.end)
+
+
+@pytest.mark.parametrize(
+    ("end", "hinted"), [(nn.Softmax(dim=1), True), (nn.Identity(), False), (nn.Sigmoid(), False), (nn.ReLU(), False)]
+)
+def test_a_softmax_at_the_end_is_told(end: nn.Module, hinted: bool) -> None:
+    config = build([{"method.name": "fedavg", "workload.clients": 2, "engine.backend": "inline"}])
+    worker = worker_of(replace(config, model=Ending(end)))
+    before = worker.model(0).buffer.clone()
+    assert ("as after a Softmax" in outputs_probabilities(worker)) == hinted
+    assert torch.equal(worker.model(0).buffer, before)
+
+
+def test_a_softmax_is_told_at_the_start_of_a_run(tmp_path: Any) -> None:
+    features, labels = np.random.default_rng(0).standard_normal((40, 4), np.float32), np.arange(40) % 3
+    module = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1))
+    result = raysim.run(
+        model=module, clients=[(features, labels)] * 2, rounds=1, backend="inline", output=str(tmp_path / "run")
+    )
+    assert "Leave the Softmax at the model's end out" in (result.folder / "run.log").read_text()

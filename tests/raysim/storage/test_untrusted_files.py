@@ -25,6 +25,7 @@ MERGES = "a: &a {x: 1}\n" + "".join(
         ("a: &a [*a]", "aliases written out"),
         ("[" * 1000 + "]" * 1000, "nested deeper than 32"),
         ("{a: " * 1000 + "1" + "}" * 1000, "nested deeper than 32"),
+        ("a: 1\nb: {c: 1,\n  c: 2}", "line 3: the key c is there a second time \\(the first is in line 2\\)"),
         ("a: [", "not valid YAML"),
         ("a: !!python/object/apply:os.getcwd []", "could not determine a constructor"),
         ("a: 2024-13-45", "not valid YAML"),
