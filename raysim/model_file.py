@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from raysim.config.run_config import RunConfig
 from raysim.errors import CheckpointError
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.folder_files import open_file
 from raysim.storage.state_files import damaged
 from workloads.federated_data import InputSpec, distinct_tasks
 
@@ -62,6 +63,7 @@ def global_model(config: RunConfig, folder: Path) -> torch.nn.Module:
 
     path = folder / MODEL_NAME
     try:
+        open_file(path).close()  # safetensors would follow a link
         with safe_open(path, framework="pt") as file:
             facts = file.metadata()
             task = _task(json.loads(facts["task"]))

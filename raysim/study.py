@@ -70,7 +70,7 @@ def run_cell(cell: Cell) -> None:
 def _keep_settings(cell: Cell) -> None:
     """Write a cell's settings beside the place of its row, so that a later change of the study is noticed."""
     cell.path.parent.mkdir(parents=True, exist_ok=True)
-    cell.path.with_suffix(".yaml").write_text(to_yaml(cell.config()), encoding="utf-8")
+    write_atomically(cell.path.with_suffix(".yaml"), to_yaml(cell.config()).encode())
 
 
 def check_cell(cell: Cell) -> None:

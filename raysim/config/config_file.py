@@ -16,6 +16,7 @@ from typing import Any
 from raysim.config import registry
 from raysim.config.run_config import RunConfig, flatten, to_yaml
 from raysim.errors import ConfigError
+from raysim.storage.folder_files import check_links
 from raysim.storage.untrusted_files import MAX_YAML_BYTES, UnreadableFileError, read_text, read_yaml
 
 CONFIG_NAME = "config.yaml"
@@ -30,14 +31,15 @@ def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, objec
             f"--resume {path.parent}: no {CONFIG_NAME} in it, so this is not the folder of a run. "
             "Give the folder that the run printed when it started."
         )
-    data = read_plain(path, absent)
+        check_links(path.parent)
+    data = read_plain(path, absent, own=run_folder)
     return flatten({} if data is None else data, str(path))
 
 
-def read_plain(path: Path, absent: str) -> Any:
+def read_plain(path: Path, absent: str, *, own: bool = False) -> Any:
     """What a YAML file holds; ConfigError if it cannot be read, which says ``absent`` if there is none."""
     try:
-        return read_yaml(path)
+        return read_yaml(path, own=own)
     except FileNotFoundError as error:
         raise ConfigError(absent) from error
     except (OSError, UnreadableFileError) as error:
@@ -98,7 +100,7 @@ def check_seal(path: Path) -> None:
         ConfigError: it is not; the message says what to do.
     """
     try:
-        text = read_text(path, MAX_YAML_BYTES)
+        text = read_text(path, MAX_YAML_BYTES, own=True)
     except (OSError, ValueError) as error:
         raise ConfigError(f"damaged: {path}: {error}") from error
     content, seal, checksum = text.rpartition(_SEAL)

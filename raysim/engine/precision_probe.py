@@ -19,6 +19,7 @@ import torch
 from raysim.config.run_config import with_sections
 from raysim.engine.backend import Job, results_of
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.folder_files import is_there, read_bytes
 from raysim.training.local_sgd import autocast
 
 if TYPE_CHECKING:
@@ -47,7 +48,7 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
     if config.training.precision != "auto":
         return config
     record = folder / "precision.json"
-    if not record.exists():
+    if not is_there(record):
         job = Job(
             TimeSteps(config.training.batch_size), (), label="timing training in float32 and bfloat16", name="precision"
         )
@@ -57,7 +58,7 @@ def resolve(config: RunConfig, pool: Pool, folder: Path, note: Callable[[str], N
         fast = seconds["bf16"] < GAIN * seconds["float32"]
         found = {"precision": "bf16" if fast else "float32", "milliseconds_a_step": milliseconds}
         write_atomically(record, json.dumps(found, indent=2).encode())
-    found = json.loads(record.read_text(encoding="utf-8"))
+    found = json.loads(read_bytes(record))
     times = ", ".join(f"{name} {value}" for name, value in found["milliseconds_a_step"].items())
     note(f"trains in {found['precision']} (milliseconds a step: {times})")
     return with_sections(config, training=dataclasses.replace(config.training, precision=found["precision"]))

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from io import BufferedRandom
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.engine.profiler import gaps
 from raysim.storage.atomic_files import write_atomically, writing
+from raysim.storage.folder_files import is_there, open_file, read_bytes
 
 if TYPE_CHECKING:
     from raysim.engine.profiler import SlotJob, Span
@@ -36,9 +38,9 @@ class Trace:
         self._path, self._limit = path, limit
         self._lanes = 0
         self._events = 0
-        if path.exists():
+        if is_there(path):
             with writing(path):
-                content = path.read_text(encoding="utf-8")
+                content = read_bytes(path).decode(errors="replace")
             whole, end, _ = content.rpartition("}},\n" if not content.endswith(_TAIL) else _TAIL)
             if end != _TAIL:  # killed while it was writing
                 write_atomically(path, ((whole + "}}" if end else _HEAD.rstrip()) + _TAIL).encode())
@@ -56,10 +58,10 @@ class Trace:
         events = [*self._new_lanes(slots), *driver, *_slot_events(round, work, slots)]
         lines = ",\n".join(json.dumps(event) for event in events)
         with writing(self._path):
-            if not self._path.exists():
-                self._path.write_text(_HEAD + lines + _TAIL, encoding="utf-8")
+            if not is_there(self._path):
+                write_atomically(self._path, (_HEAD + lines + _TAIL).encode())
             else:
-                with self._path.open("r+b") as file:
+                with BufferedRandom(open_file(self._path, "r+b")) as file:
                     file.seek(-len(_TAIL), 2)
                     file.write((",\n" + lines + _TAIL).encode())
         self._events += len(events)

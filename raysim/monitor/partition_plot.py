@@ -64,7 +64,7 @@ class PartitionDrawing(Silent):
 def write_partition(federation: Federation, path: Path) -> None:
     """Write the manifest as CSV, and also as a picture if ``path`` is one."""
     manifest = federation.manifest()
-    manifest.to_csv(path.with_suffix(".csv"), index=False)
+    write_atomically(path.with_suffix(".csv"), manifest.to_csv(index=False).encode())
     if path.suffix == ".png":
         from workloads.partition_report import draw_partition
 

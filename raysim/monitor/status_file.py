@@ -227,5 +227,5 @@ def settle(folder: Path, state: str, message: str) -> None:
         return
     now = time.time()
     text = json.dumps({"started": now} | found | {"state": state, "message": message, "current": None, "updated": now})
-    with suppress(OSError):
-        (folder / NAME).write_text(text, encoding="utf-8")
+    with suppress(ResultsError):
+        write_atomically(folder / NAME, text.encode(), durable=False)

@@ -22,6 +22,7 @@ from raysim.report.html import Bar, Picture, Table, on_both_grounds, render
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
 from raysim.run_result import costs_to_accuracies, load_result
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.folder_files import read_bytes
 from raysim.storage.run_record import run_title
 
 if TYPE_CHECKING:
@@ -51,7 +52,7 @@ def page(folder: Path) -> Path:
         "curves": on_both_grounds(lambda dark: run_picture(rounds, title, dark), "curves") if len(rounds) else None,
         "costs": _costs(rounds, title),
         "costs_table": _costs_table(rounds),
-        **{name: Picture(name, path.read_bytes()) if path.is_file() else None for name, path in pictures.items()},
+        **{name: Picture(name, data) if (data := _content(path)) else None for name, path in pictures.items()},
         "clients": clients,
         "clients_note": clients_note,
         "rounds": _table(rounds.iloc[::-1].head(_LAST_ROUNDS)) if len(rounds) else None,
@@ -60,14 +61,22 @@ def page(folder: Path) -> Path:
         "profile_note": profile_note,
         "summary": Table(("name", "value"), map(_summary_line, result.summary.items())) if result.summary else None,
         "files": [
-            (name, (folder / name).read_text(encoding="utf-8", errors="replace"))
+            (name, data.decode(errors="replace"))
             for name in ("config.yaml", "environment.json")
-            if (folder / name).is_file()
+            if (data := _content(folder / name))
         ],
     }
     target = folder / PAGE
     write_atomically(target, render("run.html", **content))
     return target
+
+
+def _content(path: Path) -> bytes:
+    """A file that the page shows; empty where there is none, or where it is no regular file of the folder's own."""
+    try:
+        return read_bytes(path)
+    except OSError:
+        return b""
 
 
 def is_drawn(folder: Path) -> bool:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from io import FileIO
 from pathlib import Path
 from typing import Literal
 
 from raysim.errors import DiskFullError, ResultsError
+from raysim.storage.folder_files import ADVICE, LinkError, directory, open_file
 
 FULL = (errno.ENOSPC, errno.EDQUOT)
 """Error numbers of the operating system that mean that no room is left."""
@@ -22,16 +23,19 @@ def write_atomically(path: Path, data: bytes, *, durable: bool = True) -> None:
     Args:
         durable: waits until the data is on the disk, so that it also survives a loss of power.
     """
-    partial = path.with_name(path.name + ".partial")
-    with writing(path):
+    partial = path.name + ".partial"
+    with writing(path), directory(path.parent) as place:
+        _remove(partial, place)  # what a kill left, or a link that somebody laid there
         try:
-            if durable:
-                write_durably(partial, data)
-            else:
-                partial.write_bytes(data)
-            partial.replace(path)
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            with os.fdopen(os.open(partial, flags, 0o666, dir_fd=place), "wb") as file:
+                file.write(data)
+                file.flush()
+                if durable:
+                    os.fsync(file.fileno())
+            os.replace(partial, path.name, src_dir_fd=place, dst_dir_fd=place)
         finally:
-            partial.unlink(missing_ok=True)
+            _remove(partial, place)
 
 
 def write_new(path: Path, data: bytes) -> bool:
@@ -54,6 +58,12 @@ def write_durably(path: Path, data: bytes, mode: Literal["wb", "xb"] = "wb") -> 
         os.fsync(file.fileno())
 
 
+def _remove(name: str, place: int) -> None:
+    """Remove a name, and never what a link of that name points to."""
+    with suppress(FileNotFoundError):
+        os.unlink(name, dir_fd=place)
+
+
 def sync_directory(path: Path) -> None:
     """Write a directory's names to the disk, so that a new or replaced file survives a power cut."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -64,8 +74,8 @@ def sync_directory(path: Path) -> None:
 
 
 def append_whole(path: Path, data: bytes) -> None:
-    """Append to a file all of the data or, where the disk is full, nothing."""
-    with path.open("ab", buffering=0) as file:
+    """Append to a file all of the data or, where the disk is full, nothing; never to what a link points to."""
+    with open_file(path, "ab") as file:
         write_whole(file, data)
 
 
@@ -94,6 +104,8 @@ def writing(path: Path) -> Iterator[None]:
     """Turn an error of the operating system about a file into a ResultsError that says what to do."""
     try:
         yield
+    except LinkError as error:
+        raise ResultsError(f"Cannot write {path}: {error.strerror}. {ADVICE}") from error
     except OSError as error:
         kind = DiskFullError if error.errno in FULL else ResultsError
         raise kind(

@@ -9,6 +9,7 @@ States that have not changed since the checkpoint before are hard links to its f
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import re
@@ -22,9 +23,10 @@ from typing import Any
 
 from raysim.errors import CheckpointError, DiskFullError
 from raysim.storage.atomic_files import FULL, sync_directory, unused, write_durably
-from raysim.storage.client_shards import EARLIER, STEM, ClientFiles, numbers, stem
+from raysim.storage.client_shards import EARLIER, STEM, ClientFiles, is_state_file, numbers, stem
+from raysim.storage.folder_files import open_file, read_bytes
 from raysim.storage.pytree import JSON
-from raysim.storage.state_files import client_name, damaged, packed, read_pair, shards, write_pair
+from raysim.storage.state_files import INNER, client_name, damaged, packed, read_pair, shards, write_pair
 from raysim.storage.tree_template import unpack
 from raysim.units import byte_count
 
@@ -138,7 +140,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         CheckpointError: another version of raysim wrote it.
     """
     try:
-        manifest = json.loads((path / _MANIFEST).read_bytes(), object_pairs_hook=_once)
+        manifest = json.loads(read_bytes(path / _MANIFEST, INNER), object_pairs_hook=_once)
         found = manifest["format"]
         # Up to format 2 there was no checksum of the manifest.
         if (found >= FORMAT or "sha256" in manifest) and manifest.pop("sha256") != _checksum(manifest):
@@ -154,8 +156,9 @@ def read_manifest(path: Path) -> dict[str, Any]:
             name: {"sha256": str(entry["sha256"]), "bytes": int(entry["bytes"])}
             for name, entry in manifest["files"].items()
         }
-        if any(Path(name).name != name for name in files):
-            raise ValueError("it names files outside the checkpoint")
+        for name in files:
+            if not is_state_file(name):
+                raise ValueError(f"it names {name[:80]!a}, which is no file of a checkpoint")
         match = _NAME.fullmatch(path.name)
         if match and int(match[1]) != manifest["round"]:
             raise ValueError(f"it is of round {manifest['round']}")
@@ -230,7 +233,7 @@ def load(
 
 def _verify(path: Path, checksum: str, size: int) -> None:
     try:
-        with path.open("rb") as file:
+        with io.BufferedReader(open_file(path, inner=INNER)) as file:
             found = os.fstat(file.fileno()).st_size
             if found != size:
                 raise damaged(path, f"it has {found} bytes, {size} were written")

@@ -112,6 +112,11 @@ def numbers(names: Iterable[str], start: str) -> list[int]:
     return [int(match[1]) for match in found if match]
 
 
+def is_state_file(name: str) -> bool:
+    """Whether a checkpoint writes files of this name: none that leads elsewhere, and no text of somebody's own."""
+    return re.fullmatch(rf"(server|{EARLIER}[0-9]+|{STEM}[0-9]+)\.(json|safetensors)", name) is not None
+
+
 def _link(source: Path, target: Path) -> None:
     try:
         os.link(source, target)

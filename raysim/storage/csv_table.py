@@ -7,6 +7,7 @@ import io
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +16,7 @@ import numpy as np
 
 from raysim.errors import DamagedError, DiskFullError, ResultsError
 from raysim.storage.atomic_files import append_whole, write_atomically, writing
+from raysim.storage.folder_files import LinkError, is_there, open_file
 from raysim.storage.table_marks import RowDigest, bare, cells, first_fault, number
 
 if TYPE_CHECKING:
@@ -69,7 +71,7 @@ class Table:
         self.flush()
         digest = self._read()
         if self._columns:
-            with writing(self.path), self.path.open("rb") as file:
+            with writing(self.path), _reading(self.path) as file:
                 os.fsync(file.fileno())
         return digest.mark(self._columns)
 
@@ -83,7 +85,7 @@ class Table:
         if not rows:
             return
         try:
-            with self.path.open("rb") as file:
+            with _reading(self.path) as file:
                 header, *lines = islice(file, rows + 1)
         except OSError as error:
             raise DamagedError(f"damaged: {self.path}: {error.strerror or error}") from error
@@ -112,7 +114,7 @@ class Table:
 
     def whole_rows(self) -> int:
         """Number of whole lines after the header, readable or not."""
-        return sum(1 for _ in self._lines()) if self.path.exists() else 0
+        return sum(1 for _ in self._lines()) if is_there(self.path) else 0
 
     def frame(self) -> DataFrame:
         """All whole rows as a pandas frame.
@@ -122,11 +124,14 @@ class Table:
         """
         import pandas
 
-        if not self.path.exists():
+        if not is_there(self.path):
             return pandas.DataFrame()
-        if not self.path.is_file():
-            raise ResultsError(f"{self.path} is not a regular file, so it is no table of a run")
-        columns = self._header()
+        try:
+            columns = self._header()
+        except LinkError as error:
+            raise ResultsError(f"{self.path} is no table of a run: {error.strerror}") from error
+        except OSError as error:
+            raise ResultsError(f"{self.path} cannot be read: {error.strerror or error}") from error
         if not columns and self.path.stat().st_size == 0:
             return pandas.DataFrame()
         if "round" not in columns:
@@ -171,15 +176,15 @@ class Table:
         return self._digest
 
     def _header(self) -> list[str]:
-        if not self.path.exists():
+        if not is_there(self.path):
             return []
-        with self.path.open("rb") as file:
+        with _reading(self.path) as file:
             first = file.readline()
         return cells(first) if first.endswith(b"\n") else []
 
     def _lines(self) -> Iterator[bytes]:
         """Whole lines after the header."""
-        with self.path.open("rb") as file:
+        with _reading(self.path) as file:
             yield from (line for line in islice(file, 1, None) if line.endswith(b"\n"))
 
     def _widen(self, new: list[str]) -> None:
@@ -197,6 +202,10 @@ class Table:
 
     def _rewrite(self, columns: list[str], lines: Iterable[bytes]) -> None:
         write_atomically(self.path, _line(columns).encode() + b"".join(lines))
+
+
+def _reading(path: Path) -> BufferedReader:
+    return io.BufferedReader(open_file(path))
 
 
 def _line(values: Iterable[Any]) -> str:

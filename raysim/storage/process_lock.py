@@ -20,6 +20,7 @@ from typing import Any
 
 from raysim.errors import ResultsError
 from raysim.storage.atomic_files import write_whole, writing
+from raysim.storage.folder_files import open_file
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json
 
 LAUNCHER, DRIVER = "process.json", ".lock"
@@ -77,7 +78,7 @@ def holder(folder: Path) -> dict[str, Any]:
 def is_held(path: Path) -> bool:
     """Whether a process holds the lock on a file."""
     try:
-        with open(path, opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:  # a pipe would block
+        with open_file(path) as file:
             fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # let go again at once: who starts tries for seconds
     except BlockingIOError:
         return True
@@ -90,7 +91,7 @@ def is_held(path: Path) -> bool:
 def _locked(path: Path, seconds: float, refusal: Callable[[], str]) -> Iterator[FileIO]:
     """The file, made if absent and locked; tried for some seconds."""
     with writing(path):
-        file = path.open("ab", buffering=0)
+        file = open_file(path, "ab")
     with file:
         deadline = time.monotonic() + seconds
         while True:

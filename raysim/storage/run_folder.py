@@ -22,6 +22,7 @@ from raysim.errors import DiskFullError, ResultsError
 from raysim.storage.atomic_files import append_whole, sync_directory, unused, write_atomically, write_new, writing
 from raysim.storage.csv_table import Row, Table
 from raysim.storage.environment import environment as environment  # part of what a run's folder records
+from raysim.storage.folder_files import check_links, harmless
 from raysim.storage.table_marks import NO_ROWS
 from raysim.storage.untrusted_files import UnreadableFileError, read_json
 
@@ -85,10 +86,11 @@ class RunFolder:
         """The run in ``path``.
 
         Raises:
-            ResultsError: it is none; the message says what is missing.
+            ResultsError: it is none, or there is a link in it; the message says what is missing.
         """
         if not path.is_dir():
             raise ResultsError(f"{path} is no run folder: there is no such directory.")
+        check_links(path)
         if not is_run(path):
             raise ResultsError(f"{path} is no run folder: config.yaml is missing. Give the folder a run has written.")
         return cls(path)
@@ -175,8 +177,11 @@ class RunFolder:
         write_atomically(self.path / "summary.json", _json(summary))
 
     def log(self, text: str) -> None:
-        """Append a line with the time (UTC) to run.log; a full disk drops the line, not the run."""
-        line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {text}\n"
+        """Append a line with the time (UTC) to run.log; a full disk drops the line, not the run.
+
+        What a terminal or a shell would take for a command in it, as names from files may hold, is written out.
+        """
+        line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {harmless(text)}\n"
         with suppress(DiskFullError), writing(self.path):
             append_whole(self.path / "run.log", line.encode())
 

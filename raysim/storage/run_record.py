@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from raysim.errors import ResultsError
+from raysim.storage.folder_files import check_links
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json, read_yaml
 from workloads.naming import data_name, synthetic_mark
 
@@ -33,11 +34,12 @@ def read_run_config(folder: Path) -> dict[str, Any]:
     """The sections of a run's ``config.yaml`` as plain data; nothing that it names is imported.
 
     Raises:
-        ResultsError: there is none, or it cannot be read as one.
+        ResultsError: there is none, it cannot be read as one, or there is a link in the folder.
     """
     path = folder / "config.yaml"
+    check_links(folder)
     try:
-        config = read_yaml(path)
+        config = read_yaml(path, own=True)
         if not isinstance(config, dict):
             raise UnreadableFileError("it holds no sections such as 'training:'")
         check_types(config, _SECTIONS)

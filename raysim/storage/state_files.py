@@ -10,9 +10,12 @@ from typing import Any
 import numpy as np
 
 from raysim.errors import CheckpointError, DamagedError
+from raysim.storage.folder_files import read_bytes
 from raysim.storage.pytree import JSON, Array, nbytes, pack
 
 SHARD_BYTES = 256 << 20  # bounds the memory of a save: client states are gathered and written shard by shard
+INNER = 2
+"""Directories between a run's folder and a checkpoint's files: ``checkpoints`` and ``round-000012``."""
 _DTYPES = frozenset({np.dtype(bool), np.dtype("complex64"), *map(np.dtype, ("float16", "float32", "float64"))}).union(
     np.dtype(f"{sign}int{bits}") for sign in ("", "u") for bits in (8, 16, 32, 64)
 )  # what safetensors writes from numpy
@@ -75,7 +78,7 @@ def read_pair(path: Path, stem: str) -> tuple[Any, dict[str, Array]]:
 
     plain, tensors = pair(stem)
     try:
-        return json.loads((path / plain).read_bytes()), from_bytes((path / tensors).read_bytes())
+        return json.loads(read_bytes(path / plain, INNER)), from_bytes(read_bytes(path / tensors, INNER))
     except (SafetensorError, ValueError) as error:
         raise damaged(path / stem, str(error)) from error
 

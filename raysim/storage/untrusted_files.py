@@ -6,12 +6,12 @@ A run folder or a study can come from anywhere. What shows or resumes it must an
 from __future__ import annotations
 
 import json
-import os
-import stat
 from collections.abc import Iterable, Mapping
+from io import BufferedReader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim.storage.folder_files import LinkError, open_file
 from raysim.units import byte_count
 
 if TYPE_CHECKING:
@@ -30,18 +30,21 @@ class UnreadableFileError(ValueError):
     """A file is not what it should be; the message says why, without the file's name."""
 
 
-def read_text(path: Path, limit: int) -> str:
+def read_text(path: Path, limit: int, *, own: bool = False) -> str:
     """The text of a regular file of at most ``limit`` bytes, in UTF-8.
+
+    Args:
+        own: it is a run folder's own file, and so no link.
 
     Raises:
         UnreadableFileError: it is something else (a pipe, a folder), larger, or not UTF-8.
         OSError: it is not there, or may not be read.
     """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # opening a pipe would otherwise wait for its writer
-    with os.fdopen(descriptor, "rb") as file:
-        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-            raise UnreadableFileError("it is not a regular file")
-        content = file.read(limit + 1)
+    try:
+        with open_file(path, links=not own) as file, BufferedReader(file) as content_of:
+            content = content_of.read(limit + 1)
+    except LinkError as error:
+        raise UnreadableFileError(error.strerror) from error
     if len(content) > limit:
         raise UnreadableFileError(f"it is larger than {byte_count(limit)}")
     try:
@@ -50,7 +53,7 @@ def read_text(path: Path, limit: int) -> str:
         raise UnreadableFileError(f"it is not UTF-8 text (byte {error.start})") from error
 
 
-def read_yaml(path: Path) -> Any:
+def read_yaml(path: Path, *, own: bool = False) -> Any:
     """The plain data in a YAML file; None if the file is empty.
 
     Raises:
@@ -60,7 +63,7 @@ def read_yaml(path: Path) -> Any:
     """
     import yaml
 
-    text = read_text(path, MAX_YAML_BYTES)
+    text = read_text(path, MAX_YAML_BYTES, own=own)
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)  # libyaml's parser where PyYAML was built with it
     try:
         _check_depth(event for event in yaml.parse(text, Loader=loader))
@@ -76,7 +79,7 @@ def read_yaml(path: Path) -> Any:
 
 
 def read_json(path: Path) -> dict[str, Any]:
-    """The object in a JSON file.
+    """The object in a JSON file of a run's folder.
 
     Raises:
         UnreadableFileError: as :func:`read_text`; it is not valid JSON (which has no Infinity and no NaN), nested too
@@ -87,7 +90,7 @@ def read_json(path: Path) -> dict[str, Any]:
     def refuse(constant: str) -> None:
         raise UnreadableFileError(f"not valid JSON: it holds {constant}")
 
-    text = read_text(path, MAX_JSON_BYTES)
+    text = read_text(path, MAX_JSON_BYTES, own=True)
     try:
         found = json.loads(text, parse_constant=refuse)
     except RecursionError as error:

@@ -8,6 +8,7 @@ from typing import Any
 
 from raysim import units
 from raysim.monitor.run_view import live_status
+from raysim.storage.folder_files import open_file
 from raysim.storage.run_record import part_name, read_run_config, read_summary, run_title
 from raysim.ui.clients import Clients
 from raysim.ui.tables import Tail, thinned
@@ -75,7 +76,7 @@ class Reading:
 
     def _moved(self, name: str) -> bool:
         try:
-            found = (self.folder / name).stat()
+            found = (self.folder / name).lstat()
             stamp = (found.st_mtime, found.st_size)
         except FileNotFoundError:
             stamp = (0.0, -1)
@@ -125,13 +126,11 @@ class Reading:
 
     def _log(self) -> str:
         path = self.folder / "run.log"
-        if not path.is_file():  # a pipe would be waited for
-            return ""
         try:
-            with path.open("rb") as file:
+            with open_file(path) as file:
                 size = file.seek(0, 2)
                 file.seek(max(0, size - LOG_BYTES))
-                text = file.read().decode("utf-8", errors="replace")
+                text = file.readall().decode("utf-8", errors="replace")
         except OSError:
             return ""
         return text if size <= LOG_BYTES else text.partition("\n")[2]

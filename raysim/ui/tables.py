@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import io
 import math
 import os
 from collections.abc import Sequence
@@ -11,6 +12,7 @@ from typing import Any
 
 from raysim.errors import ResultsError
 from raysim.storage.csv_table import TEXT_COLUMNS
+from raysim.storage.folder_files import open_file
 
 Cell = float | str | None
 
@@ -37,10 +39,8 @@ class Tail:
 
     def read(self) -> tuple[bool, list[dict[str, Any]]]:
         """Whether what was read before is void, and the new rows; numbers as numbers, empty and NaN as None."""
-        if self._path.exists() and not self._path.is_file():
-            raise ResultsError(f"{self._path} is not a regular file, so it is no table of a run")
         try:
-            with self._path.open("rb") as file:
+            with io.BufferedReader(open_file(self._path)) as file:
                 found = os.fstat(file.fileno())
                 identity = (found.st_dev, found.st_ino)
                 again = identity != self._file or found.st_size < self._offset
@@ -52,6 +52,8 @@ class Tail:
             gone = self._offset > 0
             self._file, self._offset, self._columns = (0, 0), 0, []
             return gone, []
+        except OSError as error:
+            raise ResultsError(f"{self._path} is no table of a run: {error.strerror or error}") from error
         whole = data[: data.rfind(b"\n") + 1]  # the last line may be half written
         self._offset += len(whole)
         lines = csv.reader(whole.decode("utf-8", errors="replace").splitlines())

@@ -18,6 +18,7 @@ from tests.attack.configurations import configuration
 from tests.attack.corruption import corrupt
 from tests.attack.crash import Disk
 from tests.attack.folders import resume, small
+from tests.attack.links import link
 from tests.attack.place import Attempt, Place
 
 
@@ -40,7 +41,7 @@ def power_cut(place: Place, random: Random) -> Attempt:
 
 
 ATTACKS: Mapping[str, Callable[[Place, Random], Attempt]] = {
-    attack.__name__: attack for attack in (corruption, kill, power_cut, configuration, command_line)
+    attack.__name__: attack for attack in (corruption, kill, power_cut, configuration, command_line, link)
 }
 
 

@@ -66,7 +66,7 @@ class Disk:
         self._names: list[_Name] = []
         self._last: tuple[Path, int] | None = None
         """The file that was last opened for writing, and its size then."""
-        self._fsync = os.fsync
+        self._fsync, self._open = os.fsync, os.open
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -77,6 +77,7 @@ class Disk:
         _install()
         _disks.append(self)
         os.fsync = self._sync  # type: ignore[assignment]
+        os.open = self._opened  # type: ignore[assignment]
         try:
             with suppress(Crash):
                 yield
@@ -84,7 +85,7 @@ class Disk:
             self._leave()
 
     def _leave(self) -> None:
-        os.fsync = self._fsync
+        os.fsync, os.open = self._fsync, self._open
         if self in _disks:
             _disks.remove(self)
 
@@ -123,6 +124,12 @@ class Disk:
             del self._names[: max(touched, default=-1) + 1]
         else:
             self._synced[path.stat().st_ino] = path.read_bytes()
+
+    def _opened(self, path: Any, flags: int, mode: int = 0o777, *, dir_fd: int | None = None) -> int:
+        """As ``os.open``; of a name in a directory's handle the interpreter's event does not say the directory."""
+        if dir_fd is not None:
+            self.happens("open", (Path(f"/proc/self/fd/{dir_fd}").readlink() / path, None, flags))
+        return self._open(path, flags, mode, dir_fd=dir_fd)
 
     def _count(self) -> None:
         self.operations += 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import sys
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -39,6 +40,11 @@ class Ending:
     code: int
     error: str
     """Standard error."""
+
+    def print(self) -> Ending:
+        """Say it again on standard error."""
+        sys.stderr.write(self.error)
+        return self
 
     def fault(self) -> str:
         """What is wrong with what was said, "" if nothing is: one message of raysim's own if it did not go well."""

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from raysim.errors import DiskFullError, ResultsError
 from raysim.run_result import load_result
-from raysim.storage import run_folder
+from raysim.storage import atomic_files, folder_files, run_folder
 from raysim.storage.csv_table import Table
 from raysim.storage.run_folder import RunFolder
 
@@ -167,7 +167,7 @@ def test_a_failed_rewrite_leaves_the_old_file(folder: RunFolder, monkeypatch: py
 def test_a_row_that_a_full_disk_cuts_short_leaves_no_trace(folder: RunFolder, monkeypatch: pytest.MonkeyPatch) -> None:
     folder.append_round(round_row(1))
     before = (folder.path / "rounds.csv").read_bytes()
-    opened = Path.open
+    opened = folder_files.open_file
 
     class Full(FileIO):
         """Takes four bytes and then no more, like a disk with four bytes left."""
@@ -180,11 +180,11 @@ def test_a_row_that_a_full_disk_cuts_short_leaves_no_trace(folder: RunFolder, mo
             taken, self.room = self.room, 0
             return super().write(data[:taken])
 
-    def open_full(path: Path, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        return Full(path, mode) if mode == "ab" else opened(path, mode, *arguments, **options)
+    def open_full(path: Path, mode: folder_files.Mode = "rb") -> Any:
+        return Full(path, mode) if mode == "ab" else opened(path, mode)
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "open", open_full)
+        patched.setattr(atomic_files, "open_file", open_full)
         folder.append_round(round_row(2))
         folder.log("is lost, and no error")
         assert (folder.path / "rounds.csv").read_bytes() == before
