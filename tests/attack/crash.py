@@ -77,7 +77,7 @@ class Disk:
         _install()
         _disks.append(self)
         os.fsync = self._sync  # type: ignore[assignment]
-        os.open = self._opened  # type: ignore[assignment]
+        os.open = self._opened
         try:
             with suppress(Crash):
                 yield

@@ -232,7 +232,7 @@ class TestOneFile:
         os.mkfifo(tmp_path / "pipe")
         for mode in ("rb", "ab"):
             with pytest.raises(LinkError, match="regular"):
-                open_file(tmp_path / "pipe", mode)  # type: ignore[arg-type]
+                open_file(tmp_path / "pipe", mode)
         with pytest.raises(LinkError, match="regular"):
             open_file(Path("/dev/zero"), links=True)
 
