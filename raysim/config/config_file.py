@@ -9,7 +9,7 @@ on as another run. The line is a comment: the file can be read, copied and chang
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +20,7 @@ from raysim.storage.folder_files import check_links
 from raysim.storage.untrusted_files import MAX_YAML_BYTES, UnreadableFileError, read_text, read_yaml
 
 CONFIG_NAME = "config.yaml"
+ADDRESS = "engine.address"
 _SEAL = "# SHA-256 of the lines above, which --resume checks: "
 
 
@@ -64,8 +65,7 @@ def check_names(
     Raises:
         ConfigError: the first name that is neither raysim's own, nor named, nor in a trusted file.
     """
-    place = file.resolve()
-    if any(place.is_relative_to(path.resolve()) for path in trusted):
+    if _is_trusted(file, trusted):
         return
     for kind in registry.KINDS:
         name = settings.get(f"{kind}.name")
@@ -77,10 +77,48 @@ def check_names(
             )
 
 
+def check_address(
+    settings: Mapping[str, object],
+    file: Path,
+    given: Collection[str],
+    trusted: Sequence[Path] = (),
+    *,
+    advice: str = "",
+) -> None:
+    """Refuse a file that says at which address there is a Ray cluster, unless the user has said so too.
+
+    Whoever listens there is shown the cluster's token, and is sent the code and the data of the run.
+
+    Args:
+        given: the options that the user gave directly; an address among them is used instead of the file's.
+        trusted: as of :func:`check_names`.
+        advice: how to name the address; empty: on the command line.
+
+    Raises:
+        ConfigError: the file names an address (other than ``local`` and ``auto``), and is not trusted.
+    """
+    address = settings.get(ADDRESS)
+    if not isinstance(address, str) or ":" not in address or ADDRESS in given or _is_trusted(file, trusted):
+        return
+    words = (
+        f"add --{ADDRESS} {address}, or --trust {file.parent} for files in that folder; --{ADDRESS} local stays on "
+        "this machine"
+    )
+    raise ConfigError(
+        f"{file} names a Ray cluster, {ADDRESS} {address!r}, which would be shown your token, so a file alone cannot "
+        f"ask for it. If you know that cluster, {advice or words}."
+    )
+
+
+def _is_trusted(file: Path, trusted: Sequence[Path]) -> bool:
+    place = file.resolve()
+    return any(place.is_relative_to(path.resolve()) for path in trusted)
+
+
 def naming_words(settings: Mapping[str, object]) -> str:
-    """The command-line words that name a configuration's own code again: `` --method mine:Method``, or nothing."""
-    given = ((kind, settings.get(f"{kind}.name")) for kind in registry.KINDS)
-    return "".join(f" --{kind} {name}" for kind, name in given if isinstance(name, str) and ":" in name)
+    """The command-line words that name a configuration's own code and cluster again: `` --method mine:Method``."""
+    given = [(kind, settings.get(f"{kind}.name")) for kind in registry.KINDS] + [(ADDRESS, settings.get(ADDRESS))]
+    return "".join(f" --{option} {name}" for option, name in given if isinstance(name, str) and ":" in name)
 
 
 def stored_text(config: RunConfig) -> str:

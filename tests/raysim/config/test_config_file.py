@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import socket
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -10,12 +12,15 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import raysim
 from raysim.config.command_line import given_config, parse
 from raysim.config.config_file import check_seal, naming_words, sealed, stored_text
 from raysim.config.run_config import default_config
 from raysim.errors import ConfigError
+from raysim.launch import main
 from raysim.preparation import prepare
 from raysim.storage.run_folder import RunFolder
+from raysim.study import main as study
 
 EVIL = """
 from pathlib import Path
@@ -50,6 +55,62 @@ def test_a_file_alone_runs_no_code(folder: Path, words: list[str]) -> None:
     with pytest.raises(ConfigError, match=r"method 'evil_method:Method'.*--method evil_method:Method, or --trust"):
         parse(words)
     assert not (folder.parent / "ran").exists()
+
+
+@pytest.fixture
+def listener(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[tuple[str, socket.socket]]:
+    """A folder ``run`` and a study that name the address of a socket; the test has a token that must not get there."""
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "of-the-user")
+    monkeypatch.chdir(tmp_path)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        address = f"127.0.0.1:{server.getsockname()[1]}"
+        text = f"method: {{name: fedavg}}\nmodel: {{name: logistic}}\nengine: {{address: '{address}'}}\n"
+        RunFolder.create(tmp_path / "run", sealed(text), {})
+        study = {"title": "s", "results": "r", "table": "t.md", "seeds": [0], "measures": {"accuracy": "accuracy"}}
+        study |= {"base": {"engine.address": address}, "columns": {"c": {}}, "rows": {"r": {"method": "fedavg"}}}
+        (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+        yield address, server
+
+
+@pytest.mark.parametrize("start", ["", "ray://"])
+def test_a_file_alone_sends_no_token_to_an_address(
+    listener: tuple[str, socket.socket], start: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    address, server = listener
+    config = Path("run") / "config.yaml"
+    content = config.read_text().rpartition("# SHA")[0].replace(address, f"{start}{address}")
+    config.write_text(sealed(content))
+    for words in (
+        ["--resume", "run"],
+        ["--config", "run/config.yaml"],
+        ["--config", "run/config.yaml", "--trust", "x"],
+    ):
+        assert main(words) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and f"engine.address '{start}{address}'" in said and "--trust run" in said
+    assert study(["study.yaml"]) == 2
+    assert "engine.address" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"name it in the settings too \(engine\.address\)"):
+        raysim.run("fedavg", resume="run")
+    server.setblocking(False)
+    with pytest.raises(BlockingIOError):  # nobody has called
+        server.accept()
+
+
+def test_a_cluster_that_is_named_or_trusted_is_used(listener: tuple[str, socket.socket]) -> None:
+    address, _ = listener
+    file = ["--config", "run/config.yaml"]
+    for words, wanted in (
+        (["--trust", "run"], address),
+        (["--engine.address", address], address),
+        (["--address", "local"], "local"),
+    ):
+        assert parse([*file, *words]).config.engine.address == wanted
+    assert given_config({"engine": {"address": "local"}}, "run").engine.address == "local"
+    assert given_config({"address": address}, "run").engine.address == address
+    assert naming_words({"engine.address": address}) == f" --engine.address {address}"
+    Path("own.yaml").write_text("engine: {address: auto}\n")  # that of the user's own environment
+    assert parse(["--config", "own.yaml"]).config.engine.address == "auto"
 
 
 @pytest.mark.parametrize("words", [["--method", "evil_method:Method"], ["--trust", "run"], ["--trust", "."]])
