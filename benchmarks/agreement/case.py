@@ -111,7 +111,19 @@ def ours(case: Case, wanted: Iterable[str]) -> Values:
             output=str(Path(place) / "run"),
             **settings,
         )
-        return {name: server(result) if name == "server" else client(result, int(name[-1])) for name in wanted}
+        return {name: value(result, name) for name in wanted}
+
+
+def value(result: RunResult, name: str) -> Tensor:
+    """The values of this name as raysim has them."""
+    if name == "server":
+        return server(result)
+    number = int(name[-1])
+    if name.startswith("predictions"):
+        with torch.inference_mode():
+            predicted: Tensor = result.client_model(number)(problem.points()).argmax(dim=1)
+        return predicted.bincount(minlength=problem.CLASSES).float()
+    return client(result, number)
 
 
 def client(result: RunResult, number: int) -> Tensor:

@@ -107,6 +107,18 @@ def of_clients(server: Any, parameters: Callable[[Any], Any] = lambda client: cl
     return {f"client {client.id}": problem.vector(parameters(client)) for client in server.clients}
 
 
+def predictions(server: Any) -> Values:
+    """How many of the points each client takes for a class, as its ``test_metrics`` tells it."""
+    points = problem.points()
+
+    def taken_for(client: Any, label: int) -> int:
+        client.load_test_data = lambda: [(points, torch.full((len(points),), label))]
+        return int(client.test_metrics()[0])
+
+    counts = {client.id: [taken_for(client, label) for label in range(problem.CLASSES)] for client in server.clients}
+    return {f"predictions {client}": torch.tensor(found, dtype=torch.float32) for client, found in counts.items()}
+
+
 def sent(server: Any) -> Any:
     """The server once its clients have received what it has."""
     server.send_models()
@@ -204,9 +216,14 @@ def cases(folder: Path) -> Iterator[Case]:
         "decision: means of prototypes by samples",
         lambda: by_class_counts(its, "proto"),
     )
+
+    def fedproto() -> Values:
+        server = its.trained("proto", "FedProto", lamda=1.0)
+        return {**of_clients(server), **predictions(server)}
+
     yield case(
         "fedproto",
-        lambda: of_clients(its.trained("proto", "FedProto", lamda=1.0)),
+        fedproto,
         {"method.pull": 1.0},
         [after_training, by_samples],
     )

@@ -18,7 +18,8 @@ BATCH = 8
 ROUNDS, EPOCHS, RATE = 3, 2, 0.1
 
 Values = Mapping[str, Tensor]
-"""What a program ends with: "server" or "client k" → the values of a model in one vector."""
+"""What a program ends with: "server" or "client k" → the values of a model in one vector; "predictions k" → how many of
+:func:`points` the model that client k is judged by takes for each class [3]."""
 
 
 def clients() -> list[tuple[Tensor, Tensor]]:
@@ -31,6 +32,11 @@ def clients() -> list[tuple[Tensor, Tensor]]:
         labels = torch.multinomial(share, size, replacement=True, generator=generator)
         found.append((centers[labels] + torch.randn(size, WIDTH, generator=generator), labels))
     return found
+
+
+def points() -> Tensor:
+    """Inputs [1000, 8] that no client has, many of them between the classes."""
+    return 2 * torch.randn(1000, WIDTH, generator=torch.Generator().manual_seed(11))
 
 
 class Network(nn.Module):

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.method import NOTHING, ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector
+from raysim.method import NOTHING, ClientTask, Context, FlatModel, Message, Module, Traits, Update, Updates, Vector
 from raysim.methods._class_centroids import centroid_loss, feature_sums, mixed_centroids, own_centroids
 from raysim.methods._halves import PartlyShared
 from workloads.federated_data import ClientData
@@ -28,26 +28,47 @@ class FedProto(PartlyShared[Prototypes]):
     """FedProto: local models whose features are drawn to the prototype of their class, the mean over all clients.
 
     Source: Tan et al. 2022, FedProto: federated prototype learning across heterogeneous clients (AAAI; arXiv
-    2105.00243), Algorithm 1. With h the features that the head receives, client i trains its own model on
+    2105.00243), Algorithm 1. With h [features] what the head receives, client i trains its own model on
 
         CE + λ · mean over the batch of d(h, C̄_y)                                                            (Eq. 5)
 
-    and sends C_i^(k), the mean features of its samples of each class k, with which the server makes C̄^(k).
+    and sends C_i^(k), the mean features of its samples of each class k, with which the server makes C̄^(k). A client is
+    judged on its own test set by argmin_k ‖h − C̄^(k)‖₂, h the features of its own model and C̄ the prototypes that the
+    server has by then: the paper's prediction, and PFLlib's. The authors' code prints this and the accuracy of the
+    client's own head (``predict head``).
 
     Decided here:
+    - d is the squared distance of each sample's features, divided by their number, as in the authors' code. Eq. 5 as
+      printed has the distance between the client's class mean C_i^(k) and C̄^(k), summed over classes.
     - C̄^(k) = Σ_i m_ik C_i^(k) / Σ_i m_ik, the mean over all samples of the class. Eq. 6 as printed divides this once
       more by the number of clients; the authors' code takes the plain mean over clients.
-    - d is the squared distance divided by the number of features, as in the authors' code.
     - The prototype of a class stays as it was in a round whose clients have no samples of the class. Samples of a class
-      that has no prototype yet have CE alone.
-    - A client is judged by its own model, head included, on its own test set. All start from the same values.
+      that has no prototype yet have CE alone, and such a class is not predicted. Before the first round there is no
+      prototype, and the head predicts.
+    - Loss and AUC need probabilities, of which the paper has none: they are the softmax of −‖h − C̄^(k)‖₂²
+      (raysim/methods/_nearest_prototype.py), whose loss is not on the scale of a head's. All start from the same
+      values.
     """
 
     pull: Annotated[NonNegative, Help("weight λ of the distance to the prototypes", "Tan et al. 2022, Section 5")] = 1.0
+    predict: Annotated[
+        Literal["prototypes", "head"],
+        Help(
+            "a client is judged by the nearest prototype of the server (the paper), or by its own head",
+            "Tan et al. 2022",
+        ),
+    ] = "prototypes"
 
     traits: ClassVar[Traits] = Traits(
         personal=True, same_task=True, classification=True, model_parts=("body.", "head."), head_of_body=True
     )
+
+    def extend(self, module: Module) -> Module:
+        if self.predict == "head":
+            return module
+        from raysim.methods._nearest_prototype import NearestPrototype
+
+        return NearestPrototype(module)
 
     def shared_names(self, module: object) -> tuple[str, ...]:
         return ()
@@ -68,6 +89,16 @@ class FedProto(PartlyShared[Prototypes]):
         trained = train_epochs(model, data.train, task, centroid_loss(model, message, self.pull / features))
         sums, counts, _ = feature_sums(model, data.train, task)
         return Update(NOTHING, trained.metrics(), own_centroids(sums, counts)), model.take_kept()
+
+    def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
+        from raysim.flat_model import as_tensor
+
+        model.load_kept(state)
+        centroids = message.extra["centroids"]
+        if self.predict == "prototypes" and centroids.size:
+            module: Any = model.module
+            module.prototypes.copy_(as_tensor(centroids))
+            module.known.copy_(as_tensor((message.extra["centroid_samples"] > 0).astype(np.float32)))
 
     def aggregate(self, server: Prototypes, updates: Updates, context: Context) -> Prototypes:
         return Prototypes(*mixed_centroids(server.centroids, server.centroid_samples, updates.each))

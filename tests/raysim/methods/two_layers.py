@@ -75,7 +75,7 @@ def rounds_by_hand(
 
 def two_rounds(method: Any) -> tuple[Any, list[Any], FlatModel]:
     """The method's server state and all client states after the two rounds, and a model to deploy to."""
-    module = TwoLayers()
+    module = method.extend(TwoLayers())
     model = FlatModel(module, method.shared_names(module))
     server, states = play(method, COHORTS, EPOCHS, Training(learning_rate=RATE, batch_size=1), model)
     return server, states, model
