@@ -169,7 +169,7 @@ def coefficient_gradient(system_gradient: NDArray[np.float32], deltas: Sequence[
 def estimated_gradient(
     deltas: Sequence[NDArray[np.float32]],
     samples: Sequence[int] | NDArray[np.int64],
-    learning_rate: float,
+    learning_rate: float | Doubles,
     steps: Sequence[int] | NDArray[np.int64],
     momentum: float = 0.0,
 ) -> NDArray[np.float32]:
@@ -183,14 +183,14 @@ def estimated_gradient(
     Args:
         deltas: n updates float32 [d] of the round that started from the model in question.
         samples: n numbers of training samples.
-        learning_rate: of the local SGD, positive.
+        learning_rate: of the local SGD, positive; one for all, or each client's [n].
         steps: n numbers of local SGD steps, each at least 1.
         momentum: μ of the local SGD, in [0, 1), from a velocity of zero.
 
     Raises:
         ValueError: a learning rate or a number of steps that is not positive.
     """
-    if learning_rate <= 0 or np.min(steps) < 1:
+    if np.min(learning_rate) <= 0 or np.min(steps) < 1:
         raise ValueError(f"learning rate and steps must be positive, got {learning_rate} and {steps}")
     return weighted_sum(deltas, list(-sample_weights(samples) / (learning_rate * plain_steps(steps, momentum))))
 

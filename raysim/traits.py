@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 
@@ -56,6 +57,23 @@ class Traits:
     plain_training: bool = False
     """``train`` looks at samples only in one call of ``train_epochs`` with the loss of the data: DP-SGD may make its
     steps (``privacy.kind dp-sgd``)."""
+
+    takes_stale: bool = False
+    """``aggregate`` can take updates that start from earlier versions of the server's state, also a single one: every
+    ``timing.mode`` will do. ``weighted_mean`` implies it."""
+    needs_several: str = ""
+    """Why a server step must take updates of several clients, as the end of a sentence about the method: they may start
+    from earlier versions, but ``timing.mode async``, which takes one a step, is refused."""
+
+    @property
+    def stale(self) -> Literal["any", "several", "none"]:
+        """Which steps with updates from earlier versions of the server's state the method can take.
+
+        ``any``; ``several``: of at least two clients; ``none``: it declares nothing, and such runs are refused.
+        """
+        if self.needs_several:
+            return "several"
+        return "any" if self.weighted_mean or self.takes_stale else "none"
 
     def bytes_up(self, shapes: Sequence[Shape]) -> int:
         """What the change of shared tensors of these shapes takes on its way to the server."""

@@ -39,6 +39,7 @@ def check_method(config: RunConfig) -> None:
     name = registry.public_name("method", config.method)
     wrappers.check_method(config, name, traits)
     privacy.check_method(config, name, traits)
+    timing.check_method(config.timing, name, traits)
     for option, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
         value = getattr(config.training, option)
         if traits.needs_sgd and value != allowed:

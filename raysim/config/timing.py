@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
@@ -168,6 +168,28 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
         raise ConfigError(
             f"training.optimizer_state: kept with timing.mode {timing.mode}: the moments of a client that was not in "
             "the last step belong to an older model. Set training.optimizer_state to fresh, or timing.mode to sync."
+        )
+
+
+def check_method(timing: Timing, name: str, traits: Any) -> None:
+    """ConfigError for a mode whose steps take updates that the method cannot take, by its traits."""
+    if not timing.stale or traits.stale == "any":
+        return
+    if traits.stale == "none":
+        raise ConfigError(
+            f"timing.mode: with {timing.mode} and timing.late {timing.late} a server step takes updates of clients "
+            f"that started from earlier models, and method {name} does not say what becomes of them. Set timing.mode "
+            "to sync, or takes_stale or needs_several in the method's traits (docs/time.md)."
+        )
+    if timing.mode == "async":
+        raise ConfigError(
+            f"timing.mode: async takes one update a step, which is not possible with method {name}, "
+            f"{traits.needs_several}. Set timing.mode to buffered, with timing.buffer 2 or more, or to sync."
+        )
+    if timing.mode == "buffered" and timing.buffer < 2:
+        raise ConfigError(
+            f"timing.buffer: {timing.buffer} is not possible with method {name}, {traits.needs_several}. Allowed: 2 or "
+            "more."
         )
 
 

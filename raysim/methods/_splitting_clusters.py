@@ -15,6 +15,9 @@ from aggregators.means import sample_weights, weighted_sum
 from raysim.method import Context, FlatModel, Message, Updates, Vector
 from raysim.methods._halves import StatelessClients
 
+COMPARES = "which splits clusters by comparing the updates of their clients"
+"""Why a server step must take updates of several clients."""
+
 
 @dataclass(frozen=True)
 class Server:
@@ -33,7 +36,8 @@ class SplittingClusters(StatelessClients[Server], Protocol):
     clients that took part in the round are looked at and divided. The larger side (if equal: that of its first
     participant) keeps the cluster's number, and so the members that did not take part, and, of cluster 0, clients yet
     to come. A cluster of one or two never splits. Norms and cosines are over parameters, not over BatchNorm's running
-    statistics; these are averaged in the cluster too.
+    statistics; these are averaged in the cluster too. Of stale updates they are those of the clients, before
+    weights by staleness.
     """
 
     @property
@@ -83,7 +87,7 @@ class SplittingClusters(StatelessClients[Server], Protocol):
     def _leaving(self, cluster: int, clusters: list[int], updates: Updates, parameters: int) -> set[int]:
         """Positions of the clients that leave their cluster; none if it stays whole."""
         rows = [row for row, own in enumerate(clusters) if own == cluster]
-        gram = gram_matrix([updates.deltas[row] for row in rows], 0, parameters)
+        gram = gram_matrix([updates.changes[row] for row in rows], 0, parameters)
         may_split = len(rows) > 2 and largest_norm(gram) > self.large_update
         halves = self.halves(gram, sample_weights(updates.samples[rows])) if may_split else None
         if halves is None:

@@ -73,6 +73,7 @@ class Apple(Method[Server, ClientState]):
     - Only parameters are combined. Floating-point buffers (BatchNorm's statistics) stay local: weights may be negative
       or not sum to one, and so combined variances could be negative. Input layers and heads of clients with different
       tasks stay local too, and are trained with g itself.
+    - A core on the server is the one that its client trained last, whole, however stale the update is.
     - A client downloads all n cores (n·d values); the paper's limit on their number is left out.
     """
 
@@ -90,7 +91,7 @@ class Apple(Method[Server, ClientState]):
         Help("gradient of a core: n·p_ii·g, as large as FedAvg's at the start, or p_ii·g as printed"),
     ] = "clients"
 
-    traits: ClassVar[Traits] = Traits(personal=True, uses_rounds=True)
+    traits: ClassVar[Traits] = Traits(personal=True, uses_rounds=True, takes_stale=True)
 
     def shared_names(self, module: Module) -> Collection[str]:
         return [name for name, _ in module.named_parameters()]
@@ -135,8 +136,9 @@ class Apple(Method[Server, ClientState]):
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         cores, samples = dict(server.cores), dict(server.samples)
-        for client, count, update in zip(updates.clients, updates.samples.tolist(), updates.each, strict=True):
-            cores[client] = server.cores.get(client, server.start) + update.delta
+        bases = updates.bases or [server.cores.get(client, server.start) for client in updates.clients]
+        for row, (client, count) in enumerate(zip(updates.clients, updates.samples.tolist(), strict=True)):
+            cores[client] = bases[row] + updates.changes[row]
             samples[client] = count
         order = sorted(cores)
         shares = self.start_weights(np.array([samples[client] for client in order], np.int64))

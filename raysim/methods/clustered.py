@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from aggregators.clusters import least_cosine_across
 from aggregators.gram import Doubles
 from raysim.method import Traits
-from raysim.methods._splitting_clusters import SplittingClusters
+from raysim.methods._splitting_clusters import COMPARES, SplittingClusters
 from workloads.option_types import Help, NonNegative, NonNegativeInt, Share
 
 
@@ -39,7 +39,7 @@ class Clustered(SplittingClusters):
     gamma: Annotated[Share, Help("γ: cosines across stay under √((1-γ)/2)", "Sattler et al. 2021, Algorithm 4")] = 0.0
     quiet_rounds: Annotated[NonNegativeInt, Help("first rounds in which no cluster is split", "authors' code")] = 20
 
-    traits: ClassVar[Traits] = Traits(personal=True, reports=("clusters",))
+    traits: ClassVar[Traits] = Traits(personal=True, reports=("clusters",), needs_several=COMPARES)
 
     def halves(self, gram: Doubles, weights: NDArray[np.float64]) -> tuple[list[int], list[int]] | None:
         length = float(np.sqrt(max(float(weights @ gram @ weights), 0.0)))

@@ -38,11 +38,13 @@ class FedDyn(WholeModel[Server, Vector]):
     - N counts all clients of the run, late joiners (``schedule.joins``) from the start. A client that failed and was
       skipped keeps its g_k and is in neither sum; |S| is the number of updates.
     - BatchNorm's statistics, which have no gradient, are averaged.
+    - Stale updates: h takes w_k − θ of the θ that client k received, unweighted like g_k, and so h is the mean of all
+      g_k in every mode; only the mean of the w_k is by staleness.
     """
 
     alpha: Annotated[Positive, Help("weight α of the terms", "0.01 or 0.1 in Acar et al. 2021, Section 4")] = 0.01
 
-    traits: ClassVar[Traits] = Traits(reports=("correction_norm",))
+    traits: ClassVar[Traits] = Traits(reports=("correction_norm",), takes_stale=True)
 
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), self.init_client(model))
@@ -75,7 +77,8 @@ class FedDyn(WholeModel[Server, Vector]):
         arrived, trained = len(updates.clients), slice(context.shared_parameter_count)
         change = weighted_sum(updates.deltas, [1 / arrived] * arrived)
         taking_part = arrived / context.cohort.existing
-        correction = server.correction - np.float32(self.alpha * taking_part) * change[trained]
+        own = change if updates.unweighted is None else weighted_sum(updates.changes, [1 / arrived] * arrived)
+        correction = server.correction - np.float32(self.alpha * taking_part) * own[trained]
         change[trained] -= correction / np.float32(self.alpha)
         context.report.round("correction_norm", float(np.linalg.norm(correction)))
         return Server(server.parameters + change, correction)

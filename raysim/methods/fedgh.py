@@ -24,7 +24,9 @@ class FedGH(FedAvg):
     statistics are averaged by samples and play no part in the harmonization.
     """
 
-    traits: ClassVar[Traits] = Traits(reports=("conflicting_pairs",))
+    traits: ClassVar[Traits] = Traits(
+        reports=("conflicting_pairs",), needs_several="which projects pairs of updates off each other"
+    )
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         stop = context.shared_parameter_count

@@ -115,9 +115,12 @@ class FedLD(StatelessClients[Server]):
     @property
     def traits(self) -> Traits:
         plain = self.margin_weight == 0
-        reports = REPORTS if self.principal else ()
         return Traits(
-            weighted_mean=not self.principal, single_step_gradient=plain, classification=not plain, reports=reports
+            weighted_mean=not self.principal,
+            single_step_gradient=plain,
+            classification=not plain,
+            reports=REPORTS if self.principal else (),
+            needs_several="whose principal gradients are those of several updates" if self.principal else "",
         )
 
     def init_server(self, model: FlatModel) -> Server:

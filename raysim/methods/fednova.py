@@ -31,7 +31,9 @@ class FedNova(FedAvg):
     defaults: ClassVar[Mapping[str, object]] = {"training.optimizer": "sgd"}  # graph workloads have adamw otherwise
 
     traits: ClassVar[Traits] = Traits(
-        needs_sgd="which divides a client's change by its steps of sgd", reports=("effective_steps",)
+        needs_sgd="which divides a client's change by its steps of sgd",
+        reports=("effective_steps",),
+        needs_several="which evens out the numbers of local steps of several clients",
     )
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:

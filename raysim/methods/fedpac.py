@@ -61,7 +61,12 @@ class FedPAC(SharedBody[Server, None]):
     ] = "mean"
 
     traits: ClassVar[Traits] = Traits(
-        personal=True, same_task=True, classification=True, model_parts=("body.", HEAD), head_of_body=True
+        personal=True,
+        same_task=True,
+        classification=True,
+        model_parts=("body.", HEAD),
+        head_of_body=True,
+        needs_several="whose heads and class centroids are combined from several clients",
     )
 
     def init_server(self, model: FlatModel) -> Server:

@@ -60,7 +60,12 @@ class FedProto(PartlyShared[Prototypes]):
     ] = "prototypes"
 
     traits: ClassVar[Traits] = Traits(
-        personal=True, same_task=True, classification=True, model_parts=("body.", "head."), head_of_body=True
+        personal=True,
+        same_task=True,
+        classification=True,
+        model_parts=("body.", "head."),
+        head_of_body=True,
+        needs_several="whose prototypes are means over the clients of a step",
     )
 
     def extend(self, module: Module) -> Module:

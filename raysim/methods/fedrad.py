@@ -111,6 +111,7 @@ class FedRAD(StatelessClients[Server]):
             classification=self.aggregation != "plain",
             needs_sgd=NEEDS_SGD if estimates else "",
             reports=REPORTS[self.aggregation],
+            needs_several="" if self.aggregation == "plain" else "which weighs the clients of a step by their accuracy",
         )
 
     # -- server: before the first round -----------------------------------------------------------------------------
@@ -163,10 +164,8 @@ class FedRAD(StatelessClients[Server]):
         neunet, last = server.neunet, server.last
         if self.aggregation == "dynamic":
             parameters_only = [delta[: context.shared_parameter_count] for delta in updates.deltas]
-            if last.weights.size:
-                neunet = self._learned(server, parameters_only, updates, context)
-            else:
-                neunet = self._new_neunet(context.seed)  # the seed is first known here
+            # The seed is first known in the first round.
+            neunet = self._learned(server, updates, context) if last.weights.size else self._new_neunet(context.seed)
             last = LastRound(weights, losses, updates.samples, np.stack(parameters_only))
             corrected = updated_weights(neunet, weights, sample_weights(updates.samples), losses)
             context.report.round("neunet_correction", float(np.abs(corrected - weights).max()))
@@ -175,7 +174,7 @@ class FedRAD(StatelessClients[Server]):
         context.report.clients("weight", shares)
         return Server(server.parameters + weighted_sum(updates.deltas, shares.tolist()), neunet, last)
 
-    def _learned(self, server: Server, deltas: list[Vector], updates: Updates, context: Context) -> NeuNet:
+    def _learned(self, server: Server, updates: Updates, context: Context) -> NeuNet:
         """One step of NeuNet: SysLoss was measured on the model that the last round's weights made."""
         last = server.last
         if self.system_gradient == "exact":
@@ -183,16 +182,24 @@ class FedRAD(StatelessClients[Server]):
             gradients = [update.extra["test_gradient"] for update in updates.each]
             system_gradient = weighted_sum(gradients, [1 / len(gradients)] * len(gradients))
         else:
-            steps, training = updates.metric("steps").astype(np.int64), context.training
-            system_gradient = estimated_gradient(
-                deltas, updates.samples, context.learning_rate, steps, training.momentum
-            )
-            if training.weight_decay:  # SGD adds its gradient, which is none of SysLoss
-                start = server.parameters[: context.shared_parameter_count]
-                system_gradient -= np.float32(training.weight_decay) * start
+            system_gradient = estimate(server, updates, context)
         by_coefficient = coefficient_gradient(system_gradient, list(last.deltas))
         shares = sample_weights(last.samples)
         return learn(server.neunet, last.weights, shares, last.losses, last.samples, by_coefficient, self.neunet_rate)
+
+
+def estimate(server: Server, updates: Updates, context: Context) -> Vector:
+    """∇SysLoss [P], read off the clients' own changes: of stale ones before they were weighted."""
+    training, trained = context.training, slice(context.shared_parameter_count)
+    deltas, steps = [change[trained] for change in updates.changes], updates.metric("steps").astype(np.int64)
+    rates = np.array(updates.learning_rates or [context.learning_rate] * len(deltas))
+    gradient = estimated_gradient(deltas, updates.samples, rates, steps, training.momentum)
+    if training.weight_decay:  # SGD adds its gradient, which is none of SysLoss
+        start = server.parameters[trained]
+        if updates.bases is not None:
+            start = weighted_sum([base[trained] for base in updates.bases], sample_weights(updates.samples).tolist())
+        gradient -= np.float32(training.weight_decay) * start
+    return gradient
 
 
 def random_communication(epochs: int, interval: int, generator: np.random.Generator) -> list[int]:

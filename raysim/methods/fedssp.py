@@ -102,6 +102,8 @@ class FedSSP(PartlyShared[Server]):
             head_of_body=self.preference,
             model_parts=parts,
             reports=own,
+            takes_stale=not self.preference,
+            needs_several="whose mean graph features are those of several clients" if self.preference else "",
         )
 
     def extend(self, module: Module) -> Module:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from aggregators.clusters import mean_norm, minimum_cut, similarities
 from aggregators.gram import Doubles
 from raysim.method import Traits
-from raysim.methods._splitting_clusters import SplittingClusters
+from raysim.methods._splitting_clusters import COMPARES, SplittingClusters
 from workloads.option_types import Help, NonNegative, NonNegativeInt
 
 
@@ -50,7 +50,7 @@ class GCFL(SplittingClusters):
         NonNegativeInt, Help("first rounds in which no cluster is split", "Xie et al. 2021 (code)")
     ] = 20
 
-    traits: ClassVar[Traits] = Traits(personal=True, reports=("clusters",))
+    traits: ClassVar[Traits] = Traits(personal=True, reports=("clusters",), needs_several=COMPARES)
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def halves(self, gram: Doubles, weights: NDArray[np.float64]) -> tuple[list[int], list[int]] | None:

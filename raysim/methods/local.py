@@ -17,7 +17,7 @@ class Local(PartlyShared[None]):
     Source: the "Local" rows of the papers' tables (share nothing). Judged on each client's own test set.
     """
 
-    traits: ClassVar[Traits] = Traits(personal=True)
+    traits: ClassVar[Traits] = Traits(personal=True, takes_stale=True)
 
     def shared_names(self, module: Module) -> Collection[str]:
         return ()

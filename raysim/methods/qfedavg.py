@@ -26,12 +26,13 @@ class QFedAvg(GlobalModel):
 
     Decided here: cohorts are drawn uniformly, and not client k with probability p_k, so p_k = m_k / Σ_j m_j is a weight
     in both sums; q = 0 is FedAvg. A loss below 10⁻¹⁰ counts as 10⁻¹⁰, as in the authors' code. ‖Δw_k‖ is over the
-    parameters; BatchNorm's statistics are averaged by p_k.
+    parameters; BatchNorm's statistics are averaged by p_k. Of a stale update ‖Δw_k‖ is that of the client, with η
+    of the round that it started in; staleness weighs Δw_k in the numerator alone.
     """
 
     q: Annotated[NonNegative, Help("how much larger losses count; 0: FedAvg", "Li et al. 2020, Eq. 2")] = 1.0
 
-    traits: ClassVar[Traits] = Traits()
+    traits: ClassVar[Traits] = Traits(needs_several="which weighs the clients of a step by their losses")
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
@@ -46,11 +47,12 @@ class QFedAvg(GlobalModel):
         return Update(update.delta, {**update.metrics, "received_loss": received.loss}), None
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
-        stop, rate = context.shared_parameter_count, context.learning_rate
+        stop = context.shared_parameter_count
+        rates = np.array(updates.learning_rates or [context.learning_rate] * len(updates.clients))
         shares, losses = sample_weights(updates.samples), np.maximum(updates.metric("received_loss"), 1e-10)
-        squares = np.array([float(np.square(delta[:stop], dtype=np.float64).sum()) for delta in updates.deltas])
-        steps = self.q * losses ** (self.q - 1) * squares / rate**2 + losses**self.q / rate
-        weights = shares * losses**self.q / rate / float(shares @ steps)
+        squares = np.array([float(np.square(delta[:stop], dtype=np.float64).sum()) for delta in updates.changes])
+        steps = self.q * losses ** (self.q - 1) * squares / rates**2 + losses**self.q / rates
+        weights = shares * losses**self.q / rates / float(shares @ steps)
         context.report.clients("weight", weights)
         return server + combine(updates.deltas, [0, stop, server.size], [weights.tolist(), shares.tolist()])
 

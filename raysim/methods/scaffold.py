@@ -45,6 +45,7 @@ class Scaffold(WholeModel[Server, Vector]):
     - With momentum the changes y − x are sums of gradients with unequal weights; their sum takes the place of K_i, and
       c_i⁺ is a weighted mean of the g_i (aggregators/descent.py). The gradient of a weight decay is part of g_i.
     - BatchNorm's statistics, which have no gradient, are averaged, whatever η_g is.
+    - Stale updates: changes y_i − x are weighted, c_i⁺ − c_i are not, so that c stays the mean of all c_i.
     """
 
     defaults: ClassVar[Mapping[str, object]] = {"training.optimizer": "sgd"}  # graph workloads have adamw otherwise
@@ -54,7 +55,9 @@ class Scaffold(WholeModel[Server, Vector]):
     ] = 1.0
 
     traits: ClassVar[Traits] = Traits(
-        needs_sgd="which reads a client's mean gradient off its change by sgd", reports=("control_norm",)
+        needs_sgd="which reads a client's mean gradient off its change by sgd",
+        reports=("control_norm",),
+        takes_stale=True,
     )
 
     def init_server(self, model: FlatModel) -> Server:

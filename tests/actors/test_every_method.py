@@ -71,7 +71,7 @@ def test_kept_moments_give_the_same_bits_on_two_actors(lender: Lender, make_conf
 
 IN_VIRTUAL_TIME: dict[str, dict[str, Any]] = {
     "buffered": {**options("scaffold"), "timing__buffer": 2, "timing__concurrency": 4},
-    "async": {**IMAGES, "schedule__local_epochs": 2, "method__name": "fedld", "schedule__rounds": 6},
+    "async": {**IMAGES, "schedule__local_epochs": 2, "method__name": "ifca", "schedule__rounds": 6},
     "deadline": {**options("fedrad"), "model__name": "mlp", "schedule__local_epochs": 20, "timing__deadline": 200.0},
 }
 

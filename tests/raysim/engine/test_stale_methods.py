@@ -92,3 +92,82 @@ def test_ifca_mixes_a_client_s_model_with_the_one_that_it_chose(tmp_path: Path, 
     assert len(chosen) > 1 and stale > STEPS / 2
     found = last_state(config).server.models
     assert max(np.abs(a - b).max() for a, b in zip(found, models, strict=True)) < 1e-6
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_scaffold_s_control_is_the_mean_of_the_clients_in_every_mode(tmp_path: Path, mode: str) -> None:
+    """x takes the changes by staleness, c ← c + (1/N) Σ (c_i⁺ − c_i) takes none of it: c = mean of all c_i."""
+    config = small_run(tmp_path, BASE, method__name="scaffold", **MODES[mode])
+    plain, clock = Softmax(config), clock_of(config)
+    model, control, own = plain.start, np.zeros(plain.start.size), np.zeros((CLIENTS, plain.start.size))
+    versions, stale = [(model, control)], 0
+    for step in clock.steps:
+        changes, news = [], []
+        for flight in step.arrivals:
+            (start, received), client = versions[flight.version], flight.client
+            y = start
+            for _ in range(EPOCHS):
+                y = y - RATE * (plain.parts(y, client)[1] - own[client] + received)
+            changes.append(weight_of(mode, step.number - 1 - flight.version, start, y, model))
+            news.append(own[client] - received + (start - y) / (EPOCHS * RATE))
+            stale += flight.version < step.number - 1
+        for flight, new in zip(step.arrivals, news, strict=True):
+            own[flight.client] = new
+        model, control = model + np.mean(changes, axis=0), own.mean(axis=0)
+        versions.append((model, control))
+    assert (stale > 0) == (mode != "sync")
+    found = last_state(config)
+    np.testing.assert_allclose(found.server.control, control, atol=1e-6, rtol=0)
+    np.testing.assert_allclose(found.server.parameters, model, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_feddyn_s_correction_is_the_mean_of_the_clients_in_every_mode(tmp_path: Path, mode: str) -> None:
+    """h ← h − (α/N) Σ (w_k − θ_τ), whatever weight the step gives the changes: h = mean over all N clients of g_k."""
+    alpha = 0.1
+    config = small_run(tmp_path, BASE, method__name="feddyn", method__alpha=alpha, **MODES[mode])
+    plain, clock = Softmax(config), clock_of(config)
+    model, own = plain.start, np.zeros((CLIENTS, plain.start.size))
+    versions = [model]
+    for step in clock.steps:
+        changes = []
+        for flight in step.arrivals:
+            start, client = versions[flight.version], flight.client
+            w = start
+            for _ in range(EPOCHS):
+                w = w - RATE * (plain.parts(w, client)[1] - own[client] + alpha * (w - start))
+            changes.append(weight_of(mode, step.number - 1 - flight.version, start, w, model))
+            own[client] = own[client] - alpha * (w - start)
+        model = model + np.mean(changes, axis=0) - own.mean(axis=0) / alpha
+        versions.append(model)
+    found = last_state(config)
+    np.testing.assert_allclose(found.server.correction, own.mean(axis=0), atol=1e-6, rtol=0)
+    np.testing.assert_allclose(found.server.parameters, model, atol=2e-6, rtol=0)
+
+
+def test_qfedavg_reads_lengths_before_they_are_weighted(tmp_path: Path) -> None:
+    """Σ p_k F_k^q s_k Δ_k L / Σ p_k (q F_k^(q−1) ‖L Δ_k‖² + L F_k^q), L = 1/η when the client started."""
+    decay = {"training__learning_rate_decay": 0.9}
+    config = small_run(tmp_path, BASE, method__name="qfedavg", **MODES["buffered"], **decay)
+    plain, clock = Softmax(config), clock_of(config)
+    model, versions = plain.start, [plain.start]
+    for step in clock.steps:
+        above, below = np.zeros(model.size), 0.0
+        for flight in step.arrivals:
+            start, client, rate = versions[flight.version], flight.client, RATE * 0.9**flight.version
+            loss, w = plain.parts(start, client)[0], start
+            for _ in range(EPOCHS):
+                w = w - rate * plain.parts(w, client)[1]
+            samples, weight = len(plain.samples[client][1]), (step.number - flight.version) ** -0.5
+            above += samples * loss * weight * (w - start) / rate
+            below += samples * (float(np.square((w - start) / rate).sum()) + loss / rate)
+        model = model + above / below
+        versions.append(model)
+    np.testing.assert_allclose(last_state(config).server, model, atol=1e-6, rtol=0)
+
+
+def weight_of(mode: str, staleness: int, start: Doubles, trained: Doubles, current: Doubles) -> Doubles:
+    """What a step adds to the current model for one client: α s (θ_τ + Δ − θ) of FedAsync, else s Δ."""
+    weight = 1 / np.sqrt(1 + staleness)
+    change: Doubles = MIXING * weight * (trained - current) if mode == "async" else weight * (trained - start)
+    return change

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -193,3 +194,15 @@ def test_only_the_core_leaves_a_client(make_local_training: Callable[..., Any]) 
     assert state.own.size == model.buffer.numel() - update.delta.size > 0
     again, same = local.train(0, message, local.method.init_client(model))
     assert equal((update, state), (again, same))
+
+
+def test_a_core_is_the_one_that_its_client_trained_however_stale() -> None:
+    """Client 0 started from the start that all had then, client 1 from its own core; the step weighs changes by 1/2."""
+    server = Server(vector([9, 9]), {1: vector([1, 2])}, {1: 2}, 0.0)
+    stale = replace(
+        updates([[0.5, 0.5], [1, -1]], [3, 2]),
+        unweighted=(vector([1, 1]), vector([2, -2])),
+        bases=(vector([4, 5]), vector([1, 2])),
+    )
+    cores = Apple().aggregate(server, stale, context()).cores
+    assert (cores[0].tolist(), cores[1].tolist()) == ([5, 6], [3, 0])

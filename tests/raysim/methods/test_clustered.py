@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -49,3 +51,13 @@ def test_directions_that_are_too_near_are_not_cut() -> None:
     changes = [[4.0, 3.0, 0.0], [4.0, -3.0, 0.0], [4.0, 3.0, 0.0]]
     assert step(Clustered(small_mean=9, large_update=1, gamma=0.8), changes, [1, 2, 5]).cluster_of == {1: 1}
     assert step(Clustered(small_mean=9, large_update=1, gamma=0.9), changes, [1, 2, 5]).cluster_of == {}
+
+
+def test_lengths_are_those_of_updates_before_a_weight_by_staleness() -> None:
+    # The longest is 5, of which a step four versions on takes a half.
+    changes = np.array([[3, 4, 0], [3, -4, 0], [3, 4, 0], [3, -4, 0]], np.float32)
+    stale, method = updates(changes / 2, [1, 1, 1, 1]), Clustered(small_mean=3.1, large_update=4.9)
+    told = context(round=21)
+    assert method.aggregate(Server(START, {}, {}), stale, told).cluster_of == {}
+    server = method.aggregate(Server(START, {}, {}), replace(stale, unweighted=tuple(changes)), told)
+    assert server.cluster_of == {1: 1, 3: 1} and server.parameters.tolist() == [11.5, 22, 30]

@@ -15,7 +15,7 @@ from raysim.config.run_config import build
 from raysim.config.sections import Training
 from raysim.errors import ConfigError
 from raysim.method import Context, Message, Update, Updates
-from raysim.methods.fedrad import FedRAD, Server, random_communication
+from raysim.methods.fedrad import FedRAD, Server, estimate, random_communication
 from raysim.simulation import run
 from tests.raysim.methods import by_hand
 from tests.raysim.methods.by_hand import linear, one_sample
@@ -189,3 +189,18 @@ def test_communication_epochs_are_uniform_in_their_blocks() -> None:
     expected = seeds / interval
     chi_square = ((counts[blocks // 2 :] - expected) ** 2 / expected).sum(axis=1)
     assert np.all(chi_square < 18.47)  # the 0.999 quantile at 4 degrees of freedom
+
+
+def test_the_gradient_is_read_off_stale_updates_before_they_are_weighted() -> None:
+    """Changes −η K (g + w θ_τ) of K = 2 and 4 steps with η = 0.1 and 0.05, w = 0.5, from θ_τ = (2, 0) and (0, 4)."""
+    gradients, bases = np.array([[1.0, -2.0], [3.0, 1.0]]), np.array([[2.0, 0.0], [0.0, 4.0]])
+    changes = -np.array([[0.2], [0.2]]) * (gradients + 0.5 * bases)
+    stale = replace(
+        by_hand.updates(changes * 0.25, [1, 3], steps=[2.0, 4.0]),
+        unweighted=tuple(changes.astype(np.float32)),
+        bases=tuple(bases.astype(np.float32)),
+        learning_rates=(0.1, 0.05),
+    )
+    start = FedRAD().init_server(linear(FedRAD()))
+    told = context(training=Training(momentum=0.0, weight_decay=0.5))
+    np.testing.assert_allclose(estimate(start, stale, told), 0.25 * gradients[0] + 0.75 * gradients[1], rtol=1e-6)
