@@ -1,7 +1,7 @@
 """How many clients a round samples, of how many, and how many training samples they hold: the same for both halves.
 
 A method whose mathematics names the number of clients (SCAFFOLD, FedDyn) or a client's share of all data takes them
-from here. They are five integers in every message, whatever the size of the population.
+from here. They are six numbers in every message, whatever the size of the population.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class Cohort:
     """
 
     size: int
-    """|S|, the clients that this round sampled."""
+    """|S|, the clients that this round sampled; a Poisson cohort may have none."""
     samples: int
     """Σ m_i over the cohort."""
     present: int
@@ -36,6 +36,14 @@ class Cohort:
     """m = Σ m_i over the clients that have joined."""
     existing: int
     """All clients that ever take part; more than ``present`` while late joiners (``schedule.joins``) are to come."""
+
+    poisson_rate: float | None = None
+    """q where every present client took part by itself with probability q (``schedule.sampling poisson``)."""
+
+    @property
+    def planned(self) -> float:
+        """|S| where it is fixed; of Poisson cohorts the mean q · N, which says nothing about who took part."""
+        return self.size if self.poisson_rate is None else self.poisson_rate * self.present
 
     @property
     def rate(self) -> float:
@@ -68,7 +76,9 @@ UNKNOWN = Cohort(0, 0, 0, 0, 0)
 """Cohort of a client task or context made by hand without one; its rate and shares raise ZeroDivisionError."""
 
 
-def cohort_of(federation: Federation, clients: Sequence[int], present: int, trainable: int) -> Cohort:
+def cohort_of(
+    federation: Federation, clients: Sequence[int], present: int, trainable: int, poisson_rate: float | None = None
+) -> Cohort:
     """The numbers of a round in which ``clients`` take part, sampled from the first ``present`` of all clients.
 
     Args:
@@ -76,6 +86,7 @@ def cohort_of(federation: Federation, clients: Sequence[int], present: int, trai
         clients: the cohort.
         present: number of clients that have joined.
         trainable: number of clients that ever take part.
+        poisson_rate: the probability of each, where their number is random.
     """
     samples = sum(map(federation.samples, clients))
-    return Cohort(len(clients), samples, present, federation.total_samples(present), trainable)
+    return Cohort(len(clients), samples, present, federation.total_samples(present), trainable, poisson_rate)

@@ -168,7 +168,7 @@ class Report:
     """Numbers that ``aggregate`` reports of its round: columns of the tables."""
 
     def __init__(self) -> None:
-        self.round_columns: dict[str, float] = {}
+        self.round_columns: dict[str, float | str] = {}
         self.client_columns: dict[str, NDArray[np.float64]] = {}
 
     def round(self, name: str, value: float) -> None:

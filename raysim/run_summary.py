@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
+from raysim.config.privacy import NEIGHBORS
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.engine.schedule import planned_intervals
 from raysim.run_result import costs_to_accuracies
@@ -65,7 +66,7 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         }
     if "epsilon" in rounds:
         spent = rounds.iloc[-1]
-        summary |= {"epsilon": float(spent["epsilon"]), "delta": config.privacy.delta}
+        summary |= {"epsilon": float(spent["epsilon"]), "delta": config.privacy.delta, NEIGHBORS: spent[NEIGHBORS]}
         summary["noise_multiplier"] = float(spent["noise_multiplier"])
     costs = costs_to_accuracies(rounds)
     if costs:

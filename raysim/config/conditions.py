@@ -20,6 +20,12 @@ def check_together(config: RunConfig) -> None:
     timing.check(config.timing, config.devices, config.training, config.evaluation)
     timing.check_events(config.events, config.devices)
     _check_evaluation(config.evaluation)
+    if config.schedule.sampling == "poisson" and config.devices.on:
+        raise ConfigError(
+            f"schedule.sampling: poisson with devices.preset {config.devices.preset}: in virtual time only idle "
+            "clients are sampled, so that they do not take part independently. Set schedule.sampling to fixed, or "
+            "devices.preset to none."
+        )
     wrappers.check(config.defense, config.timing)
     wrappers.check_clients(config.attack, config.compression)
     privacy.check(config)
@@ -47,9 +53,13 @@ def check_method(config: RunConfig) -> None:
                 f"training.{option}: {value} is not possible with method {name}, {traits.needs_sgd}. Allowed: "
                 f"{allowed}."
             )
-    for path, value in (("devices.preset", config.devices.preset), ("events.drift", config.events.drift)):
-        if traits.pooled and value != "none":
+    for path, value, allowed in (
+        ("devices.preset", config.devices.preset, "none"),
+        ("events.drift", config.events.drift, "none"),
+        ("schedule.sampling", config.schedule.sampling, "fixed"),
+    ):
+        if traits.pooled and value != allowed:
             raise ConfigError(
                 f"{path}: {value} is not possible with method {name}, which trains on all data in one place. Allowed: "
-                "none."
+                f"{allowed}."
             )

@@ -14,6 +14,10 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
 
 
+NEIGHBORS = "neighbors"
+"""Column of the rounds table, and entry of the summary, that says what ε is about (:func:`neighbors`)."""
+
+
 @dataclass(frozen=True)
 class Privacy:
     """Bounds and noise of what leaves a client, or of its gradients: a simulation, its noise can be drawn again."""
@@ -113,6 +117,22 @@ def check(config: RunConfig) -> None:
         )
 
 
+def neighbors(config: RunConfig) -> str:
+    """What a run's ε is about, in words that stand beside it wherever it is told: the sampling, and which data differ.
+
+    An ε of replaced clients is not to be compared with one of clients that are added or removed: the same training with
+    the same noise has both, and the first is several times as large (docs/wrappers.md).
+    """
+    kind, poisson = config.privacy.kind, config.schedule.sampling == "poisson"
+    if kind == "dp-sgd":
+        return "sampling: poisson, one sample added or removed"
+    if kind == "local":
+        return "sampling: not counted, one client's data replaced"
+    if config.devices.on:
+        return "sampling: not counted, one client replaced"
+    return "sampling: poisson, one client added or removed" if poisson else "sampling: fixed, one client replaced"
+
+
 def check_method(config: RunConfig, name: str, traits: Any) -> None:
     """ConfigError for a method whose local training is not known to be that of DP-SGD."""
     if config.privacy.kind == "dp-sgd" and not traits.plain_training:
@@ -155,9 +175,10 @@ def _check_central(config: RunConfig) -> None:
             "a step weighs updates of several rounds by their staleness, so that ε would be wrong. Set privacy.kind to "
             "local or dp-sgd, or take a timing.mode whose steps take updates of one round."
         )
-    if config.privacy.accountant == "pld" and config.schedule.sampling_rate < 1 and not config.devices.on:
+    fixed = config.schedule.sampling == "fixed" and config.schedule.sampling_rate < 1
+    if config.privacy.accountant == "pld" and fixed and not config.devices.on:
         raise ConfigError(
             f"privacy.accountant: pld with schedule.sampling_rate {config.schedule.sampling_rate}: dp-accounting has "
-            "no privacy loss distribution of a cohort of fixed size. Set privacy.accountant to rdp, or "
-            "schedule.sampling_rate to 1."
+            "no privacy loss distribution of a cohort of fixed size. Set privacy.accountant to rdp, schedule.sampling "
+            "to poisson, or schedule.sampling_rate to 1."
         )

@@ -83,7 +83,19 @@ class Schedule:
             "FedRAD, Algorithm 1",
         ),
     ] = "method"
-    sampling_rate: Annotated[PositiveShare, Help("share of the present clients that a round samples")] = 1.0
+    sampling_rate: Annotated[
+        PositiveShare,
+        Help(
+            "share of the present clients that a round samples; with schedule.sampling poisson of each the probability"
+        ),
+    ] = 1.0
+    sampling: Annotated[
+        Literal["fixed", "poisson"],
+        Help(
+            "a round's clients: fixed: sampling_rate of those present, at least one; poisson: each by itself with "
+            "probability sampling_rate, so that a round may have none; what ε is about follows (docs/wrappers.md)"
+        ),
+    ] = "fixed"
     unseen_clients: Annotated[
         NonNegativeInt,
         Help(

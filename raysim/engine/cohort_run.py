@@ -113,6 +113,8 @@ class Collector:
             Stopped: asked to stop.
         """
         slots, cohorts = self._pool.slots, self._under_way.pop(number, [])
+        if not cohorts:  # a Poisson cohort of no client
+            return Collected(Updates((), np.zeros(0, np.int64), ()), {}, {}, [], 0.0, slots)
         self._receive(cohorts)
         owners = {client: cohort for cohort in cohorts for client in cohort.updates}
         if not owners:

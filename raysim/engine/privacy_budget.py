@@ -1,9 +1,10 @@
 """What a run's privacy noise spends by each round, and how much noise a budget asks for: known without any training.
 
 It follows from who takes part in which round. A client's history with ``privacy.kind central`` is the sums of its
-rounds, each over a cohort drawn of all present clients; in virtual time, where devices decide who arrives, over all of
-them. With ``local`` it is its own noised updates, and with ``dp-sgd`` the batches of its local training: nothing is
-hidden by other clients, and the client that has spent most counts.
+rounds, each over a cohort drawn of all present clients, of a fixed size or each with the same probability; in virtual
+time, where devices decide who arrives, over all of them. With ``local`` it is its own noised updates, and with
+``dp-sgd`` the batches of its local training: nothing is hidden by other clients, and the client that has spent most
+counts.
 """
 
 from __future__ import annotations
@@ -13,8 +14,10 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from raysim.config.privacy import NEIGHBORS, neighbors
 from raysim.errors import ConfigError
 from raysim.training.private_gradient import poisson_sampling
+from raysim.units import counted
 from raysim.wrappers.accounting import History, Sums, calibrated, epsilon
 from workloads.federated_data import distinct_tasks
 from workloads.models.classifier import has_batch_norm
@@ -38,18 +41,27 @@ class PrivacyBudget:
 
     def __init__(self, config: RunConfig, planner: Planner, found: float | None = None) -> None:
         self._config, self._planner = config, planner
-        self._round, self._counts = 0, Counter[tuple[int, int]]()
+        self._round, self._counts = 0, Counter[tuple[float, int]]()
         """Up to this round: rounds by sizes of cohort and population; or tasks or epochs by client and its samples."""
         noise = found if config.privacy.noise_multiplier is None else config.privacy.noise_multiplier
-        self.noise = calibrated(self.histories(len(planner.intervals)), config.privacy) if noise is None else noise
+        self.noise = self._calibrated() if noise is None else noise
 
-    def columns(self, number: int) -> Mapping[str, float]:
-        """The noise, and ε of the client that has spent most by a round."""
+    def _calibrated(self) -> float:
+        histories = self.histories(rounds := len(self._planner.intervals))
+        if not histories:
+            raise ConfigError(
+                f"privacy.epsilon: no client takes part in any of the {rounds} rounds, so that every noise spends "
+                "nothing. Raise schedule.sampling_rate or schedule.rounds."
+            )
+        return calibrated(histories, self._config.privacy)
+
+    def columns(self, number: int) -> Mapping[str, Any]:
+        """The noise, ε of the client that has spent most by a round, and what that ε is about."""
         privacy = self._config.privacy
         if not self.noise:
             return {}
         spent = epsilon(self.histories(number), self.noise, privacy)
-        return {"noise_multiplier": self.noise, "epsilon": spent}
+        return {"noise_multiplier": self.noise, "epsilon": spent, NEIGHBORS: neighbors(self._config)}
 
     def histories(self, number: int) -> set[History]:
         """What was asked by the end of a round, of each client or of a sample of each client."""
@@ -59,11 +71,13 @@ class PrivacyBudget:
         while self._round < number:
             self._round += 1
             self._count(self._round)
-        kind = self._config.privacy.kind
+        kind, replaced = self._config.privacy.kind, self._config.schedule.sampling == "fixed"
+        if not self._counts:
+            return set()
         if kind == "central":
-            return {tuple(Sums(drawn, of, True, count) for (drawn, of), count in sorted(self._counts.items()))}
+            return {tuple(Sums(drawn, of, replaced, count) for (drawn, of), count in sorted(self._counts.items()))}
         if kind == "local":
-            return {(Sums(1, 1, True, max(self._counts.values(), default=0)),)}
+            return {(Sums(1, 1, True, max(self._counts.values())),)}
         training = self._config.training
         plans = {
             (samples, epochs): poisson_sampling(samples, training) for (_, samples), epochs in self._counts.items()
@@ -73,8 +87,9 @@ class PrivacyBudget:
     def _count(self, number: int) -> None:
         plan = self._planner.plan(number)
         if self._config.privacy.kind == "central":
-            everyone = self._config.devices.on
-            self._counts[(1, 1) if everyone else (plan.cohort.size, plan.cohort.present)] += 1
+            cohort, everyone = plan.cohort, (1, 1)
+            drawn = (cohort.size, cohort.present) if cohort.poisson_rate is None else (cohort.poisson_rate, 1)
+            self._counts[everyone if self._config.devices.on else drawn] += 1
             return
         epochs = plan.local_epochs if self._config.privacy.kind == "dp-sgd" else 1
         for client, samples in plan.samples.items():
@@ -100,10 +115,15 @@ def with_privacy(
         _check_samples(worker.federation)
     budget = PrivacyBudget(config, planner, found)
     method = replace(worker.method, noise=budget.noise, spent=budget.columns)
+    about = f"at δ = {privacy.delta:g} ({neighbors(config)})"
     if privacy.epsilon is None:
+        rounds = len(planner.intervals)
+        spent = budget.columns(rounds).get("epsilon")
+        if spent is not None:
+            note(f"ε is {spent:.4g} after {counted(rounds, 'round')}, {about}")
         return method, None
     if found is None:
-        note(f"privacy.noise_multiplier {budget.noise:.4g} gives ε ≤ {privacy.epsilon:g} at δ = {privacy.delta:g}")
+        note(f"privacy.noise_multiplier {budget.noise:.4g} gives ε ≤ {privacy.epsilon:g} {about}")
     else:
         note(f"privacy.noise_multiplier {budget.noise:.4g} was found when the run began")
     return method, budget.noise

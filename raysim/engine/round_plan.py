@@ -27,7 +27,7 @@ class RoundPlan:
     local_epochs: int
     learning_rate: float
     samples: Mapping[int, int]
-    """Training samples of each participant, by client in ascending order."""
+    """Training samples of each participant, by client in ascending order; empty for a Poisson cohort of none."""
     cohort: Cohort
     evaluates: bool
     decomposes: bool
@@ -67,20 +67,21 @@ class Planner:
         present = schedule.joined(epochs, trainable, self._joins, options.join_every)
         if self._clock is None:
             generator = seeds.numpy_generator(config.seed, "participants", number)
-            cohort = clients = schedule.participants(present, options.sampling_rate, generator).tolist()
+            cohort = clients = schedule.cohort(options, present, generator).tolist()
             begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
         else:
             tasks = self._clock.tasks(number, after)
             begins = {flight.client: flight.start for flight, _ in tasks}
             steps = {flight.client: step for flight, step in tasks}
             cohort, clients, ends = self._clock.cohort(number), [*begins], self._clock.step(number).time
+        rate = options.sampling_rate if options.sampling == "poisson" else None
         every = config.evaluation.decompose_every
         return RoundPlan(
             number,
             self.intervals[number - 1],
             config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
             {client: existing.samples(client) for client in clients},
-            cohort_of(existing, cohort, present, trainable),
+            cohort_of(existing, cohort, present, trainable, rate),
             evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
             decomposes=every > 0 and number % every == 0,
             begins=begins,

@@ -160,7 +160,8 @@ class Rounds:
             self._shapes,
         )
         with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
-            server = self.method.aggregate(server, collected.updates, context)
+            if collected.updates.clients or self.method.traits.empty_rounds:
+                server = self.method.aggregate(server, collected.updates, context)
         self._check_server(server, number)
         if not pytree.finite(server):  # sums of finite updates may still overflow
             raise RaysimError(
@@ -212,11 +213,11 @@ class Rounds:
             "participants": len(updates.clients),
             **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
             "loss": math.nan,
-            "train_loss": float(np.average(losses, weights=updates.samples)),
+            "train_loss": float(np.average(losses, weights=updates.samples)) if rows else math.nan,
             "bytes_down": sum(message.nbytes for message in messages.values()),
             "bytes_up": sum(row.pop("bytes_up") for row in rows),
         }
-        if self.method.traits.weighted_mean:
+        if self.method.traits.weighted_mean and rows:
             context.report.clients("weight", sample_weights(updates.samples))
         for name, values in context.report.client_columns.items():
             for client_row, value in zip(rows, values, strict=True):
@@ -224,7 +225,7 @@ class Rounds:
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
                 row |= evaluate_round(config, pool, self.state, rows, self._notes.fault, plan.ends)
-        if plan.decomposes:
+        if plan.decomposes and rows:
             began = min(plan.begins.values(), default=0.0)  # all at once: no step takes updates of several
             with self.recorder.phase("decompose"):
                 row |= decompose_round(config, pool, collected, self.state, self._notes.fault, began)

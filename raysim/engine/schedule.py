@@ -17,6 +17,7 @@ from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
+    from raysim.config.sections import Schedule
 
 
 def planned_intervals(config: RunConfig) -> list[int]:
@@ -94,13 +95,24 @@ def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: i
     return sum(joins[: epochs_before // join_every + 1]) if joins else clients
 
 
+def cohort(options: Schedule, present: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    """A round's clients of 0 … present − 1 in ascending order, int64 [n]; with Poisson sampling n may be 0.
+
+    That every client joins by itself with probability q is the same as to draw their number from the binomial
+    distribution of (present, q) and then that many, all subsets alike: its cost is that of the cohort, not of all.
+    """
+    if options.sampling == "poisson":
+        return sample(int(generator.binomial(present, options.sampling_rate)), present, generator)
+    return participants(present, options.sampling_rate, generator)
+
+
 def participants(present: int, sampling_rate: float, generator: np.random.Generator) -> NDArray[np.int64]:
     """A uniform sample of a fraction in (0, 1] of the clients 0 … present − 1, at least one: :func:`sample`."""
     return sample(cohort_size(present, sampling_rate), present, generator)
 
 
 def cohort_size(present: int, sampling_rate: float) -> int:
-    """How many of the present clients a round samples, at least 1; a half is rounded to the even number."""
+    """How many of the present clients a round samples (of Poisson cohorts the mean), at least 1; halves go to even."""
     return max(1, round(sampling_rate * present))
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from raysim import units
+from raysim.config.privacy import NEIGHBORS
 from raysim.report.measures import COLUMNS
 from raysim.run_result import RunResult
 from raysim.units import Unit
@@ -40,12 +41,22 @@ def figures(result: RunResult) -> list[Figure]:
         Figure("mean of clients", "percent", last("client_accuracy_mean")),
         Figure("std over clients", "percent", last("client_accuracy_std")),
         Figure("worst 10 % of clients", "percent", last("client_accuracy_worst_decile")),
+        *_privacy(result),
         Figure("rounds", "count", float(len(rounds))),
         Figure("local epochs", "count", last("epochs_total")),
         Figure("sent and received", "bytes", total("bytes_down") + total("bytes_up") or math.nan),
         Figure("time of rounds", "seconds", total("seconds_round") if "seconds_round" in rounds else math.nan),
     ]
     return [figure for figure in found if not math.isnan(figure.value)]
+
+
+def _privacy(result: RunResult) -> list[Figure]:
+    """The last ε, whose name says what it is about."""
+    rounds = result.rounds
+    if "epsilon" not in rounds or rounds.empty:
+        return []
+    about = f" ({rounds[NEIGHBORS].iloc[-1]})" if NEIGHBORS in rounds else ""  # earlier versions wrote no words
+    return [Figure(f"ε{about}", "plain", float(rounds["epsilon"].iloc[-1]))]
 
 
 def text_of(unit: Unit, value: float) -> str:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 Row = Mapping[str, Any]
-TEXT_COLUMNS = ("name", "lane", "stage", "phase")
+TEXT_COLUMNS = ("name", "lane", "stage", "phase", "neighbors")
 """Columns of text; all other columns hold numbers."""
 
 

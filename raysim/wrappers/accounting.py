@@ -1,9 +1,10 @@
 """What noise spends of a privacy budget: ε by the dp-accounting library, which is imported where it is first asked.
 
 A history is what was asked about the data of one client or sample: sums with Gaussian noise over random parts of all.
-Its two forms belong to two meanings of "neighbors". A cohort has a fixed size and is drawn without replacement; then
-one client is *replaced* by another, and a sum of vectors up to the bound C moves by up to 2 C. A batch of DP-SGD holds
-every sample with the same probability (Poisson); then one sample is *added or removed*, and the sum moves by up to C.
+Its two forms belong to two meanings of "neighbors". A cohort of fixed size is drawn without replacement; then one
+client is *replaced* by another, and a sum of vectors up to the bound C moves by up to 2 C. A batch of DP-SGD, or a
+cohort of ``schedule.sampling poisson``, holds every sample or client with the same probability; then one of them is
+*added or removed*, and the sum moves by up to C.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ LARGE = 100.0
 class Sums:
     """A number of noised sums over random parts of the same clients or samples."""
 
-    drawn: int
-    """How many are drawn for each sum; of a Poisson sample the mean."""
+    drawn: float
+    """How many are drawn for each sum; of a Poisson sample the mean, which need not be whole."""
     of: int
-    """Of how many."""
+    """Of how many; of a Poisson sample only the ratio counts, the probability of each."""
     replaced: bool
     """Drawn without replacement, neighbors replace one; else a Poisson sample, neighbors add or remove one."""
     count: int = 1

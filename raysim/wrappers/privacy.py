@@ -36,12 +36,13 @@ def private_round(
     privacy: Privacy, noise: float, bound: float, updates: Updates, context: Context
 ) -> tuple[Vector, float]:
     """What takes the place of ``updates.mean()`` with central noise, float32 [d], and the next round's bound."""
-    cohort = context.cohort.size
+    cohort = context.cohort.planned
+    deltas = updates.deltas or [np.zeros(sum(map(math.prod, context.shapes)), np.float32)]
     if privacy.clip_quantile is None:
-        return noised_mean(updates.deltas, noise * bound, cohort, context.seed, context.round), bound
+        return noised_mean(deltas, noise * bound, cohort, context.seed, context.round), bound
     of_sum, of_count = shared_noise(noise, cohort)
     context.report.round("clip_bound", bound)
-    mean = noised_mean(updates.deltas, of_sum * bound, cohort, context.seed, context.round)
+    mean = noised_mean(deltas, of_sum * bound, cohort, context.seed, context.round)
     whole = whole_updates(updates.metric(CUT).tolist(), of_count, context.seed, context.round)
     return mean, next_bound(privacy, bound, whole, cohort)
 
@@ -60,18 +61,19 @@ def gaussian_noise(entries: int, deviation: float, seed: int, round: int, client
     return draws.standard_normal(entries, np.float32) * np.float32(deviation)
 
 
-def noised_mean(updates: Sequence[Vector], deviation: float, cohort: int, seed: int, round: int) -> Vector:
+def noised_mean(updates: Sequence[Vector], deviation: float, cohort: float, seed: int, round: int) -> Vector:
     """(Σ Δ_i + N(0, deviation²)) / cohort [d].
 
     All clients count the same: weighted by samples, a client could move the sum by more than the bound. The divisor is
-    the planned number of clients, also where some failed: the number that arrived is not public.
+    the planned number of clients (q · N of Poisson cohorts), also where some failed: the number that arrived is not
+    public, and a divisor that one client more or less changes would move the mean by more than C over it.
     """
     total = weighted_sum(updates, [1.0] * len(updates))
     total += gaussian_noise(total.size, deviation, seed, round)
     return total / np.float32(cohort)
 
 
-def shared_noise(noise: float, cohort: int) -> tuple[float, float]:
+def shared_noise(noise: float, cohort: float) -> tuple[float, float]:
     """The noise on the sum, as a multiple of the bound, and the deviation of that on the count of whole updates.
 
     Both queries together cost what one with ``noise`` does: z_Δ = (z⁻² − (2 σ_b)⁻²)^−½ (Andrew et al. 2021, Theorem
@@ -83,7 +85,7 @@ def shared_noise(noise: float, cohort: int) -> tuple[float, float]:
     return (noise**-2 - (2 * of_count) ** -2) ** -0.5, of_count
 
 
-def next_bound(privacy: Privacy, bound: float, whole: float, cohort: int) -> float:
+def next_bound(privacy: Privacy, bound: float, whole: float, cohort: float) -> float:
     """C · exp(−η (b̃ − γ)), b̃ = ½ + Σ(b_i − ½) / cohort (Andrew et al. 2021, Algorithm 1).
 
     Args:

@@ -84,7 +84,7 @@ class Wrapped(Method[Any, Any]):
     privacy: Privacy = field(default_factory=Privacy)
     noise: float = 0.0
     """Its noise multiplier."""
-    spent: Callable[[int], Mapping[str, float]] = lambda round: {}
+    spent: Callable[[int], Mapping[str, Any]] = lambda round: {}
     """Columns of the rounds table on what noise has spent by a round."""
 
     @property
@@ -94,7 +94,8 @@ class Wrapped(Method[Any, Any]):
         each = self.defense.on or self.attack.omniscient or self.privacy.kind == "central"
         sums = own.weighted_mean and not each
         size = partial(wire_bytes, self.compression) if self.compression.kind != "none" else own.upload_bytes
-        return replace(own, weighted_mean=sums, single_step_gradient=False, upload_bytes=size)
+        empty = self.privacy.on or own.empty_rounds
+        return replace(own, weighted_mean=sums, single_step_gradient=False, upload_bytes=size, empty_rounds=empty)
 
     def extend(self, module: Module) -> Module:
         """The method's."""
@@ -157,10 +158,15 @@ class Wrapped(Method[Any, Any]):
         return replace(update, delta=self._bounded(received, bound)), kept
 
     def aggregate(self, server: Any, updates: Updates, context: Context) -> Any:
-        """The method's, from updates whose mean has noise or is the rule's result."""
-        server, bound = self._opened(server)
+        """The method's, from updates whose mean has noise or is the rule's result.
+
+        Without any update, of a Poisson cohort of nobody, central noise alone is the sum; else the state stays.
+        """
         for name, value in self.spent(context.round).items():
             context.report.round(name, value)
+        if not updates.clients and self.privacy.kind != "central" and not self.method.traits.empty_rounds:
+            return server
+        server, bound = self._opened(server)
         if self.attack.on:
             existing = context.cohort.existing
             attacks = [self._attacks(context.seed, context.round, existing, client) for client in updates.clients]

@@ -4,6 +4,7 @@ import inspect
 import sys
 import tracemalloc
 from dataclasses import dataclass
+from math import comb
 from types import SimpleNamespace
 from typing import Any, ClassVar
 
@@ -12,8 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raysim import seeds
 from raysim.config import registry
 from raysim.config.run_config import build
+from raysim.config.sections import Schedule
 from raysim.engine import schedule
 from raysim.engine.schedule import check_joins, joined, participants, planned_intervals
 from raysim.errors import ConfigError
@@ -143,3 +146,49 @@ def test_a_method_that_reads_the_number_of_rounds_says_so() -> None:
         source = inspect.getsource(sys.modules[found.__module__])
         traits = build([{"method.name": name}]).method.traits
         assert traits.uses_rounds == ("context.rounds" in source), name
+
+
+def drawn(present: int, rate: float, rounds: int, seed: int = 0) -> list[list[int]]:
+    """The Poisson cohorts of some rounds, from the streams that a run takes."""
+    options = Schedule(sampling="poisson", sampling_rate=rate)
+    streams = (seeds.numpy_generator(seed, "participants", number) for number in range(1, rounds + 1))
+    return [schedule.cohort(options, present, stream).tolist() for stream in streams]
+
+
+@settings(deadline=None, max_examples=60)
+@given(present=st.integers(1, 300), rate=st.floats(1e-3, 1), seed=st.integers(0, 1000))
+def test_a_poisson_cohort_is_a_set_of_present_clients(present: int, rate: float, seed: int) -> None:
+    for cohort in drawn(present, rate, 3, seed):
+        assert cohort == sorted(set(cohort)) and set(cohort) <= set(range(present))
+    assert drawn(present, rate, 3, seed) == drawn(present, rate, 3, seed)
+    assert drawn(present, 1.0, 1, seed) == [[*range(present)]]
+
+
+@pytest.mark.parametrize(("present", "rate"), [(5, 0.1), (5, 0.6), (40, 0.05)])
+def test_clients_join_independently(present: int, rate: float) -> None:
+    """Shares of clients, of pairs, of sizes and of two rounds in a row lie within five standard errors of q's."""
+    rounds = 20_000
+    joined = np.zeros((rounds, present))
+    for row, cohort in zip(joined, drawn(present, rate, rounds), strict=True):
+        row[cohort] = 1
+
+    def close(found: Any, expected: Any, variance: Any) -> bool:
+        return bool((np.abs(found - expected) <= 5 * np.sqrt(variance / rounds)).all())
+
+    assert close(joined.mean(axis=0), rate, rate * (1 - rate))
+    pairs, square = (joined.T @ joined / rounds)[np.triu_indices(present, 1)], rate**2
+    assert close(pairs, square, square * (1 - square))
+    in_a_row = (joined[1:] * joined[:-1]).mean(axis=0)
+    assert close(in_a_row, square, 3 * square * (1 - square))  # neighbors of neighbors depend on one another
+    sizes = np.bincount(joined.sum(axis=1).astype(int), minlength=present + 1) / rounds
+    binomial = np.array([comb(present, n) * rate**n * (1 - rate) ** (present - n) for n in range(present + 1)])
+    assert close(sizes, binomial, binomial + 1 / rounds)
+    assert sizes[0] > 0 or rate > 0.5  # a round without a client
+
+
+def test_a_poisson_cohort_of_a_million_costs_no_more_than_itself() -> None:
+    tracemalloc.start()
+    (cohort,) = drawn(1_000_000, 1e-4, 1)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert 50 < len(cohort) < 150 and peak < 100_000

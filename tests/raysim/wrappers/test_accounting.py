@@ -66,6 +66,17 @@ def test_subsets_are_the_library_s_event() -> None:
     assert epsilon([(Sums(9, 10, True, 3),)], 4.0, RDP) == epsilon([(Sums(10, 10, True, 3),)], 4.0, RDP)
 
 
+def test_ten_of_a_thousand_clients() -> None:
+    """100 rounds with z = 1: of Poisson cohorts as the literature counts, of fixed ones that exchange a client."""
+    poisson, fixed = (Sums(0.01, 1, False, 100),), (Sums(10, 1000, True, 100),)
+    assert epsilon([poisson], 1.0, RDP) == pytest.approx(1.21, abs=0.005)
+    assert epsilon([fixed], 1.0, RDP) == pytest.approx(11.2, abs=0.05)
+    library = dp_accounting.rdp.RdpAccountant()
+    library.compose(dp_accounting.PoissonSampledDpEvent(0.01, dp_accounting.GaussianDpEvent(1.0)), 100)
+    assert epsilon([poisson], 1.0, RDP) == pytest.approx(library.get_epsilon(1e-5), rel=1e-3)
+    assert epsilon([poisson], 1.0, PLD) < epsilon([poisson], 1.0, RDP)
+
+
 def test_the_worst_history_counts() -> None:
     """Of clients with 40 to 49 samples that take batches of 20 for ten epochs, all in as many steps."""
     histories = [(Sums(20, samples, False, 30),) for samples in range(40, 50)]
