@@ -56,6 +56,7 @@ def clock_of(config: RunConfig) -> VirtualClock:
     Data and model are loaded: durations follow from the clients' samples and the model's bytes.
     """
     from raysim.driver import load_federation
+    from raysim.engine.last_batch import with_last_batch
     from raysim.engine.virtual_clock import VirtualClock
     from raysim.engine.worker import Worker
     from raysim.requirements import check_federation
@@ -65,7 +66,7 @@ def clock_of(config: RunConfig) -> VirtualClock:
     check_federation(config, federation)
     worker = Worker(config, federation)
     message = worker.method.message(worker.method.init_server(worker.model(0)), 0)
-    return VirtualClock(config, worker, message)
+    return VirtualClock(with_last_batch(config, worker), worker, message)
 
 
 def tables(clock: VirtualClock) -> tuple[DataFrame, DataFrame]:

@@ -10,7 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from workloads.federated_data import Batch, batch_bounds
+from workloads.batch_bounds import LastBatch, bounds_of_pass
+from workloads.federated_data import Batch
 
 WHOLE_SET_BYTES = 64 * 2**20
 """Up to this size, inputs are converted once instead of in each epoch."""
@@ -41,14 +42,16 @@ class ArraySamples:
     def __len__(self) -> int:
         return len(self._labels)
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
         """One pass over the samples: in order, or with a generator a shuffled training epoch."""
         small = self._rows is None and 4 * self._raw.numel() <= WHOLE_SET_BYTES
         if small and not self.varies and self._whole is None:
             with torch.inference_mode(False):  # kept: a tensor made while evaluating could never be trained on
                 self._whole = self._converted(self._raw)
             self._raw = torch.empty(0, dtype=torch.uint8)  # no longer needed
-        bounds = batch_bounds(len(self), batch_size, training=generator is not None)
+        bounds = bounds_of_pass(len(self), batch_size, generator is not None, last)
         if generator is None:
             for start, stop in bounds:
                 yield self._batch(slice(start, stop))

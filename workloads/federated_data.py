@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
 
+from workloads.batch_bounds import LastBatch
 from workloads.objective import objective_of
 
 if TYPE_CHECKING:
@@ -58,12 +59,14 @@ class Samples(Protocol):
 
     def __len__(self) -> int: ...
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
         """One pass over the samples in mini-batches.
 
         With a generator it is a training epoch, shuffled and (where the workload says so) augmented, all of it drawn
-        from that generator, cut by `batch_bounds(training=True)`; a single batch need not be shuffled. Without one the
-        samples come in order, as they are.
+        from that generator; a single batch need not be shuffled. Without one the samples come in order, as they are.
+        ``last`` is the rule for the remainder, by which `bounds_of_pass` cuts both.
         """
         ...
 
@@ -74,7 +77,9 @@ class NoSamples:
     def __len__(self) -> int:
         return 0
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
         """No mini-batch."""
         return iter(())
 
@@ -92,9 +97,11 @@ class ChangedSamples:
     def __len__(self) -> int:
         return len(self.samples)
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
         """The batches of the samples, changed."""
-        return map(self.change, self.samples.batches(batch_size, generator))
+        return map(self.change, self.samples.batches(batch_size, generator, last))
 
 
 @dataclass
@@ -209,18 +216,3 @@ def has_one_class(federation: Federation) -> bool:
     if labels is not None and len(labels) and (labels == labels[0]).all():
         return True
     return any(task.classes == 1 for task in distinct_tasks(federation))
-
-
-def batch_bounds(samples: int, batch_size: int, training: bool) -> list[tuple[int, int]]:
-    """(start, stop) of every batch of one pass over `samples` samples.
-
-    A training pass has no batch of one sample, which BatchNorm cannot normalize: a single sample left over joins the
-    batch before it, and a batch size of 1 counts as 2. Only a set of exactly one sample yields a batch of one.
-    """
-    if batch_size < 1:
-        raise ValueError(f"batch_size must be at least 1, not {batch_size}")
-    size = max(batch_size, 2) if training else batch_size
-    starts = list(range(0, samples, size))
-    if training and len(starts) > 1 and samples - starts[-1] == 1:
-        starts.pop()
-    return list(zip(starts, [*starts[1:], samples], strict=True)) if starts else []

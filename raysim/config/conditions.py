@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from raysim.config import privacy, registry, timing, wrappers
 from raysim.config.options import refuse_if_set
-from raysim.config.sections import cross_check
+from raysim.config.section_checks import cross_check
 from raysim.errors import ConfigError
 
 if TYPE_CHECKING:

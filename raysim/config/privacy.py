@@ -115,6 +115,9 @@ def check(config: RunConfig) -> None:
             f"training.precision: {config.training.precision} is not possible with privacy.kind dp-sgd, which computes "
             "the gradient of every sample. Allowed: float32."
         )
+    if privacy.kind == "dp-sgd":
+        why = "privacy.kind dp-sgd, whose mini-batches are drawn and leave nothing over. Leave it out."
+        refuse_if_set(config.training, why, "last_batch", "merge_below")
 
 
 def neighbors(config: RunConfig) -> str:

@@ -1,16 +1,11 @@
-"""The fixed sections of a run's config (training, schedule, evaluation, engine) and the conditions between options."""
+"""The fixed sections of a run's config: training, schedule, evaluation, engine."""
 
 from __future__ import annotations
 
-import importlib.util
-import math
-import re
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from raysim.config import total_epochs
-from raysim.config.options import refuse_if_set
-from raysim.errors import ConfigError
+from workloads.batch_bounds import LastBatch
 from workloads.option_types import (
     Help,
     NonNegative,
@@ -41,6 +36,17 @@ class Training:
         ),
     ] = "fresh"
     batch_size: Annotated[PositiveInt, Help("training samples in a mini-batch")] = 32
+    last_batch: Annotated[
+        Literal["auto", "merge", "keep", "drop"],
+        Help(
+            "the samples that a pass leaves over behind its whole mini-batches: merge: fewer than merge_below of a "
+            "mini-batch join the one before; keep: they are one of their own (a single sample joins); drop: they sit "
+            "the pass out; auto: merge where BatchNorm normalizes by the mini-batch, else keep"
+        ),
+    ] = "auto"
+    merge_below: Annotated[
+        PositiveShare, Help("share of batch_size below which left-over samples join the mini-batch before, with merge")
+    ] = 0.25
     learning_rate_decay: Annotated[PositiveShare, Help("factor on the learning rate after each round")] = 1.0
     precision: Annotated[
         Literal["float32", "bf16", "auto"],
@@ -60,6 +66,11 @@ class Training:
             "the code of FedLD",
         ),
     ] = False
+
+    @property
+    def last(self) -> LastBatch:
+        """The rule for the last mini-batch of a pass; before a run has decided what ``auto`` is, that of ``keep``."""
+        return LastBatch("keep" if self.last_batch == "auto" else self.last_batch, self.merge_below)
 
 
 @dataclass(frozen=True)
@@ -225,76 +236,3 @@ class Engine:
     address: Annotated[
         str, Help("Ray cluster: local (a new one), auto, ray://HOST:PORT or HOST:PORT", placement=True)
     ] = "local"
-
-
-def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
-    """ConfigError for values that are each in range and contradict one another, or that no range can describe."""
-    if training.optimizer != "sgd":
-        advice = "Set training.momentum to 0 or training.optimizer to sgd."
-        refuse_if_set(training, f"training.optimizer {training.optimizer}. {advice}", "momentum")
-    _check_optimizer_state(training, schedule)
-    if engine.tensorboard and importlib.util.find_spec("tensorboard") is None:
-        raise ConfigError(
-            "engine.tensorboard: the package tensorboard is not installed. Install it with pip install tensorboard, or "
-            "leave the option out."
-        )
-    total_epochs.check(schedule)
-    if len(schedule.joins) > 1 and schedule.join_every == 0:
-        raise ConfigError(
-            f"schedule.join_every: 0 with schedule.joins {list(schedule.joins)}, whose later groups would never join. "
-            "Set schedule.join_every to the total local epochs between two of them, at least 1."
-        )
-    if len(schedule.joins) < 2:
-        refuse_if_set(schedule, "fewer than two groups in schedule.joins, 3,2,3,2 say.", "join_every")
-    size = engine.block_size
-    if size & (size - 1):
-        below = 1 << (size.bit_length() - 1)
-        raise ConfigError(
-            f"engine.block_size: {size} is no power of two, and only such blocks can be added up where clients are "
-            f"trained. Allowed: 0, 1, 2, 4, 8, …; nearest: {below} and {2 * below}."
-        )
-    gpus = engine.gpus_per_client
-    if gpus != 0 and not _is_share(gpus):
-        raise ConfigError(
-            f"engine.gpus_per_client: {gpus} is neither 0, 1/k for a whole k, nor a whole number, so that a part of a "
-            f"GPU could never be used. Nearest: {' and '.join(_neighbors(gpus))}."
-        )
-    if not re.fullmatch(r"local|auto|(ray://)?[^\s:/]+:\d{1,5}", engine.address):
-        raise ConfigError(
-            f"engine.address: {engine.address!r} is not allowed. Allowed: local, auto, ray://HOST:PORT or HOST:PORT."
-        )
-
-
-def _check_optimizer_state(training: Training, schedule: Schedule) -> None:
-    state = training.optimizer_state
-    if training.optimizer == "sgd" and state == "batch":
-        advice = (
-            "Set training.momentum to 0 and training.optimizer_state to fresh, or training.optimizer to adam or adamw."
-        )
-        refuse_if_set(training, f"training.optimizer_state batch. {advice}", "momentum")
-    if training.optimizer == "sgd" and training.momentum == 0:
-        more = ", or training.momentum above 0" if state == "kept" else ""
-        advice = f"Set it to fresh, or training.optimizer to adam or adamw{more}."
-        why = f"training.optimizer sgd without momentum, which has no state. {advice}"
-        refuse_if_set(training, why, "optimizer_state")
-    if state == "kept" and schedule.sampling_rate < 1:
-        raise ConfigError(
-            f"training.optimizer_state: kept with schedule.sampling_rate {schedule.sampling_rate}: the moments of a "
-            "client that was not sampled belong to a model of many rounds ago. Set schedule.sampling_rate to 1, or "
-            "training.optimizer_state to fresh."
-        )
-
-
-def _is_share(gpus: float) -> bool:
-    if gpus >= 1:
-        return float(gpus).is_integer()
-    # Decimal fractions are cut: 0.333 is meant to be 1/3. 0.33 is not accepted, it would waste a hundredth of a GPU.
-    return abs(gpus * round(1 / gpus) - 1) <= 2e-3
-
-
-def _neighbors(gpus: float) -> list[str]:
-    """The allowed numbers of GPUs below and above one that is not."""
-    if gpus > 1:
-        return [f"{math.floor(gpus)}", f"{math.ceil(gpus)}"]
-    actors = math.floor(1 / gpus)
-    return [f"1/{k} = {1 / k:.6g}" if k > 1 else "1" for k in (actors + 1, actors)]

@@ -34,7 +34,8 @@ from raysim.engine.timing import Marks
 from raysim.flat_model import FlatModel, finite
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.training.local_sgd import Trained, autocast, epoch_batches
-from workloads.federated_data import batch_bounds, distinct_tasks
+from workloads.batch_bounds import batch_bounds
+from workloads.federated_data import distinct_tasks
 
 if TYPE_CHECKING:
     from raysim.config.run_config import Training
@@ -122,7 +123,7 @@ def group_size(training: Training, local_epochs: int, participants: int) -> int:
     """How many neighboring clients of a round are merged, as far as they take one step; a power of two, 1: none."""
     if local_epochs > 1 or training.steps_per_epoch > 1:
         return 1
-    largest = max(training.batch_size, 2) + 1  # a sample that is left over joins the batch before it
+    largest = training.last.largest(training.batch_size)
     return power_of_two(min(MERGED_SAMPLES // largest, participants // LEAST_GROUPS))
 
 
@@ -137,10 +138,11 @@ def worth_it(training: Training, samples: Sequence[int], size: int) -> bool:
 
 
 def take_one_step(training: Training, samples: Sequence[int]) -> bool:
-    """Whether a local epoch is one step for clients with these numbers of samples."""
+    """Whether a local epoch is one step, on all samples, for clients with these numbers of samples."""
     if training.steps_per_epoch:
         return training.steps_per_epoch == 1 and min(samples) > 0
-    return all(len(batch_bounds(count, training.batch_size, training=True)) == 1 for count in samples)
+    size, last = training.batch_size, training.last
+    return all(batch_bounds(count, size, last) == [(0, count)] for count in samples)
 
 
 @dataclass(frozen=True)

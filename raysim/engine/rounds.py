@@ -19,6 +19,7 @@ from raysim.engine.checkpointing import Saves, State, kept_noise
 from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
+from raysim.engine.last_batch import with_last_batch
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.model_parts import without_batch_norm
 from raysim.engine.privacy_budget import with_privacy
@@ -55,6 +56,7 @@ class Rounds:
         notes: RunNotes,
         stopping: Callable[[], bool] = lambda: False,
     ) -> None:
+        config = with_last_batch(config, worker)
         self.config, self.worker, self.pool, self._notes = config, worker, pool, notes
         self.folder, self.observer, self.recorder = notes.folder, notes.observer, pool.recorder
         self.method = worker.method

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raysim import seeds
 from raysim.devices.availability import Absence, absent
@@ -16,6 +17,7 @@ from raysim.engine import schedule
 from raysim.engine.drift import check_drift_time
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import Flight, ServerStep, plan
+from workloads.batch_bounds import samples_of_steps
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -108,12 +110,27 @@ class VirtualClock:
 
 def fleet_of(config: RunConfig, federation: Federation, bytes_down: int, bytes_up: int) -> Fleet:
     """What the clock knows of a run's clients that ever take part."""
-    training, clients = config.training, schedule.trainable(config, federation.clients)
-    if training.steps_per_epoch:
-        samples = np.full(clients, training.steps_per_epoch * training.batch_size, np.int64)
-    else:
-        samples = np.array([federation.samples(client) for client in range(clients)], np.int64)
-    return Fleet(profiles_of(config, clients), samples, bytes_down, bytes_up)
+    clients = schedule.trainable(config, federation.clients)
+    held = np.array([federation.samples(client) for client in range(clients)], np.int64)
+    return Fleet(profiles_of(config, clients), trained_samples(config, held), bytes_down, bytes_up)
+
+
+def trained_samples(config: RunConfig, held: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How many samples the clients that hold these numbers of them train on in a local epoch [n].
+
+    Mini-batches are cut as training cuts them (:mod:`workloads.batch_bounds`); those of DP-SGD have a mean size.
+    """
+    training = config.training
+    if training.steps_per_epoch == 0 and training.last_batch != "drop":
+        return held
+
+    def of_epoch(samples: int) -> int:
+        if config.privacy.kind == "dp-sgd":
+            return training.steps_per_epoch * min(training.batch_size, samples)
+        return samples_of_steps(samples, training.batch_size, training.last, training.steps_per_epoch)
+
+    counts, places = np.unique(held, return_inverse=True)
+    return np.array([of_epoch(count) for count in counts.tolist()], np.int64)[places]
 
 
 def profiles_of(config: RunConfig, clients: int) -> Profiles:

@@ -11,6 +11,7 @@ import numpy as np
 
 from raysim.method import NOTHING, ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import AveragedModel
+from workloads.batch_bounds import batch_bounds
 from workloads.federated_data import ClientData
 from workloads.option_types import Help, OpenShare, Positive, PositiveInt
 
@@ -75,16 +76,17 @@ class FedALA(AveragedModel[Client]):
     def _learned(self, model: FlatModel, data: ClientData, received: Vector, state: Client, task: ClientTask) -> Vector:
         """W after a pass, or after as many as a client's first W needs."""
         from raysim.flat_model import to_numpy
-        from raysim.training.local_sgd import training_mode
+        from raysim.training.local_sgd import one_pass, training_mode
 
         first, last = state.weights.size == 0, model.last_layers(self.layers)
         weights = np.ones(int(last.sum()), np.float32) if first else state.weights
         distance = (received - state.parameters)[last]
         generator, losses = task.generator("shuffle weights"), list[float]()
         training_mode(model.module, task.training)
-        batches = math.ceil(self.share * math.ceil(len(data.train) / task.training.batch_size))
+        bounds = batch_bounds(len(data.train), task.training.batch_size, task.training.last)
+        batches = math.ceil(self.share * len(bounds))
         for _ in range(self.most_passes if first else 1):
-            for batch in itertools.islice(data.train.batches(task.training.batch_size, generator), batches):
+            for batch in itertools.islice(one_pass(data.train, task.training, generator), batches):
                 model.load_shared(mixed(received, Client(state.parameters, weights), last))
                 model.gradient.zero_()
                 loss = task.loss(model.module, batch)

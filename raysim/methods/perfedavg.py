@@ -7,6 +7,7 @@ from typing import Annotated, ClassVar, Literal
 
 from raysim.method import ClientTask, FlatModel, Message, Tensor, Traits, Update, Vector
 from raysim.methods._halves import PersonalModel
+from workloads.batch_bounds import KEEP
 from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, Positive
 
@@ -42,8 +43,10 @@ class PerFedAvg(PersonalModel):
         from raysim.training.local_sgd import endless, train_epochs, training_mode
 
         model.load_shared(message.parameters)
-        size, rate = task.training.batch_size, self.adaptation_rate
-        second, third = (endless(data.train, size, task.generator(f"shuffle {name}")) for name in ("second", "third"))
+        training, rate = task.training, self.adaptation_rate
+        second, third = (
+            endless(data.train, training, task.generator(f"shuffle {name}")) for name in ("second", "third")
+        )
 
         def meta_gradient(model: FlatModel) -> None:
             """In the place of the gradient on D."""
@@ -63,10 +66,8 @@ class PerFedAvg(PersonalModel):
         update = Update(model.change_from(message.parameters), trained.metrics())
         model.load_shared(message.parameters)
         training_mode(model.module, task.training)
-        whole = sum(
-            (gradient_of(model, batch, task) * len(batch) for batch in data.train.batches(task.evaluation_batch)),
-            model.gradient.new_zeros(()),
-        )
+        batches = data.train.batches(task.evaluation_batch, last=KEEP)  # in training mode, BatchNorm's too
+        whole = sum((gradient_of(model, batch, task) * len(batch) for batch in batches), model.gradient.new_zeros(()))
         model.load_shared(message.parameters)
         model.parameters.sub_(whole, alpha=rate / len(data.train))
         return update, model.take_shared()

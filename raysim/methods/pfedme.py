@@ -8,6 +8,7 @@ from typing import Annotated, ClassVar
 
 from raysim.method import ClientTask, Context, FlatModel, Generator, Message, Traits, Update, Updates, Vector
 from raysim.methods._halves import PersonalModel
+from workloads.batch_bounds import LastBatch
 from workloads.federated_data import Batch, ClientData, Samples
 from workloads.option_types import Help, Positive, PositiveInt
 
@@ -93,8 +94,10 @@ class Repeated:
     def __len__(self) -> int:
         return len(self.samples)
 
-    def batches(self, batch_size: int, generator: Generator | None = None) -> Iterator[Batch]:
-        for batch in self.samples.batches(batch_size, generator):
+    def batches(
+        self, batch_size: int, generator: Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
+        for batch in self.samples.batches(batch_size, generator, last):
             for _ in range(self.times):
                 yield batch
 

@@ -164,14 +164,19 @@ def epoch_batches(samples: Samples, task: ClientTask, generator: torch.Generator
     if task.sample_privacy is not None:
         yield from poisson_batches(samples, task, generator)
         return
-    size, limit = task.training.batch_size, task.training.steps_per_epoch
+    limit = task.training.steps_per_epoch
     if limit == 0:
-        yield from samples.batches(size, generator)
+        yield from one_pass(samples, task.training, generator)
         return
-    yield from itertools.islice(endless(samples, size, generator), limit)
+    yield from itertools.islice(endless(samples, task.training, generator), limit)
 
 
-def endless(samples: Samples, batch_size: int, generator: torch.Generator) -> Iterator[Batch]:
+def one_pass(samples: Samples, training: Training, generator: torch.Generator) -> Iterator[Batch]:
+    """The mini-batches of one shuffled pass, cut by the options ``batch_size`` and ``last_batch`` of training."""
+    yield from samples.batches(training.batch_size, generator, training.last)
+
+
+def endless(samples: Samples, training: Training, generator: torch.Generator) -> Iterator[Batch]:
     """Mini-batches of as many shuffled passes as are asked for."""
     while True:
-        yield from samples.batches(batch_size, generator)
+        yield from one_pass(samples, training, generator)

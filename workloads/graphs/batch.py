@@ -9,7 +9,8 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from workloads.federated_data import Batch, batch_bounds
+from workloads.batch_bounds import LastBatch, bounds_of_pass
+from workloads.federated_data import Batch
 from workloads.graphs.graph_set import Graphs, Integers
 
 PACK_RATIO = 1.3
@@ -99,8 +100,10 @@ class GraphSamples:
     def __len__(self) -> int:
         return len(self._graphs)
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        bounds = batch_bounds(len(self), batch_size, training=generator is not None)
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
+        bounds = bounds_of_pass(len(self), batch_size, generator is not None, last)
         if generator is None:
             if batch_size not in self._in_order:
                 with torch.inference_mode(False):

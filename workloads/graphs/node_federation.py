@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from workloads.batch_bounds import LastBatch, bounds_of_pass
 from workloads.errors import WorkloadError
-from workloads.federated_data import NO_SAMPLES, Batch, ClientData, InputSpec, Samples, batch_bounds
+from workloads.federated_data import NO_SAMPLES, Batch, ClientData, InputSpec, Samples
 from workloads.graphs.graph_set import Integers
 from workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
 from workloads.partition_report import client_table
@@ -53,13 +54,15 @@ class NodeSamples:
     def __len__(self) -> int:
         return len(self._nodes)
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
         if generator is None:
             yield self._batch(self._nodes, self._labels)
             return
         import torch
 
-        bounds = batch_bounds(len(self), batch_size, training=True)
+        bounds = bounds_of_pass(len(self), batch_size, True, last)
         if len(bounds) == 1:
             yield self._batch(self._nodes, self._labels)
             return

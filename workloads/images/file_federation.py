@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from workloads.array_federation import SplitFederation
 from workloads.augmentation import NO_AUGMENTATION, Augmentation
+from workloads.batch_bounds import LastBatch
 from workloads.federated_data import Batch, InputSpec, Samples
 from workloads.images.decoded_cache import CHANNELS, ImageCache
 from workloads.partition import Integers
@@ -66,5 +67,7 @@ class FileSamples:
     def __len__(self) -> int:
         return self._count
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
-        return self._decoded().batches(batch_size, generator)
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
+        return self._decoded().batches(batch_size, generator, last)

@@ -35,9 +35,9 @@ def test_how_many_are_merged() -> None:
     assert {participants: group_size(training, 1, participants) for participants in sizes} == sizes
     assert group_size(training, 2, 10_000) == 1
     assert group_size(replace(training, steps_per_epoch=2), 1, 10_000) == 1
-    # Batches of up to 65 and of up to 3: what is left over joins the batch before it.
+    # Batches of up to 65, as a single sample joins the batch before it, and of one.
     assert group_size(replace(training, batch_size=64), 1, 10_000) == 4
-    assert group_size(replace(training, batch_size=1), 1, 10_000) == 128
+    assert group_size(replace(training, batch_size=1), 1, 10_000) == 512
     assert group_size(replace(training, batch_size=600), 1, 10_000) == 1
 
 

@@ -131,7 +131,7 @@ def test_every_method_is_judged_by_its_clients_whole_trained_models(tmp_path: Pa
         "evaluation.decompose_every": 1,
     }
     if method == "fedbn":
-        options["model.name"] = "tests.raysim.user_code:WithBatchNorm"
+        options |= {"model.name": "tests.raysim.user_code:WithBatchNorm", "training.last_batch": "keep"}
     wanted = small_run(tmp_path / method, options)
     rows = run(wanted).rounds
     with fixed_threads(wanted.engine.threads):

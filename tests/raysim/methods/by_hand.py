@@ -12,6 +12,7 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Update, Updates
 from workloads.array_samples import ArraySamples
+from workloads.batch_bounds import LastBatch
 from workloads.federated_data import Batch, ClientData
 
 
@@ -24,7 +25,9 @@ class InOrder:
     def __len__(self) -> int:
         return sum(map(len, self.given))
 
-    def batches(self, batch_size: int, generator: torch.Generator | None = None) -> Iterator[Batch]:
+    def batches(
+        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
+    ) -> Iterator[Batch]:
         self.passes += 1
         yield from self.given
 
