@@ -24,6 +24,8 @@ A measure is a column of the rounds table (its last value), or that behind ``bes
 one column: ``in: {CNN: {method.mu: 0.1}}``. Cells run in the order column, seed, row, so that every prefix is a fair
 comparison. ``compare`` adds a table of differences: the mean of a row less another over equal seeds, with its 95 %
 interval (:mod:`raysim.report.study_compare`).
+
+Several processes may run one study: each takes cells that no other has claimed, and ends when all are there.
 """
 
 from __future__ import annotations
@@ -31,6 +33,7 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
+import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -40,9 +43,10 @@ from raysim.config.run_config import build, settings, to_yaml
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
 from raysim.report import study_failed
-from raysim.report.study_file import Cell, read
+from raysim.report.study_file import Cell, Study, read
 from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.claims import SECONDS, claimant, claimed
 from workloads.errors import WorkloadError
 
 
@@ -98,6 +102,47 @@ def check_cell(cell: Cell) -> None:
         )
 
 
+def run_missing(study: Study, missing: Sequence[Cell]) -> list[str]:
+    """Run the cells that are not there, each once whatever the number of processes with this study; those that failed.
+
+    A cell that another process has claimed is left to it, and waited for once there is no other; if that process dies,
+    this one takes the cell over.
+    """
+    failed, known = list[str](), {cell.path: study_failed.made_at(cell) for cell in missing}
+    told, waiting = False, list(missing)
+    while waiting:
+        elsewhere: list[Cell] = []
+        for cell in waiting:
+            with claimed(cell.path) as mine:
+                if not mine:
+                    elsewhere.append(cell)
+                    continue
+                if cell.path.exists():
+                    continue
+                if study_failed.made_at(cell) != known[cell.path]:
+                    failed.append(f"{cell.name}: it failed in another process")
+                    continue
+                print(cell.name, flush=True)
+                try:
+                    run_cell(cell)
+                except (RaysimError, WorkloadError) as error:  # a row that diverges must not cost the rows after it
+                    failed.append(f"{cell.name}: {error}")
+                    print(failed[-1], file=sys.stderr, flush=True)
+            write_table(study)
+        if elsewhere and len(elsewhere) == len(waiting):
+            if not told:
+                print(f"waits for {_others(elsewhere)}; Ctrl-C ends this process alone", flush=True)
+            told = True
+            time.sleep(SECONDS)
+        waiting = elsewhere
+    return failed
+
+
+def _others(cells: Sequence[Cell]) -> str:
+    more = f" and {len(cells) - 1} more" if len(cells) > 1 else ""
+    return f"{cells[0].name}{more}, at which {claimant(cells[0].path)} is at work"
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 0 unless the study has a mistake (2) or a cell failed (1)."""
     parser = argparse.ArgumentParser(prog="python -m raysim.study", description=(__doc__ or "").split("\n\n")[0])
@@ -124,18 +169,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (RaysimError, WorkloadError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
-    failed: list[str] = []
     try:
-        for cell in [] if arguments.table_only else missing:
-            if cell.path.exists():  # made meanwhile by another process with the same study
-                continue
-            print(cell.name, flush=True)
-            try:
-                run_cell(cell)
-            except (RaysimError, WorkloadError) as error:  # a row that diverges must not cost the rows after it
-                failed.append(f"{cell.name}: {error}")
-                print(failed[-1], file=sys.stderr, flush=True)
-            write_table(study)
+        failed = [] if arguments.table_only else run_missing(study, missing)
         write_table(study)
     except (RaysimError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)

@@ -35,6 +35,14 @@ def place(cell: Cell) -> Path:
     return cell.path.with_suffix(".failed.csv")
 
 
+def made_at(cell: Cell) -> int:
+    """When the row of its failure was written, in nanoseconds; 0 if there is none."""
+    try:
+        return place(cell).stat().st_mtime_ns
+    except FileNotFoundError:
+        return 0
+
+
 def keep(cell: Cell, run_folder: Path, error: Exception) -> None:
     """Write the row of a cell whose run raised ``error``; the round follows from the rounds that its folder has."""
     rounds = run_folder / "rounds.csv"

@@ -13,6 +13,7 @@ from raysim.report.study_compare import Values
 from raysim.report.study_file import Study
 from raysim.report.study_plot import Found, scale_of
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.claims import alone
 
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
 
@@ -113,11 +114,12 @@ def write_table(study: Study) -> None:
     """
     import matplotlib
 
-    before, after = place_of_table(study)
-    study.table.write_text(f"{before}\n{tables(study)}\n{after}", encoding="utf-8")
-    with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
-        for path, png in _pictures(study):
-            write_atomically(path, png)
+    with alone(study.table):  # another process may be at the same study, or at another of the same page
+        before, after = place_of_table(study)
+        write_atomically(study.table, f"{before}\n{tables(study)}\n{after}".encode())
+        with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
+            for path, png in _pictures(study):
+                write_atomically(path, png)
 
 
 def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:

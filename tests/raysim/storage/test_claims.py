@@ -1,0 +1,66 @@
+"""Claims on work: one process at a time, and none that outlives its process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+
+from raysim.storage import claims
+from raysim.storage.claims import alone, claim_of, claimant, claimed
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from raysim.storage.claims import claimed
+with claimed(Path(sys.argv[1])) as mine:
+    print(mine, flush=True)
+    time.sleep(600)
+"""
+
+
+def test_one_at_a_time_and_nothing_is_left(tmp_path: Path) -> None:
+    cell = tmp_path / "column" / "row-seed0.csv"
+    with claimed(cell) as mine:
+        assert mine and claim_of(cell).exists() and "process " in claimant(cell)
+        with claimed(cell) as second, claimed(cell.with_name("other.csv")) as other:
+            assert not second and other
+        assert claim_of(cell).exists()  # who did not get it leaves it
+    assert not list(cell.parent.iterdir())
+    with pytest.raises(ValueError, match="inside"), claimed(cell):
+        raise ValueError("inside")
+    with claimed(cell) as again:
+        assert again
+
+
+def test_the_claim_of_a_dead_process_is_taken_over(tmp_path: Path) -> None:
+    cell = tmp_path / "row.csv"
+    other = subprocess.Popen([sys.executable, "-c", HOLD, str(cell)], stdout=subprocess.PIPE, text=True)
+    assert other.stdout is not None and other.stdout.readline() == "True\n"
+    with claimed(cell) as mine:
+        assert not mine and f"process {other.pid} on" in claimant(cell)
+    other.kill()
+    other.wait()
+    assert claim_of(cell).exists()
+    with claimed(cell) as mine:
+        assert mine
+
+
+def test_who_wants_to_be_alone_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(claims, "SECONDS", 0.01)
+    page, order = tmp_path / "page.md", list[str]()
+
+    def second() -> None:
+        with alone(page):
+            order.append("second")
+
+    thread = threading.Thread(target=second)
+    with alone(page):
+        thread.start()
+        thread.join(0.1)
+        order.append("first")
+    thread.join(20)
+    assert order == ["first", "second"]
