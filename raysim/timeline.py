@@ -82,7 +82,7 @@ def tables(clock: VirtualClock) -> tuple[DataFrame, DataFrame]:
                 **clock.columns(number),
                 "updates": len(step.arrivals),
                 "staleness_max": max(staleness),
-                "bytes_down": len(step.dispatched) * clock.fleet.bytes_down,
+                "bytes_down": sum(flight.bytes_down for flight in step.dispatched),
                 "bytes_up": len(step.arrivals) * clock.fleet.bytes_up,
             }
         )

@@ -13,6 +13,33 @@ Shape = tuple[int, ...]
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """Sizes of a client's model, by which what a method sends grows."""
+
+    parameters: int
+    """p, shared entries that are parameters."""
+    shared: int
+    """d, all shared entries."""
+    kept: int
+    """Entries that are not shared."""
+    features: int
+    """h, inputs of the model's ``head``; 0 without one."""
+    classes: int
+
+
+@dataclass(frozen=True)
+class ExtraBytes:
+    """Bytes that a method sends beside ``delta`` and its first message: all that depends on the run's course."""
+
+    up: int = 0
+    """An update's ``extra``."""
+    down_later: int = 0
+    """By which messages are longer from the server's first step on than before it."""
+    down_per_client: int = 0
+    """By which a message is longer for each other client that has been in a server step."""
+
+
+@dataclass(frozen=True)
 class Traits:
     """What the engine has to know about a method besides its functions."""
 
@@ -46,6 +73,9 @@ class Traits:
     upload_bytes: Callable[[Sequence[Shape]], int] | None = None
     """What the change of shared tensors of these shapes takes on its way to the server, in bytes; None: 4 for each
     entry."""
+    extra_bytes: Callable[[Sizes], ExtraBytes] | None = None
+    """What is sent besides, in bytes; None: updates have no ``extra``, and all messages are as long as the first.
+    Virtual time charges it before any training, and a run says where it was wrong."""
     model_parts: tuple[str, ...] = ()
     """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
     head_of_body: bool = False

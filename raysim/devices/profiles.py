@@ -43,12 +43,12 @@ class Profiles:
         """Number of clients."""
         return len(self.seconds_per_sample)
 
-    def seconds(self, samples: Column, bytes_down: float, bytes_up: float) -> Column:
+    def seconds(self, samples: Column, bytes_down: NDArray[np.int64] | float, bytes_up: float) -> Column:
         """Virtual seconds of each client's task [n]: the message goes down, the client trains, the update goes up.
 
         Args:
             samples: that each client trains on, over all its local epochs [n].
-            bytes_down: of the message.
+            bytes_down: of the message, one for all or each client's [n].
             bytes_up: of the update.
         """
         communication = 2 * self.latency + bytes_down / self.bandwidth_down + bytes_up / self.bandwidth_up

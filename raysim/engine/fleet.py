@@ -28,14 +28,32 @@ class Fleet:
     samples: NDArray[np.int64]
     """Samples that each client trains on in a local epoch [n]."""
     bytes_down: int
-    """Of a message."""
+    """Of a message of the first round."""
     bytes_up: int
     """Of an update."""
+    down_later: int = 0
+    """By which messages are longer from the first server step on."""
+    down_per_client: int = 0
+    """By which a message is longer for each other client that has been in a server step."""
 
-    def seconds(self, epochs: int) -> list[float]:
-        """Virtual seconds of each client's task, which trains for ``epochs`` local epochs."""
+    def message_bytes(self, trained: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Bytes of each client's message [n].
+
+        Args:
+            trained: whether each client has been in a server step [n].
+        """
+        known = int(trained.sum())
+        first = self.bytes_down + (self.down_later if known else 0)
+        return first + self.down_per_client * (known - trained.astype(np.int64))
+
+    def seconds(self, epochs: int, bytes_down: NDArray[np.int64] | int) -> list[float]:
+        """Virtual seconds of each client's task [n], which trains for ``epochs`` local epochs.
+
+        Args:
+            bytes_down: of each client's message [n], or of all.
+        """
         samples = self.samples.astype(np.float64) * epochs
-        return list(map(float, self.profiles.seconds(samples, self.bytes_down, self.bytes_up)))
+        return list(map(float, self.profiles.seconds(samples, bytes_down, self.bytes_up)))
 
 
 @dataclass(frozen=True)
@@ -66,7 +84,7 @@ def check(rules: Rules, fleet: Fleet) -> None:
     timing = rules.timing
     check_profiles(timing, rules.schedule, fleet.profiles)
     if timing.mode == "deadline" and timing.late == "drop":
-        shortest = min(fleet.seconds(max(rules.intervals)))
+        shortest = min(fleet.seconds(max(rules.intervals), fleet.bytes_down))
         if shortest > timing.deadline:
             raise ConfigError(
                 f"timing.deadline: no client can meet {timing.deadline:g} virtual seconds; the fastest takes "

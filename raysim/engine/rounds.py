@@ -208,6 +208,10 @@ class Rounds:
         started, working, trained, aggregated = times
         config, pool, updates, rows = self.config, self.pool, collected.updates, collected.rows
         losses = [row.get("train_loss", math.nan) for row in rows]
+        down, up = (
+            {client: message.nbytes for client, message in messages.items()},
+            [row.pop("bytes_up") for row in rows],
+        )
         row: dict[str, Any] = {
             "round": plan.number,
             "local_epochs": plan.local_epochs,
@@ -216,8 +220,8 @@ class Rounds:
             **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
             "loss": math.nan,
             "train_loss": float(np.average(losses, weights=updates.samples)) if rows else math.nan,
-            "bytes_down": sum(message.nbytes for message in messages.values()),
-            "bytes_up": sum(row.pop("bytes_up") for row in rows),
+            "bytes_down": sum(down.values()),
+            "bytes_up": sum(up),
         }
         if self.method.traits.weighted_mean and rows:
             context.report.clients("weight", sample_weights(updates.samples))
@@ -234,7 +238,10 @@ class Rounds:
         finished = time.perf_counter()
         row |= context.report.round_columns
         if self.clock is not None:
-            row["bytes_down"] += self.clock.unused_bytes(plan.number, len(messages))
+            row["bytes_down"] += self.clock.unused_bytes(plan.number)
+            wrong = self.clock.wrong_bytes(plan.number, down, up)
+            if wrong:
+                self._notes.note(wrong)
             row |= self.clock.columns(plan.number)
             self.clock.mark(plan.number, rows)
         row |= {

@@ -12,6 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+import numpy as np
+
 from raysim import seeds
 from raysim.engine.fleet import Fleet, Rules, check
 from raysim.engine.idle_clients import IdleClients
@@ -34,6 +36,8 @@ class Flight(NamedTuple):
     """When the update arrives, or the task is lost."""
     lost: bool
     """Whether no update comes: the client dropped out, or could not be reached any more."""
+    bytes_down: int = 0
+    """Of its message."""
 
 
 @dataclass(frozen=True)
@@ -105,6 +109,7 @@ class _Simulation:
         self.idle = IdleClients(range(self.present), self.fleet.profiles.availability)
         self.draw = seeds.numpy_generator(self.rules.seed, "timeline")
         self.participants = self.draw
+        self.trained, self.longer = np.zeros(clients, np.bool_), False
         self._set_version()
 
     def steps(self) -> Iterator[ServerStep]:
@@ -147,7 +152,7 @@ class _Simulation:
             gone = profiles.availability.until(client, self.time)
             if gone < end:
                 end, lost = gone, True
-        flight = Flight(client, self.version, self.time, end, lost)
+        flight = Flight(client, self.version, self.time, end, lost, self.bytes_down[client])
         self.idle.remove(client)
         self.flying[client] = flight
         self.dispatched.append(flight)
@@ -241,6 +246,8 @@ class _Simulation:
         )
         for flight in arrivals:
             self.idle.add(flight.client)
+            self.longer = self.longer or not self.trained[flight.client]
+            self.trained[flight.client] = True
         self.buffer, self.dispatched, self.lost, self.canceled = [], [], [], []
         self.opened, self.wake = None, math.inf
         self.epochs += self.rules.intervals[self.version - 1]
@@ -249,11 +256,13 @@ class _Simulation:
         return step
 
     def _set_version(self) -> None:
-        """What changes with the version: local epochs, late joiners, the round's random stream."""
+        """What changes with the version: local epochs, bytes, late joiners, the round's random stream."""
         rules, schedule = self.rules, self.rules.schedule
         epochs = rules.intervals[self.version]
-        if self.version == 0 or epochs != rules.intervals[self.version - 1]:
-            self.seconds = self.fleet.seconds(epochs)
+        if self.version == 0 or self.longer or epochs != rules.intervals[self.version - 1]:
+            sent = self.fleet.message_bytes(self.trained)
+            self.bytes_down, self.seconds = sent.tolist(), self.fleet.seconds(epochs, sent)
+            self.longer = False
         present = joined(self.epochs, self.fleet.profiles.clients, schedule.joins, schedule.join_every)
         for client in range(self.present, present):
             self.idle.add(client)

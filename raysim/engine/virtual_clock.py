@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,13 +17,13 @@ from raysim.engine import schedule
 from raysim.engine.drift import check_drift_time
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import Flight, ServerStep, plan
+from raysim.traits import ExtraBytes, Sizes
 from workloads.batch_bounds import samples_of_steps
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.worker import Worker
-    from raysim.method import Message
-    from workloads.federated_data import Federation
+    from raysim.method import FlatModel, Message
 
 NAMED = 10
 """Clients that a note names at most."""
@@ -34,19 +34,18 @@ class VirtualClock:
 
     Args:
         worker: a worker of this process, for the clients' samples and the bytes of the change of the shared entries.
-        message: what a client is sent in the first round; what a method adds later in a run does not count.
+        message: what a client is sent in the first round.
 
     Raises:
         ConfigError: the run could not end (:func:`raysim.engine.timeline.plan`).
     """
 
     def __init__(self, config: RunConfig, worker: Worker, message: Message) -> None:
-        bytes_up = worker.method.traits.bytes_up(worker.built(0).shared_shapes)
-        self.fleet = fleet_of(config, worker.federation, message.nbytes, bytes_up)
+        self.fleet = fleet_of(config, worker, message.nbytes)
         rules = Rules(config.seed, config.timing, config.schedule, schedule.planned_intervals(config))
         self.steps, under_way = plan(rules, self.fleet)
         check_drift_time(config, self.steps[-1].time)
-        self._stale = config.timing.stale
+        self._stale, self._compares = config.timing.stale, True
         self._taken: dict[int, list[tuple[Flight, int]]] = {}
         """The tasks of each version whose updates a step takes, and the step's number."""
         for step in self.steps:
@@ -96,9 +95,33 @@ class VirtualClock:
             "staleness": float(np.mean(step.staleness())),
         }
 
-    def unused_bytes(self, number: int, computed: int) -> int:
+    def unused_bytes(self, number: int) -> int:
         """Bytes sent to clients in a round beside those whose tasks are computed."""
-        return (len(self.step(number).dispatched) - computed) * self.fleet.bytes_down
+        computed = sum(flight.bytes_down for flight, _ in self.tasks(number))
+        return sum(flight.bytes_down for flight in self.step(number).dispatched) - computed
+
+    def wrong_bytes(self, number: int, down: Mapping[int, int], up: Sequence[int]) -> str:
+        """A sentence, once in a run, if the clock has charged other bytes for a round than were sent; else empty.
+
+        Args:
+            down: bytes of the messages to the clients whose tasks the round computes, by client.
+            up: bytes of the updates that it takes.
+        """
+        if not self._compares or len(up) < len(self.step(number).arrivals):
+            self._compares = False  # a client failed, which the clock cannot know
+            return ""
+        charged = {flight.client: flight.bytes_down for flight, _ in self.tasks(number)}
+        wrong = [(down[client], size) for client, size in charged.items() if down[client] != size]
+        found = [f"{size} bytes to a client, of {sent}" for sent, size in wrong[:1]]
+        wrong = [(sent, self.fleet.bytes_up) for sent in up if sent != self.fleet.bytes_up]
+        found += [f"{size} bytes for an update, of {sent}" for sent, size in wrong[:1]]
+        if not found:
+            return ""
+        self._compares = False
+        return (
+            f"round {number}: virtual time has charged {' and '.join(found)}, so that it runs too fast or too slow. "
+            "The method's traits extra_bytes and upload_bytes are to say what it sends"
+        )
 
     def mark(self, number: int, rows: Iterable[dict[str, Any]]) -> None:
         """Put columns about a round's updates into their rows of the clients table."""
@@ -108,11 +131,29 @@ class VirtualClock:
             row |= {"dispatched": flight.start, "arrived": flight.end, "staleness": number - 1 - flight.version}
 
 
-def fleet_of(config: RunConfig, federation: Federation, bytes_down: int, bytes_up: int) -> Fleet:
-    """What the clock knows of a run's clients that ever take part."""
-    clients = schedule.trainable(config, federation.clients)
+def fleet_of(config: RunConfig, worker: Worker, bytes_down: int) -> Fleet:
+    """What the clock knows of a run's clients that ever take part.
+
+    Args:
+        bytes_down: of a message of the first round.
+    """
+    federation, traits, model = worker.federation, worker.method.traits, worker.built(0)
+    clients, extra = schedule.trainable(config, federation.clients), ExtraBytes()
     held = np.array([federation.samples(client) for client in range(clients)], np.int64)
-    return Fleet(profiles_of(config, clients), trained_samples(config, held), bytes_down, bytes_up)
+    if traits.extra_bytes is not None:
+        extra = traits.extra_bytes(sizes_of(model, federation.task(0).classes))
+    bytes_up = traits.bytes_up(model.shared_shapes) + extra.up
+    profiles, samples = profiles_of(config, clients), trained_samples(config, held)
+    return Fleet(profiles, samples, bytes_down, bytes_up, extra.down_later, extra.down_per_client)
+
+
+def sizes_of(model: FlatModel, classes: int) -> Sizes:
+    """Sizes of a model; its features are the inputs of the first matrix in its head."""
+    head = getattr(model.module, "head", None)
+    matrices = [tensor for tensor in head.parameters() if tensor.dim() > 1] if head is not None else []
+    features = int(matrices[0].shape[1]) if matrices else 0
+    shared = model.shared.numel()
+    return Sizes(model.shared_parameter_count, shared, model.buffer.numel() - shared, features, classes)
 
 
 def trained_samples(config: RunConfig, held: NDArray[np.int64]) -> NDArray[np.int64]:

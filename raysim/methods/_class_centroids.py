@@ -9,7 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.method import ClientTask, FlatModel, Loss, Message, Tensor, Update, Vector
+from raysim.traits import Sizes
 from workloads.federated_data import Batch, Samples
+
+
+def centroid_bytes(sizes: Sizes) -> int:
+    """Centroids or sums of features [classes, features] and numbers of samples [classes]."""
+    return (4 * sizes.features + 8) * sizes.classes
 
 
 def feature_sums(

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Method, Module, Traits, Update, Updates, Vector
+from raysim.traits import ExtraBytes, Sizes
 from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, Share
 
@@ -45,6 +46,11 @@ class ClientState:
     """Clients whose cores it has met so far, ascending [k]."""
     weights: Weights
     """p_i over them [k]."""
+
+
+def extra_bytes(sizes: Sizes) -> ExtraBytes:
+    """The core, number and samples of each other client that has one."""
+    return ExtraBytes(down_per_client=4 * sizes.shared + 16)
 
 
 @dataclass(frozen=True)
@@ -91,7 +97,7 @@ class Apple(Method[Server, ClientState]):
         Help("gradient of a core: n·p_ii·g, as large as FedAvg's at the start, or p_ii·g as printed"),
     ] = "clients"
 
-    traits: ClassVar[Traits] = Traits(personal=True, uses_rounds=True, takes_stale=True)
+    traits: ClassVar[Traits] = Traits(personal=True, uses_rounds=True, takes_stale=True, extra_bytes=extra_bytes)
 
     def shared_names(self, module: Module) -> Collection[str]:
         return [name for name, _ in module.named_parameters()]

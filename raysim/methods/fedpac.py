@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 from aggregators.classifier_combination import combination_weights
 from aggregators.means import sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
-from raysim.methods._class_centroids import centroid_loss, feature_sums, mixed_centroids, own_centroids
+from raysim.methods._class_centroids import centroid_bytes, centroid_loss, feature_sums, mixed_centroids, own_centroids
 from raysim.methods._halves import HEAD, SharedBody
+from raysim.traits import ExtraBytes, Sizes
 from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
 
@@ -29,6 +30,12 @@ class Server:
     """c [classes, features]; no rows before the first round."""
     centroid_samples: NDArray[np.int64]
     """Samples behind each centroid [classes]; zero: no client has had samples of the class yet."""
+
+
+def extra_bytes(sizes: Sizes) -> ExtraBytes:
+    """Head, weighted means of features and centroids go up; centroids, which the first message lacks, down."""
+    up = 4 * (sizes.kept + sizes.classes * sizes.features) + centroid_bytes(sizes)
+    return ExtraBytes(up=up, down_later=centroid_bytes(sizes))
 
 
 @dataclass(frozen=True)
@@ -66,6 +73,7 @@ class FedPAC(SharedBody[Server, None]):
         classification=True,
         model_parts=("body.", HEAD),
         head_of_body=True,
+        extra_bytes=extra_bytes,
         needs_several="whose heads and class centroids are combined from several clients",
     )
 

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.method import NOTHING, ClientTask, Context, FlatModel, Message, Module, Traits, Update, Updates, Vector
-from raysim.methods._class_centroids import centroid_loss, feature_sums, mixed_centroids, own_centroids
+from raysim.methods._class_centroids import centroid_bytes, centroid_loss, feature_sums, mixed_centroids, own_centroids
 from raysim.methods._halves import PartlyShared
+from raysim.traits import ExtraBytes, Sizes
 from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative
 
@@ -21,6 +22,11 @@ class Prototypes:
     """C̄ [classes, features]; no rows before the first round."""
     centroid_samples: NDArray[np.int64]
     """Samples behind each prototype [classes]; zero: no client has had samples of the class yet."""
+
+
+def extra_bytes(sizes: Sizes) -> ExtraBytes:
+    """Prototypes, which the first message lacks."""
+    return ExtraBytes(up=centroid_bytes(sizes), down_later=centroid_bytes(sizes))
 
 
 @dataclass(frozen=True)
@@ -65,6 +71,7 @@ class FedProto(PartlyShared[Prototypes]):
         classification=True,
         model_parts=("body.", "head."),
         head_of_body=True,
+        extra_bytes=extra_bytes,
         needs_several="whose prototypes are means over the clients of a step",
     )
 

@@ -23,6 +23,7 @@ from aggregators.means import sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._halves import StatelessClients
 from raysim.seeds import numpy_generator
+from raysim.traits import ExtraBytes, Sizes
 from workloads.federated_data import ClientData
 from workloads.option_types import Help, NonNegative, PositiveInt
 
@@ -58,6 +59,11 @@ class Server:
     """θ [d]."""
     neunet: NeuNet
     last: LastRound
+
+
+def gradient_bytes(sizes: Sizes) -> ExtraBytes:
+    """The gradient of a client's test loss."""
+    return ExtraBytes(up=4 * sizes.parameters)
 
 
 @dataclass(frozen=True)
@@ -103,13 +109,14 @@ class FedRAD(StatelessClients[Server]):
 
     @property
     def traits(self) -> Traits:
-        estimates = self.aggregation == "dynamic" and self.system_gradient == "estimate"
+        dynamic, exact = self.aggregation == "dynamic", self.system_gradient == "exact"
         return Traits(
             weighted_mean=self.aggregation == "plain",
             intervals=random_communication if self.random_intervals else None,
             local_tests=self.aggregation != "plain",
             classification=self.aggregation != "plain",
-            needs_sgd=NEEDS_SGD if estimates else "",
+            needs_sgd=NEEDS_SGD if dynamic and not exact else "",
+            extra_bytes=gradient_bytes if dynamic and exact else None,
             reports=REPORTS[self.aggregation],
             needs_several="" if self.aggregation == "plain" else "which weighs the clients of a step by their accuracy",
         )

@@ -24,6 +24,7 @@ from raysim.method import (
     Vector,
 )
 from raysim.methods._halves import PartlyShared
+from raysim.traits import ExtraBytes, Sizes
 from workloads.federated_data import Batch, ClientData
 from workloads.option_types import Help, NonNegative, PositiveShare
 
@@ -37,6 +38,11 @@ class Server:
     """What is shared [d]."""
     mean: Vector
     """μ̄, the mean over clients of their mean graph features [h]; empty before the first round's end."""
+
+
+def mean_bytes(sizes: Sizes) -> ExtraBytes:
+    """Mean graph features, which the first message lacks."""
+    return ExtraBytes(up=4 * sizes.features, down_later=4 * sizes.features)
 
 
 @dataclass(frozen=True)
@@ -102,6 +108,7 @@ class FedSSP(PartlyShared[Server]):
             head_of_body=self.preference,
             model_parts=parts,
             reports=own,
+            extra_bytes=mean_bytes if self.preference else None,
             takes_stale=not self.preference,
             needs_several="whose mean graph features are those of several clients" if self.preference else "",
         )

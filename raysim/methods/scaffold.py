@@ -11,6 +11,7 @@ import numpy as np
 from aggregators.descent import plain_steps
 from aggregators.means import weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector, WholeModel
+from raysim.traits import ExtraBytes, Sizes
 from workloads.federated_data import ClientData
 from workloads.option_types import Help, Positive
 
@@ -21,6 +22,11 @@ class Server:
     """x, the shared entries of the global model [d]: parameters, then BatchNorm's statistics."""
     control: Vector
     """c, the mean of all clients' c_i, over the p parameters alone [p]."""
+
+
+def extra_bytes(sizes: Sizes) -> ExtraBytes:
+    """A client's step of its control variate; the server's is in every message."""
+    return ExtraBytes(up=4 * sizes.parameters)
 
 
 @dataclass(frozen=True)
@@ -58,6 +64,7 @@ class Scaffold(WholeModel[Server, Vector]):
         needs_sgd="which reads a client's mean gradient off its change by sgd",
         reports=("control_norm",),
         takes_stale=True,
+        extra_bytes=extra_bytes,
     )
 
     def init_server(self, model: FlatModel) -> Server:

@@ -39,7 +39,10 @@ def write_devices(folder: Path, fleet: Fleet, seconds: float, *, pictured: bool)
 
 
 def devices_table(fleet: Fleet) -> DataFrame:
-    """A row for each client: its profile, its samples, and the seconds that one local epoch and the bytes take."""
+    """A row for each client: its profile, its samples, and the seconds that one local epoch and the bytes take.
+
+    The bytes are those of a message after the first server step, before other clients' parts are in it.
+    """
     import pandas as pd
 
     profiles = fleet.profiles
@@ -47,7 +50,7 @@ def devices_table(fleet: Fleet) -> DataFrame:
     table = pd.DataFrame({"client": np.arange(profiles.clients), "samples": fleet.samples})
     table = table.assign(**{name: getattr(profiles, name) for name in names})
     none = np.zeros(profiles.clients)
-    communication = profiles.seconds(none, fleet.bytes_down, fleet.bytes_up)
+    communication = profiles.seconds(none, fleet.bytes_down + fleet.down_later, fleet.bytes_up)
     return table.assign(epoch_seconds=fleet.samples * profiles.seconds_per_sample, communication_seconds=communication)
 
 
