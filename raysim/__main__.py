@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from raysim.config.nearest import did_you_mean
+from raysim.config.nearest import STUDY, did_you_mean
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.version import __version__
 
@@ -33,15 +33,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     listing = "\n".join(f"  python -m raysim.{name:9} {text}" for name, (_, text) in COMMANDS.items())
     if words in ([], ["--help"], ["-h"]):
         print(f"raysim {__version__}: federated learning, simulated in parallel on Ray\n\n{listing}\n")
-        print("raysim NAME is the same as python -m raysim.NAME, raysim launch --method fedrad for instance.")
+        print("raysim NAME is the same as python -m raysim.NAME, and raysim --method fedrad as raysim launch …")
         return FINISHED
+    if words[0].startswith("--"):  # options without a command are those of a run
+        words = ["launch", *words]
     if words[0] in COMMANDS:
         here = str(Path.cwd())
         if not {here, ""} & set(sys.path):
             sys.path.insert(0, here)  # as with python -m: a method or model of one's own lies there
         command = importlib.import_module(COMMANDS[words[0]][0])
         return int(command.main(words[1:]))
-    guess = " Did you mean raysim launch …?" if words[0].startswith("-") else did_you_mean(words[0], COMMANDS)
+    several = words[0] in ("sweep", "grid", "search", "tune", "benchmark")
+    guess = f" {STUDY}" if several else did_you_mean(words[0], COMMANDS)
     print(f"raysim: there is no command {words[0]!r}.{guess}\n{listing}", file=sys.stderr)
     return REFUSED
 

@@ -49,10 +49,12 @@ def split(
     from workloads.errors import WorkloadError
     from workloads.graphs.given_graphs import hold_graphs
     from workloads.graphs.pyg_data import labels_of
-    from workloads.own_arrays import ClientSplit, read
+    from workloads.own_arrays import ClientSplit, as_classes, read, site_names
     from workloads.partition import Partition
     from workloads.split_options import Labeled, SplitOptions
 
+    if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
+        raise ConfigError(f"split.seed: {seed!r} is not allowed. Allowed: a whole number ≥ 0; default 0.")
     known = {path.partition(".")[2]: option for path, option in options_of_class("split", SplitOptions).items()}
     known = {name: option for name, option in known.items() if name not in _OF_RUNS}
     values: dict[str, Any] = {}
@@ -66,14 +68,15 @@ def split(
         raise ConfigError("split: partition views is for --workload data sets only. Take iid or dirichlet.")
     graphs = hold_graphs(data)
     x, y = (np.zeros(0), labels_of(data)) if graphs else read(data, "data")
-    named = None if sites is None else np.asarray(sites).astype(np.str_)
+    named = None if sites is None else site_names(sites)
     if named is not None and named.shape != (len(y),):
         raise WorkloadError(f"sites: {named.shape} for {len(y)} samples; give one name for each sample")
     by_label = y.ndim == 1 and y.dtype.kind in "iub"
     if not by_label and values["partition"] not in ("iid", "quantity", "lognormal", "sites"):
+        advice = f"give {classes} if they are classes, or " if (classes := as_classes(y)) else ""
         raise WorkloadError(
             f"partition={values['partition']} goes by whole-number labels, one a sample, and y is {y.dtype} "
-            f"{y.shape}; choose iid, quantity, lognormal or sites"
+            f"{y.shape}; {advice}choose iid, quantity, lognormal or sites"
         )
     labels = y.astype(np.int64) if by_label else np.zeros(len(y), np.int64)
     # The one test sample is for local tests, which a run cuts for itself; those of this split are dropped.

@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         place = fetch(data, folder) if asked.action == "fetch" else convert(data, asked.source.expanduser(), folder)
         words = data.name if data.name in registry.known("workload") else f"npz --path {data.name}"
         print(f"{data.name}: {place}\npython -m raysim.launch --method fedavg --workload {words}")
-    except (RaysimError, WorkloadError, OSError) as error:
+    except (RaysimError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return FAILED
     except KeyboardInterrupt:

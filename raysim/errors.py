@@ -1,19 +1,14 @@
-"""Errors a user can cause or mend; each message is complete by itself (what, where, allowed values, next step)."""
+"""Errors a user can cause or mend; each message is complete by itself (what, where, allowed values, next step).
+
+Their base, :class:`RaysimError`, stands in workloads/errors.py with the error of data, where both packages reach it.
+"""
 
 from __future__ import annotations
 
 from functools import partial
 
-from workloads.errors import WorkloadError
-
-
-class RaysimError(Exception):
-    """Base of every error that ends a run with one clear message instead of a traceback."""
-
-    traceback: str = ""
-    """The first traceback, where the cause lies in code (a method's, say); empty where the message says it all."""
-    resumable: bool = True
-    """Whether ``--resume`` is a next step; if not, the message names another one."""
+from workloads.errors import RaysimError as RaysimError
+from workloads.errors import reason_of as reason_of
 
 
 class ConfigError(RaysimError):
@@ -74,7 +69,6 @@ class ClientError(RaysimError):
 
 def code_error(where: str, error: BaseException, traceback: str) -> RaysimError:
     """What to raise when code of a method or workload failed ``where`` ("round 3, stage aggregate")."""
-    plain = str(error) if isinstance(error, (RaysimError, WorkloadError)) else f"{type(error).__name__}: {error}"
-    found = RaysimError(f"{where}: {plain}")
+    found = RaysimError(f"{where}: {reason_of(error)}")
     found.traceback = traceback
     return found

@@ -19,7 +19,6 @@ from raysim.engine.observer import Silent
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.storage.run_folder import RunFolder
-from workloads.errors import WorkloadError
 
 
 def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, float]]:
@@ -31,7 +30,7 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
     Raises:
         ResultsError: the folder is no run.
         DamagedError: there is no checkpoint that can be read.
-        RaysimError, WorkloadError: as a run's own evaluation.
+        RaysimError: as a run's own evaluation.
     """
     from raysim.driver import load_federation
     from raysim.engine.checkpointing import newest_state
@@ -66,7 +65,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         _print(options.folder, _config(options))
-    except (RaysimError, WorkloadError) as error:
+    except RaysimError as error:
         print(f"raysim.evaluate: {error}", file=sys.stderr)
         return REFUSED
     return FINISHED

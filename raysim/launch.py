@@ -23,7 +23,6 @@ from raysim.errors import ConfigError, DiskFullError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor.progress import Progress, title_of
 from raysim.storage.process_lock import launching
-from workloads.errors import WorkloadError
 
 STARTED = time.monotonic()
 """When this program was loaded: what a run says of its time counts from here."""
@@ -48,7 +47,7 @@ def _reported(words: Sequence[str]) -> int:
         # With --json a user's own code prints to standard error.
         with interruption, redirect_stdout(sys.stderr if as_json else output):
             return _run(words, interruption, output, as_json=as_json)
-    except (RaysimError, WorkloadError) as error:
+    except RaysimError as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
     except ModuleNotFoundError as error:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import copy
 import dataclasses
 import hashlib
+import numbers
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,8 +18,9 @@ from raysim.config.registry import Kind
 from raysim.config.run_config import RunConfig, flatten, with_sections
 from raysim.engine.model_parts import check_types
 from raysim.errors import ConfigError, ResultsError
+from raysim.given_checks import check_functions, check_has_data, copied, made_model
 from raysim.given_code import identity_of, module_digest, own_classes, source_of
-from workloads.given import GivenClients, GivenData, GivenModel, made
+from workloads.given import GivenClients, GivenData, GivenModel
 from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
 
 if TYPE_CHECKING:
@@ -29,10 +30,6 @@ if TYPE_CHECKING:
 
 SOURCE_NAME = "source.txt"
 """In a run's folder: the source of what was given as objects, for people to read; nothing reads it again."""
-
-
-RESERVED = {"accuracy", "loss", "train_loss", "round", "client", "name", "samples", "steps", "auc", "balanced_accuracy"}
-"""Columns of the tables that no metric of one's own may take the place of."""
 
 
 def config_of(
@@ -63,10 +60,14 @@ def config_of(
     """
     objects = _Objects()
     given = flatten(options)
+    if resume is not None and not isinstance(resume, str | Path):
+        raise ConfigError(f"resume: {resume!r} is not allowed. Allowed: the path of a run's folder, as text or a Path.")
+    settings = flatten(method) if isinstance(method, Mapping) else {}
+    named = any(name in ("workload", "workload.name") for name in (*given, *settings))
     objects.take_section("method", method, given)
     arrays: OwnArrays | OwnGraphs | None = None
-    if isinstance(clients, int):
-        given["workload.clients"] = clients
+    if isinstance(clients, numbers.Integral):
+        given["workload.clients"] = int(clients)
     elif clients is not None:
         arrays = gathered(clients, test)
         objects.classes["workload"] = GivenGraphs if isinstance(arrays, OwnGraphs) else GivenData
@@ -81,6 +82,7 @@ def config_of(
             f"{wrong}: it goes with clients, the data to train on; a workload with a name brings its own. Give clients "
             f"too, or {instead}."
         )
+    check_has_data(model, clients, workload_named=named or resume is not None)
     if model is not None and not objects.take_section("model", model, given):
         objects.take_model(model, given)
     config = given_config(given, resume, objects.classes)
@@ -139,12 +141,8 @@ class _Objects:
 
     def take_functions(self, loss: Figure | None, metrics: Mapping[str, Figure], given: dict[str, object]) -> None:
         """Name a loss and metrics, which are sent with the data."""
+        check_functions(loss, metrics)
         functions = {**({"loss": loss} if loss is not None else {}), **metrics}
-        for name, function in functions.items():
-            if not callable(function):
-                raise ConfigError(f"{name}: {function!r} is not allowed. Allowed: a function of outputs and labels.")
-        if taken := [name for name in metrics if name in RESERVED or not name.isidentifier()]:
-            raise ConfigError(f"metrics: {taken[0]!r} cannot be the name of a column of its own. Choose another name.")
         sources = [source_of(function) for function in functions.values()]
         self.sources += sources
         given["workload.loss"] = getattr(loss, "__qualname__", type(loss).__qualname__) if loss is not None else ""
@@ -163,24 +161,24 @@ class _Objects:
                 "that makes one."
             )
         self.classes["model"] = GivenModel
-        self._model = copy.deepcopy(model).cpu() if isinstance(model, torch.nn.Module) else model
+        self._model = copied(model) if isinstance(model, torch.nn.Module) else model
         given["model.class_name"] = getattr(model, "__qualname__", type(model).__qualname__)
 
     def held_model(self, config: RunConfig) -> GivenModel:
         """The config's model section with the model in it, and its digest."""
         import torch
 
+        from workloads.models.classifier import has_batch_norm
+
         with torch.random.fork_rng():
-            module = made(self._model, task_of(config))
-        if not isinstance(module, torch.nn.Module):
-            raise ConfigError(f"model: {config.model.class_name} made {module!r}, which is no torch.nn.Module.")
+            module = made_model(self._model, task_of(config), config.model.class_name)
         check_types(module)
         is_module = isinstance(self._model, torch.nn.Module)
         code = dict.fromkeys([*([] if is_module else [self._model]), *own_classes(module)])
         self.sources += map(source_of, code)
         digest = module_digest(module, map(identity_of, code), values=is_module)
         section: GivenModel = config.model
-        return replace(section, digest=digest).holding(self._model)
+        return replace(section, digest=digest).holding(self._model, batch_norm=has_batch_norm(module))
 
 
 def check_digests(stored: RunConfig, config: RunConfig, path: Path) -> None:

@@ -24,7 +24,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
         ConfigError: its config.yaml is damaged.
         ResultsError: the folder to continue is no run, was made with other settings, or cannot have another number of
             rounds.
-        RaysimError, WorkloadError: the run cannot be done as asked (raysim/requirements.py).
+        RaysimError: the run cannot be done as asked (raysim/requirements.py).
     """
     if resume is not None:
         return _resumed(config, Path(resume))

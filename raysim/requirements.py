@@ -15,7 +15,7 @@ from raysim.config.nearest import nearest
 from raysim.engine import schedule
 from raysim.engine.drift import check_drift
 from raysim.engine.fleet import check_profiles
-from raysim.engine.model_parts import lacks_part, without_batch_norm
+from raysim.engine.model_parts import lacks_part, mixes_samples, without_batch_norm
 from raysim.engine.virtual_clock import profiles_of
 from raysim.errors import ConfigError
 from raysim.method import Method, Traits
@@ -131,6 +131,9 @@ def _check_model_kind(config: RunConfig) -> None:
     for part in needs:
         if part not in getattr(config.model, "parts", needs):
             raise lacks_part(config, part)
+    has_batch_norm = getattr(config.model, "batch_norm", False)
+    if config.privacy.kind == "dp-sgd" and has_batch_norm and not config.training.freeze_batchnorm:
+        raise mixes_samples()
     if config.training.freeze_batchnorm and not getattr(config.model, "batch_norm", True):
         raise without_batch_norm(config)
 

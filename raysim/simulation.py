@@ -16,6 +16,7 @@ from raysim.engine.observer import Several, Silent
 from raysim.engine.outcome import Outcome, guarded
 from raysim.engine.schedule import planned_intervals
 from raysim.errors import ConfigError, RaysimError
+from raysim.given_checks import check_observer
 from raysim.monitor import status_file
 from raysim.own_run import SOURCE_NAME, config_of
 from raysim.preparation import prepare
@@ -59,8 +60,9 @@ def run(
         options: settings by their short or full names, as on the command line, or by sections (``engine={…}``).
 
     Raises:
-        RaysimError, workloads.errors.WorkloadError: as the command line reports them.
+        RaysimError: as the command line reports it; every error of a user's making is one.
     """
+    check_observer(observer)
     if isinstance(method, RunConfig):
         objects = {"model": model, "clients": clients, "test": test, "loss": loss, "metrics": metrics}
         if extra := [*options, *(name for name, value in objects.items() if value is not None)]:

@@ -18,7 +18,6 @@ from raysim.config import registry
 from raysim.config.command_line import parse
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED, STOPPED
-from workloads.errors import WorkloadError
 from workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
@@ -41,7 +40,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         config = invocation.config
         output = _picture(config.output or "spectra.png")
         _write(_load(config.workload, config.seed), config.workload, output)
-    except (RaysimError, WorkloadError, OSError) as error:
+    except (RaysimError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:

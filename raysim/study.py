@@ -47,7 +47,6 @@ from raysim.report.study_file import Cell, Study, read
 from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import SECONDS, claimant, claimed
-from workloads.errors import WorkloadError
 
 
 def run_cell(cell: Cell) -> None:
@@ -62,7 +61,7 @@ def run_cell(cell: Cell) -> None:
         config = replace(cell.config(), output=str(Path(folder) / "run"), pictures=False)
         try:
             frame = comparable(run(config).rounds)
-        except (RaysimError, WorkloadError) as error:
+        except RaysimError as error:
             _keep_settings(cell)
             study_failed.keep(cell, Path(config.output), error)
             raise
@@ -125,7 +124,7 @@ def run_missing(study: Study, missing: Sequence[Cell]) -> list[str]:
                 print(cell.name, flush=True)
                 try:
                     run_cell(cell)
-                except (RaysimError, WorkloadError) as error:  # a row that diverges must not cost the rows after it
+                except RaysimError as error:  # a row that diverges must not cost the rows after it
                     failed.append(f"{cell.name}: {error}")
                     print(failed[-1], file=sys.stderr, flush=True)
             write_table(study)
@@ -166,7 +165,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         lost = f", {count} failed" if (count := len(study_failed.failures(study))) else ""
         print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
         place_of_table(study)
-    except (RaysimError, WorkloadError, OSError) as error:
+    except (RaysimError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
     try:

@@ -17,7 +17,6 @@ from raysim.config.command_line import parse
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.units import byte_count, time_unit
-from workloads.errors import WorkloadError
 
 if TYPE_CHECKING:
     from pandas import DataFrame
@@ -44,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "day or trace."
             )
         _write(config, Path(config.output or "timeline"))
-    except (RaysimError, WorkloadError, OSError) as error:
+    except (RaysimError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
     return FINISHED

@@ -26,7 +26,6 @@ from tests.actors.runs import Lender
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 from tests.watch import stopped
-from workloads.errors import WorkloadError
 
 Draws = Mapping[str, tuple[float, Sequence[Any]]]
 """Path of an option → how probable it is to be set, and its values."""
@@ -134,7 +133,7 @@ def outcome(number: int, folder: Path, lender: Lender | None = None) -> str:
 
     try:
         whole = run(small_run(folder / "whole", settings))
-    except (RaysimError, WorkloadError) as error:
+    except RaysimError as error:
         return f"code failed: {error}" if "Traceback" in str(error) else "refused"
     except Exception:
         return f"code failed: {traceback.format_exc()}"

@@ -149,6 +149,9 @@ class GivenModel(Holding):
     class_name: Annotated[str, Help("name of its class or function")] = ""
     digest: Annotated[str, Help("SHA-256 of its source, its structure and, of a module, its initial values")] = ""
 
+    batch_norm: bool = field(default=False, init=False, repr=False, compare=False)
+    """Whether the module has BatchNorm layers, which is no option."""
+
     def build(self, task: InputSpec) -> torch.nn.Module:
         """A new module: a copy of the one that was given, or what the function makes."""
         if self.held is None:
@@ -174,9 +177,13 @@ def required_arguments(held: Any) -> list[str]:
     """
     import inspect
 
+    try:
+        parameters = inspect.signature(held).parameters.values()
+    except (TypeError, ValueError) as error:
+        raise WorkloadError(f"model: {held!r} is no class or function that makes a torch module") from error
     wanted = [
         entry.name
-        for entry in inspect.signature(held).parameters.values()
+        for entry in parameters
         if entry.default is entry.empty and entry.kind in (entry.POSITIONAL_ONLY, entry.POSITIONAL_OR_KEYWORD)
     ]
     if len(wanted) > 1:

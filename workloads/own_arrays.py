@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, overload
@@ -15,6 +16,8 @@ from workloads.own_items import read_items, untensored
 from workloads.partition import Partition
 
 Array = NDArray[Any]
+LONGEST_NAME = 200
+"""Largest number of characters of a client's name."""
 FORMS = "a pair (x, y) of arrays or tensors, or a torch Dataset of such pairs"
 
 
@@ -131,7 +134,14 @@ def read(data: object, where: str) -> tuple[Array, Array]:
 
 
 def _array(value: Any, where: str) -> Array:
-    value = value.to_numpy() if hasattr(value, "to_numpy") else untensored(value)
+    try:
+        value = value.to_numpy() if hasattr(value, "to_numpy") else untensored(value)
+    except ValueError as error:
+        raise WorkloadError(f"{where}: {error}; give a dense one: tensor.to_dense() or .dequantize()") from error
+    if hasattr(value, "toarray"):  # of SciPy
+        raise WorkloadError(f"{where}: a sparse matrix; give a dense array: x.toarray()")
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise WorkloadError(f"{where}: {value.mask.sum()} of its values are masked; fill them in: x.filled(0), say")
     try:
         found = np.asarray(value)
     except ValueError as error:  # rows of several lengths
@@ -157,7 +167,10 @@ def _is_pair(data: object) -> bool:
 def each_client(data: object, what: str) -> list[tuple[str, object]]:
     """(name or number, data) of every client."""
     if isinstance(data, Mapping):
-        found = [(str(name), part) for name, part in data.items()]
+        found = [(_name(name, what), part) for name, part in data.items()]
+        twice = [name for name, count in Counter(name for name, _ in found).items() if count > 1]
+        if twice:
+            raise WorkloadError(f"{what}: two of its keys are called {twice[0]!r}; give each client a name of its own")
     elif isinstance(data, list | tuple) and not _is_pair(data):
         found = [(str(number), part) for number, part in enumerate(data)]
     else:
@@ -170,6 +183,39 @@ def each_client(data: object, what: str) -> list[tuple[str, object]]:
     if not found:
         raise WorkloadError(f"{what}: there is none; give the data of at least one client")
     return found
+
+
+def _name(key: object, what: str) -> str:
+    """A client's name from the key of a dict."""
+    if not isinstance(key, str | int | np.integer) or isinstance(key, bool):
+        raise WorkloadError(f"{what}: the key {key!r} is no name; give each client a text or a whole number")
+    name = str(key)
+    if len(name) > LONGEST_NAME or not name.isprintable() or not name:
+        shown = ascii(name[:20]) + ("…" if len(name) > 20 else "")
+        raise WorkloadError(
+            f"{what}: the name {shown} cannot be written into tables; give one of 1 to {LONGEST_NAME} printable "
+            "characters"
+        )
+    return name
+
+
+def site_names(sites: object) -> NDArray[np.str_]:
+    """The name of every sample's client, as text; WorkloadError for one that is no name."""
+    given = np.asarray(sites)
+    if given.dtype.kind in "OU":
+        for name in dict.fromkeys(given.ravel().tolist()):
+            _name(name, "sites")
+    return given.astype(np.str_)
+
+
+def as_classes(labels: Array) -> str:
+    """How to write labels that are whole numbers [N] or [N, 1] as classes [N]; empty for others, and for classes."""
+    flat = ".ravel()" if labels.ndim == 2 and labels.shape[1] == 1 else ""
+    whole = labels.dtype.kind in "iub"
+    if (labels.ndim != 1 and not flat) or not (whole or (len(labels) and (labels == np.floor(labels)).all())):
+        return ""
+    found = f"y{flat}" + ("" if whole else ".astype(int)")
+    return found if found != "y" else ""
 
 
 def tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> list[tuple[str, object]]:

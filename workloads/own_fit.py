@@ -9,8 +9,9 @@ import numpy as np
 import torch
 
 from workloads.array_federation import ArrayFederation
-from workloads.errors import WorkloadError
+from workloads.errors import WorkloadError, reason_of
 from workloads.objective import Kind, Objective
+from workloads.own_arrays import as_classes
 
 if TYPE_CHECKING:
     from workloads.graphs.federation import GraphFederation
@@ -39,7 +40,7 @@ def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | No
         if objective.loss is None and shape not in objective.shapes(tuple(batch.y.shape), classes):
             raise WorkloadError(
                 f"the model gives {shape} for {what} with labels {tuple(batch.y.shape)}; {kind} asks for "
-                f"{_wanted(kind, tuple(batch.y.shape))}"
+                f"{_wanted(kind, tuple(batch.y.shape))}{_hint(federation, shape)}"
             )
         check_labels(federation, kind, count)
         _try_functions(objective, outputs, batch.y)
@@ -82,7 +83,7 @@ def _shown(module: torch.nn.Module, x: object, what: str, advice: str) -> tuple[
     module.eval()
     try:
         outputs: Any = module(x)
-    except Exception as error:  # of a user's own module
+    except (Exception, SystemExit) as error:  # of a user's own module
         raise WorkloadError(f"the model cannot take the clients' {what}: {_reason(error)}. {advice}") from error
     return outputs, tuple(outputs.shape) if isinstance(outputs, torch.Tensor) else type(outputs).__name__
 
@@ -99,6 +100,12 @@ def _wanted(kind: Kind, labels: tuple[int, ...]) -> str:
     if kind == "classification":
         return f"one row of outputs for each sample, ({labels[0]}, number of classes)"
     return f"{(*labels, 'number of classes')}" if kind == "sequences" else f"{labels}"
+
+
+def _hint(federation: ArrayFederation, shape: tuple[int, ...] | str) -> str:
+    """What to write where the outputs are those of classes, and the labels would be classes in another form."""
+    advice = as_classes(federation.labels) if isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 1 else ""
+    return f". Give {advice} for classes, or set task= and give the model as many outputs as labels" if advice else ""
 
 
 _LABEL_AXES: Mapping[Kind, int] = {"classification": 1, "sequences": 2}
@@ -132,7 +139,7 @@ def _try_functions(objective: Objective, outputs: torch.Tensor, labels: torch.Te
     for name, function in given.items():
         try:
             value = function(outputs, labels)
-        except Exception as error:  # of a user's own function
+        except (Exception, SystemExit) as error:  # of a user's own function
             raise WorkloadError(
                 f"{name}: it cannot take outputs {tuple(outputs.shape)} and labels {tuple(labels.shape)}: "
                 f"{_reason(error)}"
@@ -145,5 +152,5 @@ def _try_functions(objective: Objective, outputs: torch.Tensor, labels: torch.Te
             )
 
 
-def _reason(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"
+def _reason(error: BaseException) -> str:
+    return " ".join(reason_of(error).split())

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
+from workloads.errors import WorkloadError, reason_of
 
 READ_TWICE = 1000
 """At most this many items, spread evenly, are read a second time, to find a Dataset that is random."""
@@ -58,20 +58,31 @@ def _length(data: Any, where: str) -> int:
 def _pair(data: Any, index: int, where: str) -> tuple[NDArray[Any], NDArray[Any]]:
     try:
         item = data[index]
-    except Exception as error:  # code of a user's own
-        raise WorkloadError(
-            f"{where}: item {index} of the Dataset cannot be read: {type(error).__name__}: {error}"
-        ) from error
+    except (Exception, SystemExit) as error:  # code of a user's own
+        raise WorkloadError(f"{where}: item {index} of the Dataset cannot be read: {reason_of(error)}") from error
     if not (isinstance(item, tuple | list) and len(item) == 2):
         what = f"{len(item)} values" if isinstance(item, tuple | list) else type(item).__name__
         raise WorkloadError(f"{where}: item {index} of the Dataset is {what}; each must be a pair (x, y)")
-    x, y = (np.array(untensored(part)) for part in item)  # copies: an item may be a view of what the next one fills
+    try:
+        x, y = (np.array(untensored(part)) for part in item)  # copies: an item may be a view of what the next one fills
+    except ValueError as error:
+        raise WorkloadError(f"{where}: item {index} of the Dataset is no array: {error}") from error
     return x, y
+
+
+def check_tensor(value: Any) -> None:
+    """ValueError unless a tensor is a plain one, with a value for each entry."""
+    kinds = {"is_meta": "on the device meta, without values", "is_quantized": "quantized", "is_nested": "nested"}
+    kind = next((words for name, words in kinds.items() if getattr(value, name, False)), "")
+    layout = str(getattr(value, "layout", "torch.strided"))
+    if kind or layout != "torch.strided":
+        raise ValueError(f"a tensor that is {kind or layout.removeprefix('torch.').replace('_', ' ')}")
 
 
 def untensored(value: Any) -> Any:
     """A tensor as a numpy array; anything else as it is."""
     if not hasattr(value, "detach"):
         return value
+    check_tensor(value)
     found = value.detach().cpu()
     return (found.float() if str(found.dtype) == "torch.bfloat16" else found).numpy()

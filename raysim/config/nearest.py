@@ -5,6 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import SequenceMatcher
 
+STUDY = (
+    "A run has one value of each option; several seeds, or several values, are the rows of a study: "
+    "python -m raysim.study FILE (python -m raysim.study --help)."
+)
+
 
 def nearest(name: str, known: Iterable[str]) -> list[str]:
     """Up to three of ``known`` that ``name`` was probably meant to be, best first; empty if none comes close.

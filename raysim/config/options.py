@@ -7,11 +7,11 @@ knows works too. What is text on the command line stands for what it would be in
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable, Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_origin, get_type_hints
 
-from raysim.config.nearest import did_you_mean
+from raysim.config.nearest import STUDY, did_you_mean
 from raysim.errors import ConfigError
 from workloads.option_types import Help
 
@@ -84,10 +84,24 @@ class Option:
             except ValidationError as error:
                 if any(reason["type"].startswith(_OUT_OF_RANGE) for reason in error.errors()):
                     shown = value
-        raise self._error(shown)
+        raise self._error(shown, several=isinstance(raw, str | list | tuple) and self._takes_each_of(raw))
 
-    def _error(self, value: object) -> ConfigError:
-        hint = did_you_mean(str(value), map(str, get_args(self.type))) if get_origin(self.type) is Literal else ""
+    def _takes_each_of(self, raw: str | Sequence[object]) -> bool:
+        """Whether several values are given, each of them allowed where one is."""
+        parts = raw.split(",") if isinstance(raw, str) else raw
+        try:
+            return len(parts) > 1 and all(self.convert(part) is not None for part in parts)
+        except ConfigError:
+            return False
+
+    def _error(self, value: object, *, several: bool = False) -> ConfigError:
+        hint = (
+            f" {STUDY}"
+            if several
+            else did_you_mean(str(value), map(str, get_args(self.type)))
+            if get_origin(self.type) is Literal
+            else ""
+        )
         default = show(self.default) + (f" ({self.help.source})" if self.help.source else "")
         return ConfigError(
             f"{self.path}: {plain(value)!r} is not allowed.{hint} Allowed: {self.allowed()}; default {default}."

@@ -13,6 +13,7 @@ import pkgutil
 import traceback
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, Literal
 
@@ -107,6 +108,8 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
         if name != location and isinstance(error, ModuleNotFoundError):
             raise  # raysim's own modules are there: what they import is not (raysim/launch.py says what to do)
         reason = str(error) if isinstance(error, (ImportError, ValueError, TypeError)) else _where(error)
+        if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
+            reason += f"; it was looked for in {Path.cwd()} and on the import path (PYTHONPATH)"
         raise ConfigError(f"{kind} {name!r}: cannot import {module_name!r}: {reason}") from error
     try:
         for part in attribute.split("."):

@@ -17,7 +17,7 @@ from typing import Annotated, Any, get_type_hints
 
 from raysim.config import registry, total_epochs
 from raysim.config.conditions import check_method, check_together
-from raysim.config.nearest import did_you_mean
+from raysim.config.nearest import STUDY, did_you_mean
 from raysim.config.options import Option, options_of_class, plain
 from raysim.config.privacy import Privacy as Privacy
 from raysim.config.registry import NO_CLASSES, Classes
@@ -188,7 +188,8 @@ def unknown_option(path: str, options: Collection[str], prefix: str = "") -> Con
     else:
         sections = ", ".join([*registry.KINDS, *SECTIONS])
         listing = f"Sections: {sections}; and {', '.join(OWN)}. --help shows all options of a run."
-    hint = _owners_hint(path, prefix) or did_you_mean(path, options, prefix)
+    several = path.replace("-", "_") in ("seeds", "repeats", "runs", "trials", "sweep")
+    hint = f" {STUDY}" if several else _owners_hint(path, prefix) or did_you_mean(path, options, prefix)
     return ConfigError(f"Unknown option {prefix}{path}.{hint} {listing}")
 
 

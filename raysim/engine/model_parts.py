@@ -166,16 +166,34 @@ def check_head_of_body(config: RunConfig, federation: Federation) -> None:
         raise ConfigError(
             f"method {registry.public_name('method', config.method)} takes features from a model's body and "
             f"predicts by its head: the model must be head(body(x)) and no more, and {type(module).__name__} is not. "
-            "Let body hold all that comes before head, activations too, as in workloads.models.classifier.Classifier."
+            "Call its parts self.body and self.head, and let body hold all that comes before head, activations too, as "
+            "in workloads.models.classifier.Classifier."
         )
 
 
 def lacks_part(config: RunConfig, part: str) -> ConfigError:
     """The error for a model without a part that the run's method needs."""
     fitting = [name for name in registry.known("model") if part in registry.resolve("model", name).parts]
+    if not isinstance(config.model, ModelOptions):
+        return ConfigError(
+            f"method {registry.public_name('method', config.method)} needs a model with parameters named {part}*, and "
+            f"{getattr(config.model, 'class_name', '') or registry.public_name('model', config.model)} has none. Call "
+            "its parts self.body and self.head: body gives a sample's features, head predicts from them."
+        )
     return ConfigError(
         f"method {registry.public_name('method', config.method)} needs a model with parameters named {part}*, and "
         f"model {registry.public_name('model', config.model)} has none. Models with them: {', '.join(fitting)}."
+    )
+
+
+NO_BATCH_NORM = "Take a model without BatchNorm, cnn say, or --norm group of the ResNets"
+
+
+def mixes_samples() -> ConfigError:
+    """The error for DP-SGD with a model that has BatchNorm layers."""
+    return ConfigError(
+        "privacy.kind: dp-sgd is not possible with this model, whose BatchNorm mixes the samples of a batch: "
+        f"none has a gradient of its own. {NO_BATCH_NORM}."
     )
 
 

@@ -28,9 +28,7 @@ def guarded(drive: Callable[[], str]) -> Outcome:
     try:
         return Outcome(drive())
     except RaysimError as error:
-        refused = isinstance(error, (ConfigError, PlacementError))
+        refused = isinstance(error, (ConfigError, PlacementError, WorkloadError))
         return Outcome("failed", str(error), error.traceback, error.resumable, refused)
-    except WorkloadError as error:
-        return Outcome("failed", str(error), refused=True)
     except Exception as error:
         return Outcome("failed", f"{type(error).__name__}: {error}", traceback.format_exc())

@@ -15,6 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.privacy import NEIGHBORS, neighbors
+from raysim.engine.model_parts import NO_BATCH_NORM, mixes_samples
 from raysim.errors import ConfigError
 from raysim.training.private_gradient import poisson_sampling
 from raysim.units import counted
@@ -131,19 +132,15 @@ def with_privacy(
 
 def _check_model(config: RunConfig, model: FlatModel) -> None:
     kind, module = config.privacy.kind, model.module
-    advice = "Take a model without BatchNorm, cnn say, or --norm group of the ResNets"
     if kind == "dp-sgd":
         if has_batch_norm(module) and not config.training.freeze_batchnorm:
-            raise ConfigError(
-                "privacy.kind: dp-sgd is not possible with this model, whose BatchNorm mixes the samples of a batch: "
-                f"none has a gradient of its own. {advice}."
-            )
+            raise mixes_samples()
         return
     for entry in model.entries:
         if entry.shared and not entry.parameter:
             raise ConfigError(
                 f"privacy.kind: {kind} is not possible with a model that shares {entry.name}, which is no parameter: "
-                f"noise could make a BatchNorm's variance negative. {advice}, or method fedbn."
+                f"noise could make a BatchNorm's variance negative. {NO_BATCH_NORM}, or method fedbn."
             )
 
 

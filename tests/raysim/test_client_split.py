@@ -38,6 +38,11 @@ def test_a_dataset_may_be_split_by_the_names_of_sites() -> None:
         ({"partition": "views"}, "views"),
         ({"clients": 100}, "100 clients are more than the 90 training samples"),
         ({"sites": ["a", "b"]}, "give one name for each sample"),
+        ({"sites": [None] * 90}, "sites: the key None is no name"),
+        ({"seed": -1}, "split.seed: -1 is not allowed"),
+        ({"seed": None}, "split.seed: None is not allowed"),
+        ({"seed": "a"}, "split.seed: 'a' is not allowed"),
+        ({"seed": float("nan")}, "split.seed: nan is not allowed"),
     ],
 )
 def test_what_cannot_be_is_one_sentence(options: dict[str, Any], words: str) -> None:
@@ -50,3 +55,8 @@ def test_labels_that_are_no_classes_cannot_make_label_skew() -> None:
     with pytest.raises(WorkloadError, match="partition=dirichlet goes by whole-number labels"):
         raysim.split((x, x), clients=2)
     assert len(raysim.split((x, x), clients=2, partition="iid")) == 2
+    _, y = samples(30)
+    with pytest.raises(WorkloadError, match=r"give y.ravel\(\) if they are classes"):
+        raysim.split((x, y[:, None]), clients=2)
+    with pytest.raises(WorkloadError, match=r"give y.astype\(int\) if they are classes"):
+        raysim.split((x, y / 1.0), clients=2)

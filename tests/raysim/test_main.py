@@ -76,8 +76,19 @@ def test_the_installed_command_finds_what_lies_in_the_folder(tmp_path: Path) -> 
 def test_other_words_are_refused_with_the_command_that_was_meant(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["studdy"]) == 2
     assert "there is no command 'studdy'. Did you mean study?" in capsys.readouterr().err
-    assert main(["--method", "fedavg"]) == 2
-    assert "Did you mean raysim launch …?" in capsys.readouterr().err
+    assert main(["sweep"]) == 2
+    assert "there is no command 'sweep'. A run has one value of each option; several seeds" in capsys.readouterr().err
+
+
+def test_options_without_a_command_are_those_of_a_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--method", "fedprox", "--print-config"]) == 0
+    assert "fedprox" in capsys.readouterr().out
+    assert main(["--method", "fedprox", "--mu", "0.1,1"]) == 2
+    assert "'0.1,1' is not allowed. A run has one value" in capsys.readouterr().err
+    assert main(["--seeds", "0,1"]) == 2
+    assert "Unknown option --seeds. A run has one value" in capsys.readouterr().err
+    assert main(["--method", "fedprox", "--mu", "a,b"]) == 2
+    assert "study" not in capsys.readouterr().err
 
 
 def test_one_place_says_the_version(capsys: pytest.CaptureFixture[str]) -> None:

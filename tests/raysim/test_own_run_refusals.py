@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from scipy.sparse import csr_matrix
 
 import raysim
 from raysim.errors import ConfigError, RaysimError
 from tests.own_data import QUICK, Items, Net, samples, seeded, three_clients
 from tests.watch import Watch
-from workloads.errors import WorkloadError
 
 X, Y = samples(12)
 
@@ -28,6 +29,16 @@ class Growing(Items):
 class Random(Items):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         return torch.tensor(self.x[index]) + torch.rand(4), int(self.y[index])
+
+
+class Exiting(Items):
+    def __getitem__(self, index: int) -> Any:
+        return super().__getitem__(index) if index < 3 else sys.exit(0)
+
+
+class Sparse(Items):
+    def __getitem__(self, index: int) -> Any:
+        return torch.tensor(self.x[index]).to_sparse(), self.y[index]
 
 
 class Triples(Items):
@@ -100,7 +111,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
         r"client 2: x of item 1 has shape \(2,\)",
     ),
     "a stream": (lambda: third(Stream()), r"client 2: Stream has no length"),
-    "no data": (lambda: third("mnist"), r"client 2: str is no data for training"),
+    "a name for data": (lambda: third("mnist"), r"client 2: str is no data for training"),
     "one data set for all": (lambda: {"clients": (X, Y)}, r"clients: .*raysim.split\(data, clients=10\)"),
     "no clients": (lambda: {"clients": []}, r"clients: there is none"),
     "inputs that the model cannot take": (
@@ -114,6 +125,50 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     "a class for each sample, said to be sequences": (
         lambda: {"task": "sequences"},
         r"clients: y is int64 \(90,\); sequences wants whole numbers, the class of each position of a sample from 0",
+    ),
+    "labels of one column": (
+        lambda: {"clients": [(X, Y[:, None])], "test": None},
+        r"the model gives \(2, 3\) .* with labels \(2, 1\); .* Give y.ravel\(\) for classes",
+    ),
+    "classes with a fraction": (
+        lambda: {"clients": [(X, Y.astype(float))], "test": None},
+        r"regression asks for \(2,\). Give y.astype\(int\) for classes, or set task=",
+    ),
+    "classes with a fraction in one column": (
+        lambda: {"clients": [(X, Y[:, None].astype(float))], "test": None},
+        r"Give y.ravel\(\).astype\(int\) for classes",
+    ),
+    "a key that is no name": (lambda: {"clients": {None: (X, Y)}, "test": None}, "clients: the key None is no name"),
+    "two keys of one name": (
+        lambda: {"clients": {1: (X, Y), "1": (X, Y)}, "test": None},
+        "clients: two of its keys are called '1'",
+    ),
+    "a name that is no text": (
+        lambda: {"clients": {"a\ud800": (X, Y)}, "test": None},
+        r"clients: the name 'a\\ud800' cannot be written",
+    ),
+    "a name without an end": (
+        lambda: {"clients": {"a" * 300: (X, Y)}, "test": None},
+        "clients: the name 'a{20}'… .* 1 to 200 printable",
+    ),
+    "a sparse tensor": (lambda: third((torch.tensor(X).to_sparse(), Y)), r"client 2: x: a tensor that is sparse coo; "),
+    "a sparse matrix": (lambda: third((csr_matrix(X), Y)), r"client 2: x: a sparse matrix; give .* x.toarray\(\)"),
+    "a tensor without values": (
+        lambda: third((torch.empty(12, 4, device="meta"), Y)),
+        "client 2: x: a tensor that is on the device meta",
+    ),
+    "a quantized tensor": (
+        lambda: third((torch.quantize_per_tensor(torch.tensor(X), 0.1, 0, torch.qint8), Y)),
+        "client 2: x: a tensor that is quantized",
+    ),
+    "masked values": (lambda: third((np.ma.masked_array(X, X > 0), Y)), r"client 2: x: \d+ of its values are masked"),
+    "items without values": (
+        lambda: third(Sparse(X, Y)),
+        r"client 2: item 0 of the Dataset is no array: a tensor that is sparse coo",
+    ),
+    "a Dataset that ends the program": (
+        lambda: third(Exiting(X, Y)),
+        r"item 3 .* cannot be read: SystemExit: sys.exit",
     ),
     "a model of one number": (
         lambda: {"model": torch.nn.Sequential(torch.nn.Linear(4, 1), torch.nn.Flatten(0))},
@@ -131,6 +186,9 @@ def test_a_method_that_takes_a_model_apart_refuses_one_with_more_than_body_and_h
     with pytest.raises(RaysimError, match=rf"method {method} .* head\(body\(x\)\) and no more, and Net is not"):
         raysim.run(method, model=seeded(), **given)
     assert not (tmp_path / "run").exists()
+    parts = torch.nn.Sequential(torch.nn.Linear(4, 6), torch.nn.Linear(6, 3))
+    with pytest.raises(RaysimError, match=r"Sequential (is not|has none)\. Call its parts self.body and self.head"):
+        raysim.run(method, model=parts, **given)
     whole: Any = seeded()
     whole.body = torch.nn.Sequential(whole.body, torch.nn.ReLU())  # of its outputs, a second ReLU changes nothing
     assert len(raysim.run(method, model=whole, **given).rounds) == QUICK["rounds"]
@@ -182,10 +240,20 @@ class Tokens(Net):
 
 @pytest.mark.parametrize("kind", CASES)
 @pytest.mark.filterwarnings("ignore:divide by zero")
+@pytest.mark.filterwarnings("ignore:torch.quantize_per_tensor")
 def test_what_cannot_be_trained_on_is_one_sentence(kind: str, tmp_path: Path) -> None:
     change, words = CASES[kind]
     given: dict[str, Any] = {"model": seeded(), "clients": three_clients(), "test": samples(20, 9)}
-    with pytest.raises(WorkloadError, match=words) as refusal:
-        raysim.run("fedavg", **{**QUICK, **given, **change(), "output": str(tmp_path / "run")})
+    with pytest.raises(raysim.RaysimError, match=words) as refusal:
+        raysim.run(**{"method": "fedavg", **QUICK, **given, **change(), "output": str(tmp_path / "run")})
     assert "\n" not in str(refusal.value)
     assert not (tmp_path / "run").exists()
+
+
+def test_big_endian_arrays_are_the_same_data(tmp_path: Path) -> None:
+    given = [(x.astype(">f4"), y.astype(">i8")) for x, y in three_clients()]
+    runs = [
+        raysim.run("fedavg", model=seeded(), clients=clients, **{**QUICK, "output": str(tmp_path / name)})
+        for name, clients in (("big", given), ("native", three_clients()))
+    ]
+    assert runs[0].rounds["loss"].tolist() == runs[1].rounds["loss"].tolist()

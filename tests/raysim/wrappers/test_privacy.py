@@ -177,7 +177,6 @@ def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"privacy__kind": "dp-sgd"}, "whose BatchNorm mixes the samples of a batch: .* --norm group"),
         ({"privacy__kind": "central"}, "shares .*running_mean, which is no parameter: .* --norm group"),
         ({"privacy__kind": "dp-sgd", "model__norm": "group", "workload__samples_per_client": 40}, "copies of a sample"),
         ({"privacy__kind": "central", "model__norm": "group", "privacy__epsilon": 1e6}, "such as 8, or set"),
@@ -189,6 +188,14 @@ def test_refused_by_model_or_data(tmp_path: Path, options: dict[str, Any], reaso
     assert outcome.refused and not (tmp_path / "run").exists()
     with pytest.raises(RaysimError, match=reason):
         raise RaysimError(outcome.message)
+
+
+def test_batch_norm_is_refused_before_the_run_has_a_folder(tmp_path: Path) -> None:
+    private = {"privacy__kind": "dp-sgd", "privacy__epsilon": 8.0}
+    config = small_run(tmp_path / "run", BASE | {"model.name": "resnet18"}, **private)
+    with pytest.raises(ConfigError, match=r"whose BatchNorm mixes the samples of a batch: .* --norm group"):
+        prepare(config)
+    assert not (tmp_path / "run").exists()
 
 
 def test_without_the_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
