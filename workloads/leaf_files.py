@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workloads.errors import WorkloadError
+from workloads.regular_files import read_regular
 
 
 def is_leaf(folder: Path) -> bool:
@@ -28,7 +29,7 @@ def read_leaf(folder: Path, part: str) -> Iterator[tuple[str, list[Any], list[An
         )
     for path in files:
         try:
-            content = json.loads(path.read_text(encoding="utf-8"))
+            content = json.loads(read_regular(path).decode())
             users, data = content["users"], content["user_data"]
             samples = [(str(user), data[user]["x"], data[user]["y"]) for user in users]
         except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:

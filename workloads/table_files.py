@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from workloads.errors import WorkloadError
+from workloads.parquet_files import read_parquet
+from workloads.regular_files import open_unpacked
 
 if TYPE_CHECKING:
     import pandas
@@ -29,22 +32,28 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
         raise WorkloadError(f"no file {path}; give the path of a CSV or Parquet file")
     try:
         if path.suffix.lower() in (".parquet", ".pq"):
-            table = pandas.read_parquet(path)
+            table: pandas.DataFrame = read_parquet(path).to_pandas()
             table = table.fillna("").astype(str) if as_text else table
         else:
-            table = pandas.read_csv(
-                path,
-                sep=_separator(path),
-                skipinitialspace=True,
-                header=None if columns else "infer",
-                names=list(columns) or None,
-                dtype=str if as_text else None,
-                keep_default_na=False,
-                na_values=[] if as_text else list(MISSING),
-                encoding="utf-8-sig",
-                index_col=False,
-                low_memory=False,
-            )
+            first = _first_line(path)
+            separator = max(",;\t", key=first.count)
+            if not columns:
+                _check_distinct(next(csv.reader([first], delimiter=separator, skipinitialspace=True), []))
+            with open_unpacked(path) as text:
+                table = pandas.read_csv(
+                    text,
+                    sep=separator,
+                    skipinitialspace=True,
+                    header=None if columns else "infer",
+                    names=list(columns) or None,
+                    dtype=str if as_text else None,
+                    keep_default_na=False,
+                    na_values=[] if as_text else list(MISSING),
+                    encoding="utf-8-sig",
+                    index_col=False,
+                    low_memory=False,
+                )
+        _check_distinct(table.columns)
     except Exception as error:  # both readers raise many types for damaged files, and document no closed set
         reason = " ".join(str(error).split()) or type(error).__name__
         raise WorkloadError(f"{path} cannot be read as a table ({reason}); copy it again or correct it") from error
@@ -54,10 +63,19 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
     return table
 
 
-def _separator(path: Path) -> str:
-    with path.open(encoding="utf-8-sig") as file:
-        first = file.readline(100_000)
-    return max(",;\t", key=first.count)
+def _first_line(path: Path) -> str:
+    with open_unpacked(path) as file:
+        lines = (file.readline(100_000).decode("utf-8-sig", errors="replace") for _ in range(100))
+        return next((line.strip("\r\n") for line in lines if line.strip()), "")
+
+
+def _check_distinct(names: Iterable[object]) -> None:
+    """ValueError for the first name that two columns have, but for spaces around it."""
+    seen: set[str] = set()
+    for name in (str(name).strip() for name in names):
+        if name in seen:
+            raise ValueError(f"two columns are called {name!r}; give each a name of its own")
+        seen.add(name)
 
 
 def need_columns(path: Path, table: pandas.DataFrame, names: Sequence[str]) -> None:

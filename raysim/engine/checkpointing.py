@@ -15,6 +15,7 @@ from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsE
 from raysim.storage import checkpoint
 from raysim.storage.client_shards import ClientFiles
 from raysim.units import counted
+from workloads.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -229,7 +230,8 @@ def compared(config: RunConfig) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(json.dumps(settings(config)))
     trace = Path(config.devices.trace)
     if trace.is_file():
-        found["SHA-256 of devices.trace"] = hashlib.sha256(trace.read_bytes()).hexdigest()
+        with open_regular(trace) as file:
+            found["SHA-256 of devices.trace"] = hashlib.file_digest(file, "sha256").hexdigest()
     return found
 
 

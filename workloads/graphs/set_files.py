@@ -7,6 +7,7 @@ import io
 import zipfile
 import zlib
 from dataclasses import dataclass
+from io import FileIO
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from workloads.errors import WorkloadError
 from workloads.graphs.graph_set import Floats, offsets
+from workloads.regular_files import open_regular
 
 MAX_FILE_BYTES = 10**9
 """Of one text file, unpacked; the largest of the TUDatasets in use here takes some 30 MB."""
@@ -39,8 +41,10 @@ class SetFiles:
         try:
             if self.place.is_dir():
                 path = self.place / file
-                opened = gzip.open if path.suffix == ".gz" else open
-                return _limited(opened(path, "rb")) if path.exists() else None
+                if not path.exists():
+                    return None
+                with open_regular(path) as content:
+                    return _limited(gzip.GzipFile(fileobj=content) if path.suffix == ".gz" else content)
             with zipfile.ZipFile(self.place) as archive:
                 members = {f"{self.name}/{file}", file} & set(archive.namelist())
                 return _limited(archive.open(max(members))) if members else None
@@ -99,7 +103,7 @@ class SetFiles:
         return WorkloadError(f"{self.name}: {what} (in {self.place}). Copy or download the set again")
 
 
-def _limited(file: IO[bytes] | gzip.GzipFile) -> bytes:
+def _limited(file: IO[bytes] | gzip.GzipFile | FileIO) -> bytes:
     """All of a file, which it closes; OSError if that is more than is allowed."""
     with file:
         content = file.read(MAX_FILE_BYTES + 1)

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workloads.array_files import MAX_ARRAY_BYTES
 from workloads.errors import WorkloadError
+from workloads.parquet_files import read_parquet, within
+from workloads.regular_files import allowed_bytes, read_regular
 from workloads.table_files import listed
 
 SUFFIXES = (".arrow", ".parquet")
@@ -121,7 +122,7 @@ def _json(path: Path) -> dict[str, Any]:
     try:
         if path.stat().st_size > LARGEST_JSON:
             raise ValueError(f"it has more than {LARGEST_JSON / 1e6:g} MB")
-        found = json.loads(path.read_text(encoding="utf-8"))
+        found = json.loads(read_regular(path).decode())
     except (OSError, ValueError, RecursionError) as error:
         raise _damaged(path, str(error)) from error
     if not isinstance(found, dict):
@@ -131,21 +132,17 @@ def _json(path: Path) -> dict[str, Any]:
 
 def _read(file: Path) -> Any:
     import pyarrow
-    from pyarrow import ipc, parquet
+    from pyarrow import ipc
 
     if not file.is_file():
         raise WorkloadError(f"there is no file {file}, though its folder names it; save the data set again")
     try:
         if file.suffix == ".parquet":
-            found = parquet.ParquetFile(file)
-            facts = found.metadata
-            size = sum(facts.row_group(number).total_byte_size for number in range(facts.num_row_groups))
-            if size > MAX_ARRAY_BYTES:
-                raise ValueError(f"unpacked it takes more than {MAX_ARRAY_BYTES / 1e9:g} GB, the limit for one file")
-            table = found.read()
+            table = read_parquet(file)
         else:
             with pyarrow.memory_map(str(file)) as source:
-                table = ipc.open_stream(source).read_all()
+                batches, left = ipc.open_stream(source), allowed_bytes(file.stat().st_size)
+                table = pyarrow.Table.from_batches(within(batches, left), batches.schema)
         table.validate(full=True)
     except (OSError, ValueError, pyarrow.ArrowException) as error:
         raise _damaged(file, " ".join(str(error).split())) from error

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from workloads.array_files import MAX_ARRAY_BYTES
 from workloads.errors import WorkloadError
-from workloads.images.decode import rgb
+from workloads.images.decode import open_image, rgb
 
 
 def image_bytes(column: Any, origin: str) -> list[bytes]:
@@ -36,12 +36,10 @@ def image_shape(contents: list[bytes], size: int, gray: bool, origin: str) -> tu
 
     WorkloadError if that differs, or if all together take more memory than is allowed.
     """
-    from PIL import Image
-
     first: tuple[int, int] | None = (size, size) if size else None
     for number, content in enumerate(contents, start=1):
         try:
-            with Image.open(io.BytesIO(content)) as image:
+            with open_image(io.BytesIO(content)) as image:
                 found = image.height, image.width
         except Exception as error:  # Pillow's readers raise many types for damaged files, and document no closed set
             raise _unreadable(origin, number, error) from error
@@ -70,7 +68,7 @@ def decoded(contents: list[bytes], shape: tuple[int, int, int, int], origin: str
     pixels = np.empty(shape, np.uint8)
     for number, content in enumerate(contents):
         try:
-            with Image.open(io.BytesIO(content)) as image:
+            with open_image(io.BytesIO(content)) as image:
                 found = rgb(image).convert("L") if channels == 1 else rgb(image)
             if found.size != (width, height):
                 found = found.resize((width, height), Image.Resampling.BICUBIC)

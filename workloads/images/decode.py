@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +16,25 @@ if TYPE_CHECKING:
 
 SUFFIXES = frozenset({".npy", ".png", ".jpg", ".jpeg", ".bmp", ".gif", ".tif", ".tiff", ".webp"})
 """The endings, in lower case, of what counts as an image when a folder is listed."""
+
+
+FORMATS = ("PNG", "JPEG", "BMP", "GIF", "TIFF", "WEBP")
+"""Pillow's names of the formats that are read, by their content: it has readers of 40, some of which start programs
+(Ghostscript, for EPS)."""
+
+
+def open_image(file: IO[bytes]) -> Image:
+    """An image file in one of ``FORMATS``, opened and not yet read.
+
+    Raises:
+        ValueError: it is none of these; other errors of Pillow's where it is damaged.
+    """
+    from PIL import Image, UnidentifiedImageError
+
+    try:
+        return Image.open(file, formats=FORMATS)
+    except UnidentifiedImageError as error:
+        raise ValueError(f"it is no image in one of the formats {', '.join(FORMATS)}") from error
 
 
 def resize(images: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
@@ -56,7 +75,7 @@ def decode(path: Path, size: int, *, truncated: bool) -> NDArray[np.uint8]:
             stored = _array_pixels(np.load(path, allow_pickle=False))
             return resize(stored[None], size).reshape(size, size, 3)
         ImageFile.LOAD_TRUNCATED_IMAGES = truncated
-        with Image.open(path) as image:
+        with path.open("rb") as content, open_image(content) as image:
             converted = rgb(image)
         if converted.size != (size, size):
             converted = converted.resize((size, size), Image.Resampling.BICUBIC)

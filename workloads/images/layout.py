@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from workloads.errors import WorkloadError
 from workloads.images.decode import SUFFIXES
 from workloads.partition import Integers, Partition
+from workloads.regular_files import read_regular
 from workloads.table_files import listed
 
 
@@ -133,7 +134,7 @@ def read_names(path: Path) -> list[str]:
 def _lines(path: Path) -> list[tuple[int, str]]:
     """(number from 1, text) of the lines that are not blank."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise WorkloadError(f"{path} cannot be read as text ({error}); unpack the data set again") from error
     return [(number, line.strip()) for number, line in enumerate(text.splitlines(), start=1) if line.strip()]
