@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Literal
 
 from raysim.engine.observer import RunNotes, Several, step
-from raysim.engine.schedule import at_once, planned_intervals
+from raysim.engine.schedule import at_once, planned_intervals, trainable, updates_a_step
 from raysim.model_file import save_global_model
 from raysim.monitor.status_file import Recorder
 from raysim.requirements import check_federation
@@ -91,7 +91,8 @@ def drive(
                 observer.note(ignored)
             of_clock = rounds.clock.notes if rounds.clock else ()
             of_model = (decays_untrained(worker), outputs_probabilities(worker))
-            for found in (*of_model, *getattr(federation, "notes", ()), *of_clock):
+            strength = attack_strength(config, federation)
+            for found in (*of_model, *getattr(federation, "notes", ()), *of_clock, strength):
                 if found:
                     notes.note(found)
             rounds.go_back()
@@ -137,6 +138,15 @@ def clients_ignored(config: RunConfig, federation: Federation) -> str:
         f"workload.clients {asked} has no effect: the {federation.clients} clients are those that the data names. For "
         "another number set workload.partition, to dirichlet say."
     )
+
+
+def attack_strength(config: RunConfig, federation: Federation) -> str:
+    """A sentence on the strength of an attack that works it out; else empty."""
+    from raysim.wrappers.attack import malicious, strength_note
+
+    clients = trainable(config, federation.clients)
+    attackers = len(malicious(config.attack, config.seed, clients))
+    return strength_note(config.attack, clients, attackers, updates_a_step(config, clients))
 
 
 def inline_pool(config: RunConfig, federation: Federation, useful: int = 1) -> Pool:

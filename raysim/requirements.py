@@ -19,7 +19,7 @@ from raysim.engine.model_parts import lacks_part, mixes_samples, without_batch_n
 from raysim.engine.virtual_clock import profiles_of
 from raysim.errors import ConfigError
 from raysim.method import Method, Traits
-from raysim.wrappers.attack import check_attack
+from raysim.wrappers.attack import check_attack, check_strength, malicious
 from workloads.federated_data import distinct_tasks
 from workloads.objective import objective_of
 
@@ -87,6 +87,8 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
     if config.devices.on:
         check_profiles(config.timing, config.schedule, profiles_of(config, trainable))
     check_attack(config.attack, federation, trainable)
+    attackers = len(malicious(config.attack, config.seed, trainable))
+    check_strength(config.attack, trainable, attackers, schedule.updates_a_step(config, trainable))
     if traits.local_tests:
         _check_local_tests(name, federation)
     check = getattr(config.model, "check", None)

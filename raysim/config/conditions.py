@@ -27,7 +27,7 @@ def check_together(config: RunConfig) -> None:
             "devices.preset to none."
         )
     wrappers.check(config.defense, config.timing)
-    wrappers.check_clients(config.attack, config.compression)
+    wrappers.check_clients(config.attack, config.compression, config.timing)
     privacy.check(config)
 
 

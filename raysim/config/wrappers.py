@@ -36,10 +36,12 @@ class Attack:
     ] = ()
     from_round: Annotated[PositiveInt, Help("first round in which they attack")] = 1
     strength: Annotated[
-        Positive | None,
+        Positive | Literal["paper"] | None,
         Help(
             "factor of backdoor and sign-flip, standard deviation of gaussian, deviations z of alie, factor of ipm; "
-            "null: 1, 1, 1, the z of the paper, 0.5"
+            "null: 1, 1, 1, 1.5, 0.5; paper: alie's z from the numbers of updates and of malicious ones, which may "
+            "allow none",
+            "1.5: ByzFL; Baruch et al. 2019, Algorithm 3 (paper)",
         ),
     ] = None
     target_label: Annotated[NonNegativeInt, Help("label that backdoor gives to images with its square")] = 0
@@ -172,8 +174,19 @@ def check(defense: Defense, timing: Timing) -> None:
         )
 
 
-def check_clients(attack: Attack, compression: Compression) -> None:
+def check_clients(attack: Attack, compression: Compression, timing: Timing) -> None:
     """ConfigError for options of an attack or a compression that have no effect."""
+    _check_attack(attack, timing)
+    for name, kinds in (("kept_share", ("top-k", "random-k")), ("rank", ("low-rank",))):
+        if not {compression.kind, compression.down} & {*kinds}:
+            chosen = f"compression.kind {compression.kind} and compression.down {compression.down}"
+            advice = f"Leave it out, or set one of both to {' or '.join(kinds)}."
+            refuse_if_set(compression, f"{chosen}. {advice}", name)
+    if compression.error_feedback and compression.kind == "none":
+        raise ConfigError("compression.error_feedback: there is no error with compression.kind none. Leave it out.")
+
+
+def _check_attack(attack: Attack, timing: Timing) -> None:
     useless = f"attack.kind {attack.kind}. Leave it out, or set attack.kind to"
     if not attack.on:
         names = ("malicious_share", "malicious", "from_round", "strength")
@@ -184,13 +197,17 @@ def check_clients(attack: Attack, compression: Compression) -> None:
         refuse_if_set(attack, f"{useless} backdoor.", "target_label", "patch", "poisoned_share")
     if attack.malicious:
         refuse_if_set(attack, "attack.malicious, which names them. Leave one of both out.", "malicious_share")
-    for name, kinds in (("kept_share", ("top-k", "random-k")), ("rank", ("low-rank",))):
-        if not {compression.kind, compression.down} & {*kinds}:
-            chosen = f"compression.kind {compression.kind} and compression.down {compression.down}"
-            advice = f"Leave it out, or set one of both to {' or '.join(kinds)}."
-            refuse_if_set(compression, f"{chosen}. {advice}", name)
-    if compression.error_feedback and compression.kind == "none":
-        raise ConfigError("compression.error_feedback: there is no error with compression.kind none. Leave it out.")
+    if attack.strength == "paper" and attack.kind != "alie":
+        raise ConfigError(
+            f"attack.strength: paper is the z of attack.kind alie, and {attack.kind} has none. Give a number, or leave "
+            "it out."
+        )
+    if attack.omniscient and timing.mode == "async":
+        raise ConfigError(
+            f"attack.kind: {attack.kind} is made from the honest updates of the same server step, and with timing.mode "
+            "async a step takes one update. Set timing.mode to buffered or sync, or attack.kind to sign-flip, gaussian "
+            "or label-flip."
+        )
 
 
 def check_method(config: RunConfig, name: str, traits: Any) -> None:

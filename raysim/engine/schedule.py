@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -114,6 +115,19 @@ def participants(present: int, sampling_rate: float, generator: np.random.Genera
 def cohort_size(present: int, sampling_rate: float) -> int:
     """How many of the present clients a round samples (of Poisson cohorts the mean), at least 1; halves go to even."""
     return max(1, round(sampling_rate * present))
+
+
+def updates_a_step(config: RunConfig, clients: int) -> list[int]:
+    """How many updates server steps are planned to take, ascending: one number, or one for each group of late joiners.
+
+    Clients that fail or are not there make fewer.
+    """
+    timing, options = config.timing, config.schedule
+    if timing.mode in ("async", "buffered"):
+        return [1 if timing.mode == "async" else timing.buffer]
+    sizes = [cohort_size(present, options.sampling_rate) for present in itertools.accumulate(options.joins)]
+    sizes = sizes or [cohort_size(clients, options.sampling_rate)]
+    return [math.ceil(timing.quorum * size) for size in sizes] if timing.mode == "quorum" else sizes
 
 
 def at_once(config: RunConfig, clients: int) -> int:

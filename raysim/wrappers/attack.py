@@ -151,7 +151,7 @@ def poisoned(attack: Attack, data: ClientData, classes: int, trigger: Trigger | 
 
 def sent(attack: Attack, delta: Vector, task: ClientTask) -> Vector:
     """What a malicious client sends in the place of its change [d] where it knows no other's."""
-    strength = 1.0 if attack.strength is None else attack.strength
+    strength = _strength(attack, 1.0)
     if attack.kind == "backdoor":  # model replacement (Bagdasaryan et al. 2020, Eq. 3)
         return np.asarray(delta * np.float32(strength))
     if attack.kind == "sign-flip":
@@ -162,24 +162,84 @@ def sent(attack: Attack, delta: Vector, task: ClientTask) -> Vector:
     return delta
 
 
-def forged(attack: Attack, honest: Sequence[Vector], attackers: int) -> Vector:
-    """What all malicious clients of a round send that know the honest updates, at least one [d].
+def forged(attack: Attack, honest: Sequence[Vector], attackers: int) -> Vector | None:
+    """What all malicious clients of a server step send that know the honest updates, at least one [d].
 
     ALIE (Baruch et al. 2019, A little is enough, Algorithm 3): μ − z σ, from mean and deviation of every coordinate
-    over the honest updates, with Φ(z) = (n − f − s) / (n − f), s = ⌊n/2⌋ + 1 − f. IPM (Xie et al. 2020, Fall of
-    empires): −ε μ.
+    over the honest updates; z is 1.5 as in ByzFL, or :func:`paper_deviations`, where these updates may allow none:
+    None. IPM (Xie et al. 2020, Fall of empires): −ε μ.
     """
-    count = len(honest) + attackers
     if attack.kind == "ipm":
-        factor = 0.5 if attack.strength is None else attack.strength
+        factor = _strength(attack, 0.5)
         return weighted_sum(honest, [-factor / len(honest)] * len(honest))
-    z = attack.strength
+    z = deviations(attack, len(honest) + attackers, attackers)
     if z is None:
-        supporters = count // 2 + 1 - attackers
-        reached = (count - attackers - supporters) / (count - attackers)
-        z = NormalDist().inv_cdf(min(max(reached, 0.5), 1 - 1e-6))
+        return None
     result: Any = np.empty_like(honest[0])
     for start in range(0, result.size, BLOCK):
         block = np.array([vector[start : start + BLOCK] for vector in honest], np.float64)
         result[start : start + BLOCK] = block.mean(axis=0) - z * block.std(axis=0)
     return np.asarray(result)
+
+
+def deviations(attack: Attack, updates: int, attackers: int) -> float | None:
+    """ALIE's z in a server step of this many updates, of which ``attackers`` are malicious; None: there is none."""
+    return paper_deviations(updates, attackers) if attack.strength == "paper" else _strength(attack, 1.5)
+
+
+def paper_deviations(updates: int, attackers: int) -> float | None:
+    """z with Φ(z) = (n − f − s) / (n − f), s = ⌊n/2⌋ + 1 − f (Baruch et al. 2019, Algorithm 3).
+
+    None where z ≤ 0, which is no attack (n = 10 and f = 2, and below one malicious client in ten), and where the
+    malicious clients are a majority alone, s ≤ 0, so that any z would do.
+    """
+    supporters = updates // 2 + 1 - attackers
+    honest = updates - attackers
+    if supporters <= 0 or 2 * (honest - supporters) <= honest:
+        return None
+    return NormalDist().inv_cdf((honest - supporters) / honest)
+
+
+def check_strength(attack: Attack, clients: int, malicious_clients: int, steps: Sequence[int]) -> None:
+    """ConfigError where planned server steps leave nothing of an attack that knows all honest updates.
+
+    Args:
+        attack: the run's.
+        clients: number of clients that take part.
+        malicious_clients: how many of them are malicious.
+        steps: numbers of updates that server steps are planned to take, ascending.
+    """
+    if attack.omniscient and steps[-1] == 1:
+        raise ConfigError(
+            f"attack.kind: {attack.kind} is made from the honest updates of the same server step, and here a step "
+            "takes one update. Raise schedule.sampling_rate or timing.buffer, or attack.kind sign-flip."
+        )
+    if attack.strength != "paper":
+        return
+    for updates in steps:
+        attackers = planned_attackers(updates, clients, malicious_clients)
+        if paper_deviations(updates, attackers) is None:
+            raise ConfigError(
+                f"attack.strength: with {updates} updates in a server step, {attackers} of them malicious, the paper's "
+                "z of alie is not above 0, or nothing bounds it, so that there is no attack. Give a number, 1.5 say, "
+                "or change attack.malicious_share or schedule.sampling_rate."
+            )
+
+
+def planned_attackers(updates: int, clients: int, malicious_clients: int) -> int:
+    """How many of a server step's updates are malicious ones on average, at least one."""
+    return max(1, round(updates * malicious_clients / clients))
+
+
+def strength_note(attack: Attack, clients: int, malicious_clients: int, steps: Sequence[int]) -> str:
+    """A sentence on ALIE's z in this run; empty with other attacks. Arguments as for :func:`check_strength`."""
+    if attack.kind != "alie":
+        return ""
+    updates = steps[-1]
+    attackers = planned_attackers(updates, clients, malicious_clients)
+    note = f"attack.kind alie sends μ − z σ of the honest updates, z = {deviations(attack, updates, attackers):.4g}"
+    return f"{note}: the paper's for {updates} updates, {attackers} malicious" if attack.strength == "paper" else note
+
+
+def _strength(attack: Attack, default: float) -> float:
+    return attack.strength if isinstance(attack.strength, (int, float)) else default

@@ -44,6 +44,8 @@ if TYPE_CHECKING:
 
 BOUND, NOISE = "privacy bound", "privacy noise"
 """What a message holds besides the method's own."""
+MALICIOUS = "malicious"
+"""Column of the clients table: 1 for an update that an attack has replaced, or made from changed data."""
 
 
 def running_method(config: RunConfig, trigger: Trigger | None = None) -> Any:
@@ -150,6 +152,8 @@ class Wrapped(Method[Any, Any]):
             check_steps(update, data.samples, task)
         if attacks:
             update = replace(update, delta=sent(self.attack, update.delta, task))
+        if self.attack.on and not self.attack.omniscient:
+            update = replace(update, metrics={**update.metrics, MALICIOUS: float(attacks)})
         if self.privacy.of_updates:
             update = self._private(update, bound, noise, task)
         whole = update.delta + state.error if self.compression.error_feedback else update.delta
@@ -167,12 +171,8 @@ class Wrapped(Method[Any, Any]):
         if not updates.clients and self.privacy.kind != "central" and not self.method.traits.empty_rounds:
             return server
         server, bound = self._opened(server)
-        if self.attack.on:
-            existing = context.cohort.existing
-            attacks = [self._attacks(context.seed, context.round, existing, client) for client in updates.clients]
-            context.report.clients("malicious", np.array(attacks, np.float64))
-            if self.attack.omniscient and 0 < sum(attacks) < len(attacks):
-                updates = self._forged(updates, attacks)
+        if self.attack.omniscient:
+            updates = self._forged(updates, context)
         if self.defense.on:
             updates = _with_mean(updates, robust_mean(self.defense, updates, context))
         elif self.privacy.kind == "central":
@@ -225,9 +225,16 @@ class Wrapped(Method[Any, Any]):
         seed = seeds.number(task.seed, "compression", task.round, task.client)
         return decoded(self.compression, encoded(self.compression, vector, shapes, seed), shapes)
 
-    def _forged(self, updates: Updates, attacks: list[bool]) -> Updates:
+    def _forged(self, updates: Updates, context: Context) -> Updates:
+        """The updates with those of malicious clients replaced, if there are honest ones, and who was as a column."""
+        existing = context.cohort.existing
+        attacks = [self._attacks(context.seed, context.round, existing, client) for client in updates.clients]
         honest = [update.delta for update, bad in zip(updates.each, attacks, strict=True) if not bad]
-        vector = forged(self.attack, honest, sum(attacks))
+        vector = forged(self.attack, honest, sum(attacks)) if honest and any(attacks) else None
+        replaced = np.array(attacks, np.float64) if vector is not None else np.zeros(len(attacks))
+        context.report.clients(MALICIOUS, replaced)
+        if vector is None:
+            return updates
         each = zip(updates.each, attacks, strict=True)
         return replace(updates, each=tuple(replace(update, delta=vector) if bad else update for update, bad in each))
 

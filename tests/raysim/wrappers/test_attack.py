@@ -13,11 +13,22 @@ import raysim
 from raysim.config.sections import Training
 from raysim.config.wrappers import Attack
 from raysim.errors import ConfigError
-from raysim.method import ClientTask
+from raysim.launch import main
+from raysim.method import ClientTask, Vector
 from raysim.simulation import run
-from raysim.wrappers.attack import Trigger, attack_success, forged, malicious, poisoned, sent, trigger_of, triggered
+from raysim.wrappers.attack import (
+    Trigger,
+    attack_success,
+    forged,
+    malicious,
+    paper_deviations,
+    poisoned,
+    sent,
+    trigger_of,
+    triggered,
+)
 from tests.fingerprint import fingerprint
-from tests.small_runs import small_run, worker_of
+from tests.small_runs import small_run, words, worker_of
 from workloads.array_samples import ArraySamples
 from workloads.federated_data import NO_SAMPLES, ClientData
 
@@ -48,14 +59,22 @@ def test_who_is_malicious() -> None:
     assert malicious(Attack(), 0, 5) == frozenset()
 
 
+def listed(attack: Attack, honest: list[Vector], attackers: int) -> Any:
+    vector = forged(attack, honest, attackers)
+    assert vector is not None
+    return vector.tolist()
+
+
 def test_what_is_sent() -> None:
     honest = [np.array(pair, np.float32) for pair in ((1, 5), (3, 5), (5, 5))]
-    assert forged(Attack("ipm"), honest, 2).tolist() == [-1.5, -2.5]
+    assert listed(Attack("ipm"), honest, 2) == [-1.5, -2.5]
     # μ = (3, 5), σ = (√(8/3), 0).
-    assert forged(Attack("alie", strength=1.5), honest, 2).tolist() == pytest.approx([3 - 1.5 * (8 / 3) ** 0.5, 5])
+    assert listed(Attack("alie", strength=1.5), honest, 2) == pytest.approx([3 - 1.5 * (8 / 3) ** 0.5, 5])
     # n = 50, f = 24: s = 2, Φ(z) = 24 / 26, z = 1.4261 (Baruch et al., section 4 counts in the same way).
     spread = [np.array([sign], np.float32) for sign in (-1, 1)] * 13
-    assert forged(Attack("alie"), spread, 24).tolist() == pytest.approx([-1.4261], abs=1e-4)
+    assert listed(Attack("alie", strength="paper"), spread, 24) == pytest.approx([-1.4261], abs=1e-4)
+    assert listed(Attack("alie"), spread, 24) == pytest.approx([-1.5])  # as ByzFL
+    assert forged(Attack("alie", strength="paper"), [honest[0]] * 8, 2) is None
     assert sent(Attack("sign-flip", strength=2.0), honest[0], TASK).tolist() == [-2, -10]
     assert sent(Attack("backdoor", strength=5.0), np.array([1, -2], np.float32), TASK).tolist() == [5, -10]
     noise = sent(Attack("gaussian", strength=3.0), np.zeros(20_000, np.float32), TASK)
@@ -65,6 +84,65 @@ def test_what_is_sent() -> None:
 def test_success_is_the_next_label() -> None:
     outputs = torch.eye(3)  # predicts 0, 1, 2
     assert attack_success(outputs, torch.tensor([2, 0, 2])).tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("updates", "attackers", "z"),
+    [
+        (10, 2, None),  # s = 4: Φ(z) = 4 / 8
+        (10, 1, None),  # s = 5: Φ(z) = 4 / 9, below 0
+        (100, 9, 0.0966),  # s = 42: Φ(z) = 49 / 91
+        (10, 3, 0.1800),  # s = 3: Φ(z) = 4 / 7
+        (50, 10, 0.2533),  # s = 16: Φ(z) = 24 / 40
+        (10, 6, None),  # a majority alone
+    ],
+)
+def test_z_of_the_paper(updates: int, attackers: int, z: float | None) -> None:
+    assert paper_deviations(updates, attackers) == (None if z is None else pytest.approx(z, abs=1e-4))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [({}, "z = 1.5"), ({"attack__strength": "paper", "attack__malicious_share": 0.4}, "z = 0.4307: the paper's for 5")],
+)
+def test_z_is_said_at_the_start(tmp_path: Path, options: dict[str, Any], sentence: str) -> None:
+    finished = run(small_run(tmp_path, BASE | {"attack.kind": "alie"}, **options))
+    assert sentence in (finished.folder / "run.log").read_text()
+
+
+ATTACKED = BASE | {"attack.malicious": (1, 4), "devices.preset": "uniform"}
+
+
+@pytest.mark.parametrize("kind", ["alie", "ipm"])
+def test_async_is_refused_at_the_command_line(kind: str, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    settings = ATTACKED | {"attack.kind": kind, "timing.mode": "async", "method.name": "fedavg"}
+    assert main([*words(settings), f"--output={tmp_path / 'run'}"]) == 2
+    message = capsys.readouterr().err
+    assert f"attack.kind: {kind} is made from the honest updates of the same server step" in message
+    assert not (tmp_path / "run").exists()
+
+
+@pytest.mark.parametrize("kind", ["alie", "sign-flip", "label-flip"])
+def test_malicious_are_those_that_were_replaced(tmp_path: Path, kind: str) -> None:
+    """In a step of two updates, both malicious, alie has nothing to send; others attack with what they trained."""
+    options: dict[str, Any] = {"attack__kind": kind, "timing__mode": "buffered", "timing__buffer": 2}
+    options |= {"schedule__rounds": 6, "timing__concurrency": 3, "attack__malicious": (0, 1, 3, 4)}
+    clients = run(small_run(tmp_path, ATTACKED, **options)).clients
+    bad = clients["client"].isin((0, 1, 3, 4))
+    alone = bad.groupby(clients["round"]).transform("all")
+    assert alone.any() and not alone.all()
+    expected = bad & ~alone if kind == "alie" else bad
+    assert clients["malicious"].tolist() == expected.astype(float).tolist()
+
+
+def test_an_update_from_before_the_attack_is_no_attack(tmp_path: Path) -> None:
+    """It started from the version of round 1, and arrives later."""
+    options: dict[str, Any] = {"attack__kind": "sign-flip", "attack__from_round": 2, "timing__mode": "async"}
+    clients = run(small_run(tmp_path, ATTACKED, schedule__rounds=20, **options)).clients
+    bad = clients["client"].isin((1, 4))
+    started = clients["round"] - clients["staleness"]
+    assert clients["malicious"].tolist() == (bad & (started >= 2)).astype(float).tolist()
+    assert (bad & (started < 2) & (clients["round"] >= 2)).any() and clients["malicious"].any()
 
 
 @pytest.mark.parametrize("kind", ["label-flip", "sign-flip", "alie"])
@@ -144,6 +222,12 @@ def test_the_model_learns_it(tmp_path: Path) -> None:
     [
         ({"method__name": "scaffold", "attack__kind": "ipm"}, "attack.kind: ipm needs a method whose server"),
         ({"attack__malicious_share": 0.5}, "attack.malicious_share: 0.5 has no effect"),
+        (
+            {"attack__kind": "alie", "attack__strength": "paper", "attack__malicious": (0,)},
+            "with 5 updates in a server step, 1 of them malicious, the paper's z of alie is not above 0",
+        ),
+        ({"attack__kind": "ipm", "attack__strength": "paper"}, "paper is the z of attack.kind alie, and ipm has none"),
+        ({"attack__kind": "alie", "schedule__sampling_rate": 0.2}, "alie .* here a step takes one update. Raise"),
         ({"attack__kind": "label-flip", "attack__strength": 2.0}, "attack.strength: 2.0 has no effect"),
         ({"attack__kind": "ipm", "attack__malicious": (5,)}, "5 is no client that takes part. Allowed: .* 0 to 4"),
         (BACKDOOR | {"attack.target_label": 10}, "attack.target_label: 10 is no class of .*Allowed: 0 to 9"),
