@@ -1,0 +1,66 @@
+"""Sentences of the pages with results claim no more than the rows carry, as far as that can be told mechanically.
+
+A sentence that compares rows quotes a difference as a study writes it, ``+1.17 [−0.40, +2.74]``; it is computed here
+from docs/results/ again. Where every quoted interval holds zero, or there is one seed, the sentence says that the rows
+cannot tell. A comparing sentence without a difference stands in ``NO_ROWS`` with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from raysim.report import study_compare, study_table
+from tests.claims import NO_ROWS, sentences
+from tests.test_docs import STUDIES, read
+
+NUMBER = r"[+−]?\d+(?:\.\d+)?(?:e[+−]?\d+)?"
+QUOTED = re.compile(rf"(?:^|(?<=[\s(])){NUMBER}\s+\[{NUMBER},\s+{NUMBER}\]")
+COMPARING = re.compile(
+    r"\b(best|better|worse|beats?|leads?|ahead|behind|outperforms?|wins?|(above|below) (FedAvg|Local|the mean|its)|"
+    r"higher|lowers|lowered|gains?|helps?|hurts?|harms?|differs? least|the least|no gain|quickest|slowest|slower|"
+    r"stands? out|confirm\w*|as good as|costs? (nothing|no accuracy))\b"
+)
+NAMES = re.compile(r"best (mean )?validation( round)?|best round|best of the run|`[^`]*`|--help")
+"""Words of headings and of code, which compare nothing."""
+UNTOLD = ("cannot be told", "cannot tell", "not told")
+PAGES = sorted({study.table for path in STUDIES if (study := read(path)).compare})
+
+
+@cache
+def quotable(page: Path) -> dict[str, bool]:
+    """Every difference that a study of the page makes of its rows → whether its interval excludes zero."""
+    found: dict[str, bool] = {}
+    for study in (read(path) for path in STUDIES):
+        if study.table == page:
+            made = study_compare.table(study.compare, study_table.values(study, study.compared), {}, [*study.columns])
+            for text in QUOTED.findall(made):
+                low, high = (float(n.replace("−", "-")) for n in re.findall(NUMBER, text)[1:])
+                found[text] = low > 0 or high < 0
+    return found
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_quoted_difference_is_what_the_rows_give(page: Path) -> None:
+    for sentence in sentences(page):
+        quoted = [re.sub(r"\s+", " ", text) for text in QUOTED.findall(sentence)]
+        assert [text for text in quoted if text not in quotable(page)] == [], sentence
+        if quoted and not any(quotable(page)[text] for text in quoted):
+            assert any(word in sentence for word in UNTOLD), f"its intervals hold zero: {sentence}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_sentence_that_compares_quotes_a_difference_or_says_why_not(page: Path) -> None:
+    allowed = NO_ROWS.get(page.name, {})
+    comparing = [text for text in sentences(page) if COMPARING.search(NAMES.sub("", text)) and not QUOTED.search(text)]
+    left = [text for text in comparing if not any(word in text for word in UNTOLD)]
+    assert [text for text in left if not any(start in text for start in allowed)] == []
+    assert [start for start in allowed if not any(start in text for text in left)] == [], "no such sentence any more"
+
+
+def test_pages_without_rows_are_not_excused() -> None:
+    assert set(NO_ROWS) <= {page.name for page in PAGES}
+    assert all(reason for reasons in NO_ROWS.values() for reason in reasons.values())
