@@ -76,6 +76,17 @@ WRAPPED: dict[str, dict[str, Any]] = {
         "attack__kind": "sign-flip",
         "schedule__sampling_rate": 0.9,
     },
+    # Rounds of three, three, no and three clients.
+    "adaptive central noise, Poisson cohorts, top-k down": {
+        "privacy__kind": "central",
+        "privacy__noise_multiplier": 0.8,
+        "privacy__clip_quantile": 0.5,
+        "compression__down": "top-k",
+        "method__name": "fedavgm",
+        "schedule__sampling": "poisson",
+        "schedule__sampling_rate": 0.35,
+        "seed": 3,
+    },
     "local noise, top-k, a rule, in virtual time": {
         "privacy__kind": "local",
         "privacy__epsilon": 50.0,

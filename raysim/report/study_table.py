@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
+from raysim.config.privacy import NEIGHBORS
 from raysim.errors import ConfigError
 from raysim.report import study_compare, study_curves, study_failed, study_plot
 from raysim.report.measures import Measure
@@ -53,9 +54,22 @@ def tables(study: Study) -> str:
     """All that stands between the markers: the table of means, that of differences, and that of failed cells."""
     failed = study_failed.failures(study)
     counts = Counter((failure.cell.row, failure.cell.column) for failure in failed)
-    made = [table(study, finished(study, study.measures), counts), study_failed.table(failed)]
-    made.insert(1, study_compare.table(study.compare, values(study, study.compared), study.measures, [*study.columns]))
+    made = [about_epsilon(study), table(study, finished(study, study.measures), counts), study_failed.table(failed)]
+    made.insert(2, study_compare.table(study.compare, values(study, study.compared), study.measures, [*study.columns]))
     return "\n\n".join(text for text in made if text)
+
+
+def about_epsilon(study: Study) -> str:
+    """The line over a table with ε that says what each is about; empty without such a measure."""
+    if not any(measure.column == "epsilon" for measure in study.measures):
+        return ""
+    rows: dict[str, dict[str, None]] = {}
+    for key, runs in finished_runs(study).items():
+        for run in runs:
+            if NEIGHBORS in run:
+                rows.setdefault(str(run[NEIGHBORS].iloc[-1]), {})[key[0]] = None
+    parts = [f"{words} ({', '.join(own)})" if len(rows) > 1 else words for words, own in rows.items()]
+    return f"ε: {'; '.join(parts)}." if parts else ""
 
 
 def table(study: Study, found: Found, failed: Mapping[tuple[str, str], int] | None = None) -> str:

@@ -89,6 +89,7 @@ def test_virtual_time_gives_the_same_bits_when_an_actor_dies(
 ON_RAY = (
     "top-k, attack and defense",
     "adaptive central noise, int8 both ways, sign flips",
+    "adaptive central noise, Poisson cohorts, top-k down",
     "a rule, in virtual time",
     "low-rank with fed-back errors, top-k down",
     "low-rank with fed-back errors, int8 down, in virtual time",

@@ -310,3 +310,18 @@ def test_two_processes_share_a_study(path: Path) -> None:
     assert not [file for file in path.parent.rglob("*") if ".claim" in file.name or ".partial" in file.name]
     assert study.main([str(path), "--table-only"]) == 0
     assert (path.parent / "page.md").read_text(encoding="utf-8") == page
+
+
+def test_a_table_says_what_its_epsilon_is_about(path: Path) -> None:
+    more = "measures: {epsilon: {title: ε, unit: plain}, accuracy: last"
+    path.write_text(TEXT.replace("measures: {accuracy: last", more), encoding="utf-8")
+    words = "sampling: poisson, one client added or removed", "sampling: fixed, one client replaced"
+    for cell in study_file.read(path).cells():
+        keep(cell, accuracy=[0.5], epsilon=1.2, neighbors=words[cell.row == "FedAvg"])
+    study_table.write_table(study_file.read(path))
+    page = (path.parent / "page.md").read_text(encoding="utf-8")
+    assert f"ε: {words[1]} (FedAvg); {words[0]} (Strong prox).\n\n| " in page
+    for cell in study_file.read(path).cells():
+        keep(cell, accuracy=[0.5], epsilon=1.2, neighbors=words[0])
+    study_table.write_table(study_file.read(path))
+    assert f"ε: {words[0]}.\n\n| " in (path.parent / "page.md").read_text(encoding="utf-8")

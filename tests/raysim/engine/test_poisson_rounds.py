@@ -18,7 +18,7 @@ from raysim.run_result import comparable
 from raysim.simulation import run
 from raysim.storage.run_folder import RunFolder
 from raysim.wrappers.accounting import Sums, epsilon
-from raysim.wrappers.privacy import gaussian_noise
+from raysim.wrappers.privacy import gaussian_noise, whole_updates
 from tests.actors.runs import METHODS, OTHERS, quick
 from tests.fingerprint import fingerprint
 from tests.small_runs import LOGISTIC, small_run, worker_of
@@ -54,6 +54,27 @@ def test_central_noise_comes_without_a_client_too(tmp_path: Path) -> None:
     np.testing.assert_allclose(server(config) - first, noise, rtol=1e-4, atol=1e-5)
     spent = [epsilon([(Sums(0.01, 1, False, rounds),)], 1.0, Privacy("central")) for rounds in (1, 2, 3)]
     assert result.rounds["epsilon"].tolist() == spent
+
+
+def test_an_adaptive_bound_without_a_client_by_hand(tmp_path: Path) -> None:
+    """b̃ is ½ and noise of σ_b = z over q N, so that nobody's absence is seen; z_Δ = (1 − ¼)^−½ on the sum."""
+    options = NOISE | {"privacy__clip_quantile": 0.5, "privacy__clip_rate": 0.1, "schedule__rounds": 2}
+    result = run(small_run(tmp_path / "run", NOBODY | {"schedule.sampling_rate": 0.01}, seed=3, **options))
+    assert result.rounds["participants"].tolist() == [0, 0]
+    share = 0.5 + whole_updates((), 1.0, 3, 1) / 0.04
+    assert result.rounds["clip_bound"].tolist() == pytest.approx([0.5, 0.5 * np.exp(-0.1 * (share - 0.5))])
+
+
+@pytest.mark.parametrize(
+    ("method", "options"),
+    [("fedld", {"method__margin_weight": 0.0}), ("fedgh", {}), ("fednova", {}), ("fedrad", {}), ("scaffold", {})],
+)
+def test_a_cohort_of_one_takes_its_update(tmp_path: Path, method: str, options: dict[str, Any]) -> None:
+    """Methods that compare clients find nothing to compare: the step is that of federated averaging."""
+    one = LOGISTIC | {"workload.clients": 1, "workload.test_share": 0.2, "schedule.rounds": 1}
+    plain = run(small_run(tmp_path / "fedavg", one, schedule__intervals="fixed"))
+    found = run(small_run(tmp_path / method, one, method__name=method, schedule__intervals="fixed", **options))
+    assert found.rounds["loss"].iloc[-1] == pytest.approx(plain.rounds["loss"].iloc[-1], rel=1e-5)
 
 
 @pytest.mark.parametrize("privacy", ["local", "dp-sgd"])
