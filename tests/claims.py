@@ -12,14 +12,15 @@ SIGN, COST = "the meaning of a sign", "rows of a benchmark"
 NO_ROWS: Mapping[str, Mapping[str, str]] = {
     "fedld.md": {
         "A negative aggregation term says": SIGN,
-        "The paper reports absolute values": SIGN,
         "BatchNorm behind the last convolutions": "a place",
         "whose accuracy is no higher": "both rows give a constant answer or nearly, as the sentence before says",
         "It said that FedLD lowers": "quotes an earlier version of the page",
         "In every cell behind it": "quotes an earlier version of the page",
     },
+    "image-methods.md": {"FedProto sends a four-hundredth": "its rows are being made again"},
+    "robustness.md": {"found `norm-bound` to help": "a paper's finding"},
+    "wrappers.md": {"is ahead by a quarter only": COST},
     "fedrad.md": {"The curves still rise in the last round": "the rounds of one row, not two rows"},
-    "fedssp.md": {"35 to 162 times slower": COST},
 }
 """Page → words of a comparing sentence → why no difference of its rows belongs to it."""
 
