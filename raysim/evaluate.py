@@ -33,10 +33,12 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
         RaysimError: as a run's own evaluation.
     """
     from raysim.driver import load_federation
+    from raysim.engine import precision_probe
     from raysim.engine.checkpointing import newest_state
     from raysim.engine.device import device_of
     from raysim.engine.evaluation import evaluate_round
     from raysim.engine.inline_backend import InlinePool
+    from raysim.engine.last_batch import with_last_batch
     from raysim.engine.worker import Worker, fixed_threads
     from workloads.parallel_map import Sequential
 
@@ -44,8 +46,10 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
     federation = load_federation(config, Sequential())
     worker = Worker(config, federation, device_of(config.engine))
     with fixed_threads(config.engine.threads):
-        state = newest_state(run, worker)
-        return state.round, evaluate_round(config, InlinePool(worker), state, [], Silent().note)
+        state, pool = newest_state(run, worker), InlinePool(worker)
+        if config.evaluation.fine_tune:  # the only part of an evaluation that trains
+            config = with_last_batch(precision_probe.resolve(config, pool, folder, Silent().note), worker)
+        return state.round, evaluate_round(config, pool, state, [], Silent().note)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -12,6 +12,7 @@ from raysim.errors import ConfigError
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.config.sections import Evaluation
+    from raysim.traits import Traits
 
 
 def check_together(config: RunConfig) -> None:
@@ -37,6 +38,18 @@ def _check_evaluation(evaluation: Evaluation) -> None:
         refuse_if_set(evaluation, f"evaluation.patience 0 and without evaluation.stop_at. {advice}", "measure")
 
 
+def _check_fine_tuning(evaluation: Evaluation, method: str, traits: Traits) -> None:
+    """ConfigError for fine-tuning of models that are no global model, or no client's."""
+    if evaluation.fine_tune and (traits.personal or traits.pooled):
+        why = (
+            "trains on all data in one place" if traits.pooled else "judges every client by a model of its own already"
+        )
+        raise ConfigError(
+            f"evaluation.fine_tune: {evaluation.fine_tune} is not possible with method {method}, which {why}. Set it "
+            "to 0, or take a method with one global model, --method fedavg say."
+        )
+
+
 def check_method(config: RunConfig) -> None:
     """ConfigError for options that the run's method cannot do with, by its traits."""
     traits = getattr(config.method, "traits", None)
@@ -53,6 +66,7 @@ def check_method(config: RunConfig) -> None:
                 f"training.{option}: {value} is not possible with method {name}, {traits.needs_sgd}. Allowed: "
                 f"{allowed}."
             )
+    _check_fine_tuning(config.evaluation, name, traits)
     for path, value, allowed in (
         ("devices.preset", config.devices.preset, "none"),
         ("events.drift", config.events.drift, "none"),

@@ -72,6 +72,10 @@ class Training:
         """The rule for the last mini-batch of a pass; before a run has decided what ``auto`` is, that of ``keep``."""
         return LastBatch("keep" if self.last_batch == "auto" else self.last_batch, self.merge_below)
 
+    def rate_in(self, round: int) -> float:
+        """The learning rate of a round, counted from 1."""
+        return self.learning_rate * self.learning_rate_decay ** (round - 1)
+
 
 @dataclass(frozen=True)
 class Schedule:
@@ -137,6 +141,14 @@ class Evaluation:
         Help(
             "rounds between two loss decompositions, n² evaluations each, without merged steps; 0: never",
             "FedLD, Eq. 2",
+        ),
+    ] = 0
+    fine_tune: Annotated[
+        NonNegativeInt,
+        Help(
+            "epochs for which each client trains the global model on its own training data before it is judged a "
+            "second time, on its own test set (columns tuned_...); 0: never",
+            "Yu et al. 2020, arXiv 2002.04758",
         ),
     ] = 0
     batch_size: Annotated[PositiveInt, Help("test samples in one forward pass")] = 500

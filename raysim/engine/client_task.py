@@ -155,7 +155,7 @@ def _train_one(
         model = worker.built(task.client)
         stage = "data"
         samples = worker.data(task.client).samples
-        too_few = _too_few_samples(model.module, samples, task.training.freeze_batchnorm)
+        too_few = too_few_samples(model.module, samples, task.training.freeze_batchnorm)
         if too_few:
             return Failure(task.client, "data", too_few), state
         if keeps and state is None:
@@ -196,9 +196,9 @@ def kept_globals() -> Iterator[None]:
         yield
 
 
-def seed_globals(task: ClientTask) -> None:
+def seed_globals(task: ClientTask, purpose: str = "global") -> None:
     """Give what draws from torch's global streams (dropout) a stream of this task."""
-    seed = seeds.number(task.seed, "global", task.round, task.client)
+    seed = seeds.number(task.seed, purpose, task.round, task.client)
     # Not torch.manual_seed: it formats a stack trace for every device that is not there, longer than a small task.
     torch.default_generator.manual_seed(seed)
     if _on_gpu():
@@ -209,7 +209,7 @@ def _on_gpu() -> bool:
     return bool(torch.cuda.is_initialized())
 
 
-def _too_few_samples(module: torch.nn.Module, samples: int, frozen: bool) -> str:
+def too_few_samples(module: torch.nn.Module, samples: int, frozen: bool) -> str:
     """Why a client with this number of training samples cannot train, and what to do; empty if it can.
 
     ``frozen``: BatchNorm takes no statistics of a batch (``training.freeze_batchnorm``).

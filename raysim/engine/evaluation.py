@@ -15,6 +15,7 @@ import numpy as np
 from raysim.engine import schedule
 from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.drift import Moment
+from raysim.engine.fine_tuning import FineTuning, fine_tuning
 from raysim.engine.payload import Packed, PackedMessage, Packer
 from raysim.wrappers.attack import SUCCESS, judged_by
 from raysim.wrappers.wrapped import running_method
@@ -28,6 +29,9 @@ if TYPE_CHECKING:
     from raysim.engine.worker import Worker
     from workloads.federated_data import Federation
 
+SPREAD = ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile")
+TUNED = "tuned_"
+"""How the columns after fine-tuning begin."""
 SLICES = 8
 """Largest number of slices of the global test set, a constant, so that sums never depend on placement."""
 
@@ -60,6 +64,8 @@ class EvaluateClients:
     """``train``, ``test`` or ``validation``."""
     scores: bool = False
     """Whether the AUC on the test set is asked for."""
+    tuning: FineTuning | None = None
+    """Training after which each model is judged on the test set once more."""
 
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[list[EvaluationSums]], list[Any]]:
         worker.at(self.moment)
@@ -67,7 +73,11 @@ class EvaluateClients:
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
             model, data = worker.deployed(client, message, state), worker.data(client)
             samples = ((getattr(data, part), self.scores and part == "test") for part in self.parts)
-            results.append([worker.judged(client, model, *each) for each in samples])
+            judged = [worker.judged(client, model, *each) for each in samples]
+            if self.tuning is not None:
+                self.tuning.tune(worker, model, client, data.train)
+                judged.append(worker.judged(client, model, data.test))
+            results.append(judged)
         return results, []
 
 
@@ -85,13 +95,14 @@ def evaluate_round(
     method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
     over clients of the accuracy on these. Where the objective has no accuracy, there are no such columns, and
     validation is by loss. Clients that never take part (``schedule.unseen_clients``) count in ``unseen_accuracy`` and
-    ``unseen_loss`` alone. ``seconds`` is the virtual time of the server step that is judged.
+    ``unseen_loss`` alone. With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same clients' own test sets
+    after fine-tuning (raysim/engine/fine_tuning.py). ``seconds`` is the virtual time of the server step that is judged.
     """
     moment, packer, federation = Moment(state.round, seconds), Packer(pool), pool.federation
     by_clients = running_method(config).traits.personal or federation.global_test_size == 0
     slices = [] if by_clients else _jobs_of_slices(config, federation, state, moment, packer)
     clients = _judged_clients(config, federation)
-    groups = cut(clients, pool.slots, costs=[max(1.0, federation.test_samples(client)) for client in clients])
+    groups = cut(clients, pool.slots, costs=[max(1.0, _cost(config, federation, client)) for client in clients])
     jobs = [_job_of_clients(group, config, federation, state, moment, packer) for group in groups]
     results = results_of(pool, slices + jobs, note)
     of_slices = results[: len(slices)]
@@ -127,10 +138,16 @@ def _job_of_clients(
     """The models of a few clients on their own test sets."""
     method = running_method(config)
     packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
-    cost = sum(federation.test_samples(client) for client in group)
-    task = EvaluateClients(moment, tuple(group), packed, ("test", "validation"), config.evaluation.auc)
+    tuning = fine_tuning(config, state.round, schedule.trainable(config, federation.clients))
+    cost = sum(_cost(config, federation, client) for client in group)
+    task = EvaluateClients(moment, tuple(group), packed, ("test", "validation"), config.evaluation.auc, tuning)
     label = f"round {state.round}, evaluate clients {group}"
     return Job(task, packed.inputs, 0, cost, label, job_name("evaluate", state.round))
+
+
+def _cost(config: RunConfig, federation: Federation, client: int) -> int:
+    """Samples that a client's evaluation looks at, those that it is fine-tuned on counted once for each epoch."""
+    return federation.test_samples(client) + config.evaluation.fine_tune * federation.samples(client)
 
 
 def _columns(
@@ -142,10 +159,10 @@ def _columns(
 ) -> dict[str, float]:
     """The round's columns, from sums of the global test set's slices and of each client's test and validation set."""
     auc, trainable = config.evaluation.auc, schedule.trainable(config, federation.clients)
-    tested = {client: test for client, (test, _) in found.items() if test.samples}
+    tested = {client: test for client, (test, *_) in found.items() if test.samples}
     of_trainable = {client: test for client, test in tested.items() if client < trainable}
     of_unseen = [test for client, test in tested.items() if client >= trainable]
-    validations = [held_out for client, (_, held_out) in found.items() if held_out.samples and client < trainable]
+    validations = [held_out for client, (_, held_out, *_) in found.items() if held_out.samples and client < trainable]
     objective = judged_by(config.attack, objective_of(federation))
     names = [*objective.columns, *([SUCCESS] if config.attack.kind == "backdoor" else []), *(["auc"] if auc else [])]
     _put_into_rows(rows, of_trainable, names if auc else [name for name in names if name != "balanced_accuracy"])
@@ -161,11 +178,24 @@ def _columns(
         measures = ("accuracy", "loss") if objective.accurate else ("loss",)
         columns |= {f"unseen_{name}": _mean_figure(of_unseen, name) for name in measures}
     if objective.accurate:
-        spread = fairness(np.array([test.accuracy for test in of_trainable.values()]))
-        columns["client_accuracy_mean"] = spread["mean"]
-        columns["client_accuracy_std"] = spread["standard_deviation"]
-        columns["client_accuracy_worst_decile"] = spread["worst_decile"]
+        columns |= _spread(of_trainable)
+    if config.evaluation.fine_tune:
+        tuned = {client: found[client][2] for client in of_trainable}
+        measures = ("accuracy", "loss") if objective.accurate else ("loss",)
+        for row in rows:
+            if row["client"] in tuned:
+                row |= {f"{TUNED}{name}": tuned[row["client"]].figure(name) for name in measures}
+        columns[f"{TUNED}loss"] = _mean_figure(tuned.values(), "loss")
+        if objective.accurate:
+            columns |= {f"{TUNED}{name}": value for name, value in _spread(tuned).items()}
     return columns
+
+
+def _spread(tests: dict[int, EvaluationSums]) -> dict[str, float]:
+    """Columns of how the accuracies of clients on their own test sets are spread."""
+    found = fairness(np.array([test.accuracy for test in tests.values()]))
+    values = (found["mean"], found["standard_deviation"], found["worst_decile"])
+    return dict(zip(SPREAD, values, strict=True))
 
 
 def _put_into_rows(rows: Sequence[dict[str, Any]], tests: dict[int, EvaluationSums], names: Sequence[str]) -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from aggregators.loss_decomposition import decompose
 from raysim.engine import schedule
+from raysim.engine.evaluation import SPREAD, TUNED
 from raysim.wrappers.attack import SUCCESS
 
 if TYPE_CHECKING:
@@ -43,7 +44,9 @@ def _columns(worker: Worker) -> Iterator[str]:
     if schedule.trainable(config, federation.clients) < federation.clients:
         yield from (f"unseen_{name}" for name in measures)
     if objective.accurate:
-        yield from ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile")
+        yield from SPREAD
+    if config.evaluation.fine_tune:
+        yield from (f"{TUNED}{name}" for name in ("loss", *(SPREAD if objective.accurate else ())))
     if config.evaluation.decompose_every:
         yield from decompose(np.ones(1), np.ones((1, 1)), np.ones(1))
     if config.devices.on:

@@ -79,7 +79,7 @@ class Planner:
         return RoundPlan(
             number,
             self.intervals[number - 1],
-            config.training.learning_rate * config.training.learning_rate_decay ** (number - 1),
+            config.training.rate_in(number),
             {client: existing.samples(client) for client in clients},
             cohort_of(existing, cohort, present, trainable, rate),
             evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),

@@ -77,7 +77,8 @@ OTHERS: dict[str, dict[str, Any]] = {
     "gcfl": {**GRAPHS, "method__quiet_rounds": 1, "method__small_mean": 1e9, "method__large_update": 0.0},
     "fgssl": GRAPHS,
     "fedstar": GRAPHS,
-    "fedsage": GRAPHS,
+    # Clients judge the global model again after training it, each with a head of its own.
+    "fedsage": {**GRAPHS, "evaluation__fine_tune": 1},
     "apple": {**GRAPHS, "model__name": "gin"},
     "fedcp": {**GRAPHS, "model__name": "gin"},
 }
