@@ -21,8 +21,9 @@ round and reason, which stand under the table; a repeat tries it again. A study 
 A measure is a column of the rounds table (its last value), or that behind ``best_`` or ``validated_``
 (:mod:`raysim.report.measures`); a column that a method reports itself says its unit:
 ``system_loss: {title: system loss, unit: plain}``. A column may have seeds of its own, and a row settings that hold in
-one column: ``in: {CNN: {method.mu: 0.1}}``. Cells run in the order column, seed, row, so that every prefix is a fair
-comparison. ``compare`` adds a table of differences: the mean of a row less another over equal seeds, with its 95 %
+one column: ``in: {CNN: {method.mu: 0.1}}``, and show another measure in the place of one:
+``shows: {accuracy: tuned_client_accuracy_mean}``. Cells run in the order column, seed, row, so that every prefix is a
+fair comparison. ``compare`` adds a table of differences: the mean of a row less another over equal seeds, with its 95 %
 interval (:mod:`raysim.report.study_compare`).
 
 Several processes may run one study: each takes cells that no other has claimed, and ends when all are there.

@@ -60,6 +60,8 @@ class Study:
     """Column → its seeds."""
     measures: Mapping[Measure, str]
     """Measure → heading."""
+    shown: Mapping[tuple[str, str], Measure]
+    """(row, name of a measure) → the measure that the row shows in its place."""
     picture: Picture | None
     curves: Curves | None
     heat_map: HeatMap | None
@@ -97,6 +99,12 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         raise reader.error("", f"{', '.join(missing)} is missing. A study has {', '.join(KEYS)}.")
     columns = reader.mappings("columns")
     rows = reader.mappings("rows")
+    measures = reader.measures("measures", data["measures"])
+    shown = {
+        (row, name): measure
+        for row, settings in rows.items()
+        for name, measure in reader.shown(f"rows: {row}: shows", settings.get("shows", {}), measures).items()
+    }
     usual = reader.seeds("seeds", data["seeds"])
     seeds = {
         c: reader.seeds(f"columns: {c}: seeds", own["seeds"]) if "seeds" in own else usual for c, own in columns.items()
@@ -117,11 +125,12 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         reader.beside(reader.text("results")),
         reader.beside(reader.text("table")),
         reader.options("base", data["base"]),
-        {name: reader.options(f"columns: {name}", own, but="seeds") for name, own in columns.items()},
-        {name: reader.options(f"rows: {name}", own, but="in") for name, own in rows.items()},
+        {name: reader.options(f"columns: {name}", own, but=("seeds",)) for name, own in columns.items()},
+        {name: reader.options(f"rows: {name}", own, but=("in", "shows")) for name, own in rows.items()},
         inside,
         seeds,
-        reader.measures("measures", data["measures"]),
+        measures,
+        shown,
         study_plot.read(reader, list(rows), list(columns)),
         study_curves.read(reader),
         reader.picture("heat_map", HeatMap),

@@ -78,10 +78,10 @@ class Reader:
             raise self.error(key, "is empty; a study has at least one.")
         return {name: self.mapping(f"{key}: {name}", {} if own is None else own) for name, own in found.items()}
 
-    def options(self, key: str, value: Any, but: str = "") -> dict[str, Any]:
+    def options(self, key: str, value: Any, but: Sequence[str] = ()) -> dict[str, Any]:
         """Options of a run, path → value, as in a config file."""
         given = self.mapping(key, {} if value is None else value)
-        flat = flatten({name: own for name, own in given.items() if name != but}, f"{self.path}: {key}")
+        flat = flatten({name: own for name, own in given.items() if name not in but}, f"{self.path}: {key}")
         if "seed" in flat:
             raise self.error(key, "a study has seeds, a list beside base or in a column, and no seed.")
         return flat
@@ -111,6 +111,17 @@ class Reader:
             return find(str(name), self.own)
         except ConfigError as error:
             raise self.error(key, str(error)) from error
+
+    def shown(self, key: str, value: Any, measures: Mapping[Measure, str]) -> dict[str, Measure]:
+        """Name of a measure of the study → what a row shows in its place, in the same unit."""
+        found: dict[str, Measure] = {}
+        for name, other in self.mapping(key, value).items():
+            self.known({name: other}, [measure.name for measure in measures], "it, the measures", key)
+            found[name] = self.measure(f"{key}: {name}", other)
+            unit = next(measure.unit for measure in measures if measure.name == name)
+            if found[name].unit != unit:
+                raise self.error(f"{key}: {name}", f"{other} is in {found[name].unit}, and the column in {unit}.")
+        return found
 
     def measures(self, key: str, value: Any) -> dict[Measure, str]:
         """Measure → heading."""

@@ -34,7 +34,7 @@ def values(study: Study, measures: Iterable[Measure]) -> Values:
             continue
         run = pd.read_csv(cell.path)
         for measure in wanted:
-            if (value := measure.of(run)) is not None:
+            if (value := study.shown.get((cell.row, measure.name), measure).of(run)) is not None:
                 found.setdefault((cell.row, cell.column, measure.name), {})[cell.seed] = value
     return found
 

@@ -85,6 +85,19 @@ def test_a_row_may_have_settings_of_one_column(path: Path) -> None:
         study_file.read(path)
 
 
+def test_a_row_may_show_another_measure_in_the_place_of_one(path: Path) -> None:
+    """Clients' accuracy after fine-tuning, in the column of methods whose clients have models of their own."""
+    tuned = "shows: {accuracy: tuned_client_accuracy_mean}, evaluation.fine_tune: 2"
+    path.write_text(TEXT.replace("{method.name: fedavg}", f"{{method.name: fedavg, {tuned}}}"), encoding="utf-8")
+    for cell in study_file.read(path).cells():
+        keep(cell, accuracy=[0.1, 0.2, 0.3], tuned_client_accuracy_mean=[0.4, 0.5, 0.6])
+        assert cell.config().evaluation.fine_tune == (2 if cell.row == "FedAvg" else 0)
+    study_table.write_table(study_file.read(path))
+    page = (path.parent / "page.md").read_text(encoding="utf-8")
+    assert "| FedAvg | 60.00 ± 0.00 (2) | 30.00 ± 0.00 (2) |" in page  # last round tuned, best round as it is
+    assert "| Strong prox | 30.00 ± 0.00 (2) | 30.00 ± 0.00 (2) |" in page
+
+
 def test_a_cell_that_fails_does_not_cost_the_others(
     path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -149,6 +162,9 @@ def test_every_measure_has_its_unit(path: Path) -> None:
         ("schedule.rounds: 2", "schedule.rounds: two", "base: schedule.rounds: 'two' is not allowed"),
         ("schedule.rounds: 2", "schedule.rounds: 2\n  seed: 4", "base: a study has seeds"),
         ("FedAvg: {method.name: fedavg}", "FedAvg: {method: 'no.such:Method'}", "names code of its own"),
+        ("method.mu: 1.0", "shows: {acuracy: auc}", "rows: Strong prox: shows: unknown key acuracy. Did you mean"),
+        ("method.mu: 1.0", "shows: {accuracy: aucc}", "rows: Strong prox: shows: accuracy: no measure 'aucc'"),
+        ("method.mu: 1.0", "shows: {accuracy: loss}", "accuracy: loss is in plain, and the column in percent"),
     ],
 )
 def test_a_mistake_in_a_study_is_one_sentence(
