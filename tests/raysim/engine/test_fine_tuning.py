@@ -66,7 +66,7 @@ def test_columns_are_those_of_a_plain_loop_over_each_clients_data(tmp_path: Path
 def without_tuned(result: RunResult) -> dict[str, Any]:
     """All that a run computed but for the columns after fine-tuning."""
     found = fingerprint(result.folder)
-    rest = {name: frame[[c for c in frame if not c.startswith(("tuned_", "seconds"))]] for name, frame in (
+    rest = {name: frame[[c for c in frame if not str(c).startswith(("tuned_", "seconds"))]] for name, frame in (
         ("rounds", result.rounds), ("clients", result.clients))}  # fmt: skip
     times = ["clients_per_second", "slot_utilization", "started"]
     return found | {name: frame.drop(columns=times, errors="ignore").to_csv() for name, frame in rest.items()}
@@ -77,7 +77,7 @@ def test_it_changes_nothing_else_of_a_run(tmp_path: Path) -> None:
     options |= {"training__optimizer_state": "kept"}  # fine-tuning begins with a fresh optimizer, and leaves none
     plain = run(config(tmp_path / "plain", evaluation__fine_tune=0, **options))
     tuned = run(config(tmp_path / "tuned", **options))
-    assert not [name for name in plain.rounds if name.startswith("tuned_")]
+    assert not [name for name in plain.rounds if str(name).startswith("tuned_")]
     assert without_tuned(plain) == without_tuned(tuned)
 
 
