@@ -76,6 +76,16 @@ class Traits:
     extra_bytes: Callable[[Sizes], ExtraBytes] | None = None
     """What is sent besides, in bytes; None: updates have no ``extra``, and all messages are as long as the first.
     Virtual time charges it before any training, and a run says where it was wrong."""
+    one_vector: bool = False
+    """A client sends its ``delta`` and nothing else but metrics: compression, noise of the client and attacks may
+    change it on its way. ``weighted_mean`` implies it."""
+    one_model: bool = False
+    """A message is one model, the same for all clients, and nothing else: it may be compressed
+    (``compression.down``). ``weighted_mean`` implies it."""
+    reads: str = ""
+    """Which metrics, made of a client's data, ``aggregate`` reads beside ``delta``, as the end of a sentence about the
+    method: the noise of ``privacy.kind local`` and ``dp-sgd`` does not hide them. Numbers of samples and steps count as
+    public. Empty: none."""
     model_parts: tuple[str, ...] = ()
     """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
     head_of_body: bool = False

@@ -211,19 +211,44 @@ def _check_attack(attack: Attack, timing: Timing) -> None:
 
 
 def check_method(config: RunConfig, name: str, traits: Any) -> None:
-    """ConfigError for a method whose updates are more than one vector that is averaged."""
-    chosen = {
-        "defense.rule": config.defense.rule,
-        "attack.kind": config.attack.kind,
-        "privacy.kind": config.privacy.kind,
-        "compression.kind": config.compression.kind,
-        "compression.down": config.compression.down,
-    }
-    for option, value in chosen.items():
-        if value == "none" or (traits.weighted_mean and not traits.pooled):
-            continue
-        why = "which trains on all data in one place" if traits.pooled else "whose server does more than that"
+    """ConfigError for a wrapper that the method does not go with, by its traits."""
+    attack, defense, privacy, compression = config.attack, config.defense, config.privacy, config.compression
+    for section in (attack, privacy, compression, defense):
+        if section.on and traits.pooled:
+            raise ConfigError(
+                f"{type(section).__name__.lower()}: there are no updates to change with method {name}, which trains on "
+                "all data in one place. Leave the section out, or take a method such as fedavg, fedprox or fedbn."
+            )
+    central = privacy.kind if privacy.kind == "central" else "none"
+    for option, value in (("defense.rule", defense.rule), ("privacy.kind", central)):
+        if value != "none" and not traits.weighted_mean:
+            raise ConfigError(
+                f"{option}: {value} needs a method whose server takes the weighted mean of updates, and is not "
+                f"possible with method {name}, whose server does more than that. Set it to none, or take a method such "
+                "as fedavg, fedprox or fedbn."
+            )
+    _check_one_vector(config, name, traits)
+    if compression.down != "none" and not (traits.weighted_mean or traits.one_model):
         raise ConfigError(
-            f"{option}: {value} needs a method whose server takes the weighted mean of updates, and is not possible "
-            f"with method {name}, {why}. Set it to none, or take a method such as fedavg, fedprox or fedbn."
+            f"compression.down: {compression.down} needs a method that sends one model, the same to all clients, and "
+            f"is not possible with method {name}. Set it to none, or take a method such as fedavg, fednova or feddyn."
+        )
+
+
+def _check_one_vector(config: RunConfig, name: str, traits: Any) -> None:
+    """ConfigError for what changes the vector that a client sends, where it sends others too, or none."""
+    attack = "none" if config.attack.kind == "label-flip" else config.attack.kind  # which changes the data alone
+    noise = config.privacy.kind if config.privacy.kind in ("local", "dp-sgd") else "none"
+    chosen = (("attack.kind", attack), ("privacy.kind", noise), ("compression.kind", config.compression.kind))
+    for option, value in chosen:
+        if value != "none" and not (traits.weighted_mean or traits.one_vector):
+            raise ConfigError(
+                f"{option}: {value} needs a method whose clients send one vector, the change of the model, and is not "
+                f"possible with method {name}, whose clients send more than that, or nothing. Set it to none, or take "
+                "a method such as fedavg, fednova or feddyn (docs/wrappers.md has all)."
+            )
+    if noise != "none" and traits.reads:
+        raise ConfigError(
+            f"privacy.kind: {noise} puts noise on what a client sends, but not with method {name}, {traits.reads}. "
+            "Set it to none, or take a method such as fedavg, fednova or feddyn."
         )

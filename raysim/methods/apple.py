@@ -97,7 +97,9 @@ class Apple(Method[Server, ClientState]):
         Help("gradient of a core: n·p_ii·g, as large as FedAvg's at the start, or p_ii·g as printed"),
     ] = "clients"
 
-    traits: ClassVar[Traits] = Traits(personal=True, uses_rounds=True, takes_stale=True, extra_bytes=extra_bytes)
+    traits: ClassVar[Traits] = Traits(
+        personal=True, one_vector=True, uses_rounds=True, takes_stale=True, extra_bytes=extra_bytes
+    )
 
     def shared_names(self, module: Module) -> Collection[str]:
         return [name for name, _ in module.named_parameters()]

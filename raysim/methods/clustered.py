@@ -39,7 +39,9 @@ class Clustered(SplittingClusters):
     gamma: Annotated[Share, Help("γ: cosines across stay under √((1-γ)/2)", "Sattler et al. 2021, Algorithm 4")] = 0.0
     quiet_rounds: Annotated[NonNegativeInt, Help("first rounds in which no cluster is split", "authors' code")] = 20
 
-    traits: ClassVar[Traits] = Traits(personal=True, reports=("clusters",), needs_several=COMPARES)
+    traits: ClassVar[Traits] = Traits(
+        personal=True, one_vector=True, plain_training=True, reports=("clusters",), needs_several=COMPARES
+    )
 
     def halves(self, gram: Doubles, weights: NDArray[np.float64]) -> tuple[list[int], list[int]] | None:
         length = float(np.sqrt(max(float(weights @ gram @ weights), 0.0)))

@@ -44,7 +44,9 @@ class FedDyn(WholeModel[Server, Vector]):
 
     alpha: Annotated[Positive, Help("weight α of the terms", "0.01 or 0.1 in Acar et al. 2021, Section 4")] = 0.01
 
-    traits: ClassVar[Traits] = Traits(reports=("correction_norm",), takes_stale=True)
+    traits: ClassVar[Traits] = Traits(
+        one_vector=True, one_model=True, plain_training=True, reports=("correction_norm",), takes_stale=True
+    )
 
     def init_server(self, model: FlatModel) -> Server:
         return Server(model.take_shared(), self.init_client(model))

@@ -25,7 +25,11 @@ class FedGH(FedAvg):
     """
 
     traits: ClassVar[Traits] = Traits(
-        reports=("conflicting_pairs",), needs_several="which projects pairs of updates off each other"
+        one_vector=True,
+        one_model=True,
+        plain_training=True,
+        reports=("conflicting_pairs",),
+        needs_several="which projects pairs of updates off each other",
     )
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:

@@ -117,6 +117,8 @@ class FedLD(StatelessClients[Server]):
         plain = self.margin_weight == 0
         return Traits(
             weighted_mean=not self.principal,
+            one_vector=True,
+            one_model=True,
             single_step_gradient=plain,
             classification=not plain,
             reports=REPORTS if self.principal else (),

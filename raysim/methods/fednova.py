@@ -31,6 +31,9 @@ class FedNova(FedAvg):
     defaults: ClassVar[Mapping[str, object]] = {"training.optimizer": "sgd"}  # graph workloads have adamw otherwise
 
     traits: ClassVar[Traits] = Traits(
+        one_vector=True,
+        one_model=True,
+        plain_training=True,
         needs_sgd="which divides a client's change by its steps of sgd",
         reports=("effective_steps",),
         needs_several="which evens out the numbers of local steps of several clients",

@@ -112,6 +112,9 @@ class FedRAD(StatelessClients[Server]):
         dynamic, exact = self.aggregation == "dynamic", self.system_gradient == "exact"
         return Traits(
             weighted_mean=self.aggregation == "plain",
+            one_vector=self.aggregation != "dynamic" or self.system_gradient == "estimate",
+            one_model=True,
+            reads="" if self.aggregation == "plain" else "whose server reads losses and accuracies of clients' tests",
             intervals=random_communication if self.random_intervals else None,
             local_tests=self.aggregation != "plain",
             classification=self.aggregation != "plain",

@@ -109,6 +109,7 @@ class FedSSP(PartlyShared[Server]):
             model_parts=parts,
             reports=own,
             extra_bytes=mean_bytes if self.preference else None,
+            one_vector=not self.preference and self.share != "nothing",
             takes_stale=not self.preference,
             needs_several="whose mean graph features are those of several clients" if self.preference else "",
         )

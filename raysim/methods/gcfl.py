@@ -50,7 +50,7 @@ class GCFL(SplittingClusters):
         NonNegativeInt, Help("first rounds in which no cluster is split", "Xie et al. 2021 (code)")
     ] = 20
 
-    traits: ClassVar[Traits] = Traits(personal=True, reports=("clusters",), needs_several=COMPARES)
+    traits: ClassVar[Traits] = Traits(personal=True, one_vector=True, reports=("clusters",), needs_several=COMPARES)
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "gin"}
 
     def halves(self, gram: Doubles, weights: NDArray[np.float64]) -> tuple[list[int], list[int]] | None:

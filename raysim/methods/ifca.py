@@ -43,7 +43,13 @@ class IFCA(WholeModel[Server, int]):
 
     clusters: Annotated[PositiveInt, Help("number k of models", "Ghosh et al. 2020, 2 for rotated CIFAR-10")] = 2
 
-    traits: ClassVar[Traits] = Traits(personal=True, reports=("clusters",), takes_stale=True)
+    traits: ClassVar[Traits] = Traits(
+        personal=True,
+        one_vector=True,
+        reads="whose server reads which model fits a client's data best",
+        reports=("clusters",),
+        takes_stale=True,
+    )
 
     def init_server(self, model: FlatModel) -> Server:
         first, before = model.take_shared(), model.parameters.numel() - model.shared_parameter_count

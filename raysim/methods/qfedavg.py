@@ -32,7 +32,12 @@ class QFedAvg(GlobalModel):
 
     q: Annotated[NonNegative, Help("how much larger losses count; 0: FedAvg", "Li et al. 2020, Eq. 2")] = 1.0
 
-    traits: ClassVar[Traits] = Traits(needs_several="which weighs the clients of a step by their losses")
+    traits: ClassVar[Traits] = Traits(
+        one_vector=True,
+        one_model=True,
+        reads="whose server reads the loss of the received model on a client's data",
+        needs_several="which weighs the clients of a step by their losses",
+    )
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask

@@ -78,7 +78,7 @@ class Wrapped(Method[Any, Any]):
     """A method whose clients may attack, clip and compress, and whose mean of updates may be another."""
 
     method: Method[Any, Any]
-    """The config's: one with ``Traits.weighted_mean``, as raysim/config/wrappers.py checks."""
+    """The config's: one that goes with these wrappers, as raysim/config/wrappers.py checks."""
     attack: Attack
     compression: Compression
     defense: Defense
@@ -148,6 +148,11 @@ class Wrapped(Method[Any, Any]):
         if self.privacy.kind == "dp-sgd":
             task = replace(task, sample_privacy=SamplePrivacy(bound, noise))
         update, after = self.method.train(model, data, message, self._own(state), task)
+        if update.extra and self._changes_vectors:
+            raise RuntimeError(
+                f"the method declares Traits(one_vector=True), but its clients also send {', '.join(update.extra)}, "
+                "which no wrapper changes; leave the trait out"
+            )
         if self.privacy.kind == "dp-sgd":
             check_steps(update, data.samples, task)
         if attacks:
@@ -186,6 +191,11 @@ class Wrapped(Method[Any, Any]):
     def deploy(self, model: FlatModel, message: Message, state: Any) -> None:
         """The method's."""
         self.method.deploy(model, message, self._own(state))
+
+    @property
+    def _changes_vectors(self) -> bool:
+        """Whether a client's vector is changed on its way, so that nothing else may be sent beside it."""
+        return self.privacy.on or self.compression.kind != "none" or self.attack.kind not in ("none", "label-flip")
 
     def _own(self, state: Any) -> Any:
         return state.method if isinstance(state, Kept) else state
@@ -229,14 +239,21 @@ class Wrapped(Method[Any, Any]):
         """The updates with those of malicious clients replaced, if there are honest ones, and who was as a column."""
         existing = context.cohort.existing
         attacks = [self._attacks(context.seed, context.round, existing, client) for client in updates.clients]
-        honest = [update.delta for update, bad in zip(updates.each, attacks, strict=True) if not bad]
-        vector = forged(self.attack, honest, sum(attacks)) if honest and any(attacks) else None
-        replaced = np.array(attacks, np.float64) if vector is not None else np.zeros(len(attacks))
-        context.report.clients(MALICIOUS, replaced)
-        if vector is None:
+        vectors = self._replaced([update.delta for update in updates.each], attacks)
+        context.report.clients(MALICIOUS, np.array(attacks, np.float64) * (vectors is not None))
+        if vectors is None:
             return updates
-        each = zip(updates.each, attacks, strict=True)
-        return replace(updates, each=tuple(replace(update, delta=vector) if bad else update for update, bad in each))
+        each = tuple(replace(update, delta=delta) for update, delta in zip(updates.each, vectors, strict=True))
+        own = None if updates.unweighted is None else self._replaced(updates.unweighted, attacks)
+        return replace(updates, each=each, unweighted=own)
+
+    def _replaced(self, vectors: Sequence[Vector], attacks: Sequence[bool]) -> tuple[Vector, ...] | None:
+        """The clients' vectors with those of attackers forged from all others; None: they have nothing to send."""
+        honest = [vector for vector, bad in zip(vectors, attacks, strict=True) if not bad]
+        vector = forged(self.attack, honest, sum(attacks)) if honest and any(attacks) else None
+        if vector is None:
+            return None
+        return tuple(vector if bad else own for own, bad in zip(vectors, attacks, strict=True))
 
 
 def _with_mean(updates: Updates, mean: Vector) -> Updates:

@@ -220,7 +220,7 @@ def test_the_model_learns_it(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "reason"),
     [
-        ({"method__name": "scaffold", "attack__kind": "ipm"}, "attack.kind: ipm needs a method whose server"),
+        ({"method__name": "scaffold", "attack__kind": "ipm"}, "attack.kind: ipm needs a method whose clients send one"),
         ({"attack__malicious_share": 0.5}, "attack.malicious_share: 0.5 has no effect"),
         (
             {"attack__kind": "alie", "attack__strength": "paper", "attack__malicious": (0,)},
