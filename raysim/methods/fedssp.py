@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.means import weighted_sum
+from aggregators.means import sample_weights, weighted_sum
 from raysim.method import (
     NOTHING,
     ClientTask,
@@ -67,6 +67,8 @@ class FedSSP(PartlyShared[Server]):
 
     Running statistics of BatchNorm stay local, as in the authors' code, which averages named parameters only.
 
+    ``client_weights samples`` and ``consensus static`` are no rows of the paper; its text argues for the defaults.
+
     Columns of the rounds table, for what the term does: ``feature_scale`` and ``feature_spread``, root mean squares of
     the clients' μ_k and of μ_k − μ̄ over clients and features, and ``regularizer``, the clients' mean of the term.
     """
@@ -95,6 +97,28 @@ class FedSSP(PartlyShared[Server]):
             " batch, as in the authors' code (docs/fedssp.md has what that changes)"
         ),
     ] = "every"
+
+    client_weights: Annotated[
+        Literal["uniform", "samples"],
+        Help(
+            "weights of the clients in the mean of what is shared: uniform (the paper argues against the other), or "
+            "their samples; the mean graph features μ̄ are always uniform",
+            "FedSSP, section 4.1",
+        ),
+    ] = "uniform"
+    consensus: Annotated[
+        Literal["renewed", "static"],
+        Help(
+            "μ̄, which the preference's term pulls to: renewed after every round, or static, that of the first round",
+            "renewed: FedSSP, section 4.2; static: its discussion",
+        ),
+    ] = "renewed"
+
+    def __post_init__(self) -> None:
+        if self.consensus == "static" and not self.preference:
+            raise ValueError(
+                "consensus: static has no effect without a preference; set preference true, or leave it out."
+            )
 
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "spectral"}
 
@@ -168,11 +192,13 @@ class FedSSP(PartlyShared[Server]):
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         uniform = [1.0 / len(updates.clients)] * len(updates.clients)
-        parameters = server.parameters + weighted_sum(updates.deltas, uniform)
+        weights = uniform if self.client_weights == "uniform" else sample_weights(updates.samples).tolist()
+        parameters = server.parameters + weighted_sum(updates.deltas, weights)
         if not self.preference:
             return Server(parameters, NOTHING)
         means = [update.extra["mean"] for update in updates.each]
-        mean = weighted_sum(means, uniform)
+        frozen = self.consensus == "static" and len(server.mean) > 0
+        mean = server.mean if frozen else weighted_sum(means, uniform)
         context.report.round("feature_scale", root_mean_square(np.stack(means)))
         context.report.round("feature_spread", root_mean_square(np.stack(means) - mean))
         context.report.round("regularizer", float(updates.metric("regularizer").mean()))

@@ -119,6 +119,50 @@ def test_averaging_is_uniform_whatever_the_samples() -> None:
     )
 
 
+def test_the_mean_by_samples_by_hand() -> None:
+    # 1, 3 and 4 samples: 1 + (1·1 + 3·(−2) + 4·6) / 8 = 3.375. μ̄ stays a mean of clients: (10 − 20 + 60) / 3.
+    each = tuple(
+        Update(np.array([value], np.float32), {"regularizer": 0.0}, {"mean": np.array([10 * value], np.float32)})
+        for value in (1, -2, 6)
+    )
+    method, updates = FedSSP(client_weights="samples"), Updates((0, 1, 2), np.array([1, 3, 4]), each)
+    server = method.aggregate(Server(np.ones(1, np.float32), np.zeros(0, np.float32)), updates, context())
+    assert server.parameters.tolist() == [3.375]
+    np.testing.assert_allclose(server.mean, [50 / 3], rtol=1e-6)
+
+
+@pytest.mark.parametrize(("consensus", "expected"), [("renewed", [4.0, 8.0]), ("static", [4.0, 4.0])])
+def test_a_static_consensus_is_that_of_the_first_round(consensus: Any, expected: list[float]) -> None:
+    # Clients' means are 2 and 6, then 5 and 11.
+    method, server, found = FedSSP(consensus=consensus), Server(np.zeros(1, np.float32), np.zeros(0, np.float32)), []
+    for means in ((2.0, 6.0), (5.0, 11.0)):
+        each = tuple(
+            Update(np.ones(1, np.float32), {"regularizer": 0.0}, {"mean": np.array([mean], np.float32)})
+            for mean in means
+        )
+        seen = context()
+        server = method.aggregate(server, Updates((0, 1), np.array([3, 1]), each), seen)
+        found.append(float(server.mean[0]))
+    assert found == expected
+    assert server.parameters.tolist() == [2.0]  # sharing goes on
+    # How far the clients are from the mean that they are pulled to: 5 and 11 from 8, or from 4.
+    spread = {"renewed": 3.0, "static": ((1 + 49) / 2) ** 0.5}[consensus]
+    assert seen.report.round_columns["feature_spread"] == pytest.approx(spread)
+
+
+def test_weights_by_samples_from_the_command_line(make_config: Callable[..., Any]) -> None:
+    usual, by_samples = (
+        run(make_config(weights, **GRAPHS, method__client_weights=weights)) for weights in ("uniform", "samples")
+    )
+    assert by_samples.config["method"]["client_weights"] == "samples"
+    assert usual.rounds["train_loss"].tolist()[0] == by_samples.rounds["train_loss"].tolist()[0]
+
+
+def test_a_consensus_without_a_preference_is_refused() -> None:
+    with pytest.raises(ConfigError, match="consensus: static has no effect"):
+        build([{"method.name": "fedssp", "method.preference": False, "method.consensus": "static"}])
+
+
 def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(
     make_local_training: Callable[..., Any],
 ) -> None:
