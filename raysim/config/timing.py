@@ -73,6 +73,14 @@ class Timing:
     buffer: Annotated[
         PositiveInt, Help("updates K of a server step, for timing.mode buffered", "FedBuff, Nguyen et al. 2022, 4.1")
     ] = 10
+    buffer_weights: Annotated[
+        Literal["samples", "uniform"],
+        Help(
+            "weights of the K updates of a server step, for timing.mode buffered: by training samples, as in rounds, "
+            "or 1/K each, as in print",
+            "uniform in FedBuff, Nguyen et al. 2022, Algorithm 1",
+        ),
+    ] = "samples"
     staleness: Annotated[
         Literal["polynomial", "hinge", "constant"],
         Help(
@@ -132,6 +140,7 @@ USES = {
     "over_select": ("over-select",),
     "concurrency": ("async", "buffered"),
     "buffer": ("buffered",),
+    "buffer_weights": ("buffered",),
     "mixing": ("async",),
     "late": ROUNDS_CUT_SHORT,
 }
@@ -173,6 +182,11 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
 
 def check_method(timing: Timing, name: str, traits: Any) -> None:
     """ConfigError for a mode whose steps take updates that the method cannot take, by its traits."""
+    if timing.buffer_weights == "uniform" and not traits.weighted_mean:
+        raise ConfigError(
+            f"timing.buffer_weights: uniform is not possible with method {name}, whose server does more than take a "
+            "mean of updates. Allowed: samples."
+        )
     if not timing.stale or traits.stale == "any":
         return
     if traits.stale == "none":

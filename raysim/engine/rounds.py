@@ -219,7 +219,7 @@ class Rounds:
             "participants": len(updates.clients),
             **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
             "loss": math.nan,
-            "train_loss": float(np.average(losses, weights=updates.samples)) if rows else math.nan,
+            "train_loss": float(np.average(losses, weights=[row["samples"] for row in rows])) if rows else math.nan,
             "bytes_down": sum(down.values()),
             "bytes_up": sum(up),
         }

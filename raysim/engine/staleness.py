@@ -60,6 +60,8 @@ def weighted(
         currents: θ of every client [n].
         sums: whether the method's ``aggregate`` needs only the weighted mean (``Traits.weighted_mean``).
     """
+    if timing.buffer_weights == "uniform":
+        updates = replace(updates, samples=np.ones_like(updates.samples))
     each = tuple(
         adjusted(update, timing, missed, base, current)
         for update, missed, base, current in zip(updates.each, updates.staleness, bases, currents, strict=True)

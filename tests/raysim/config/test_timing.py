@@ -75,6 +75,18 @@ def test_a_method_that_declares_nothing_is_refused_where_updates_may_be_stale(mo
     assert {mode for mode in MODES if accepted("scaffold", mode)} == {"sync", "drop"}
 
 
+def test_equal_weights_are_those_of_a_buffer_whose_mean_is_taken() -> None:
+    uniform: dict[str, object] = {"timing.buffer_weights": "uniform"}
+    assert build([TIMED, MODES["buffered"], uniform, {"method.name": "fedadam"}]).timing.buffer_weights == "uniform"
+    cases: list[tuple[str, str, str]] = [
+        ("buffered", "fednova", "is not possible with method fednova"),
+        ("async", "fedavg", "has no effect with timing.mode async"),
+    ]
+    for mode, method, told in cases:
+        with pytest.raises(ConfigError, match=f"timing.buffer_weights: uniform {told}"):
+            build([TIMED, MODES[mode], {"method.name": method}, uniform])
+
+
 def test_a_refusal_is_one_sentence_and_code_2(capsys: pytest.CaptureFixture[str]) -> None:
     words = ["--method", "fedproto", "--devices.preset", "phones", "--timing.mode", "async"]
     assert main(words) == REFUSED

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from raysim.config.run_config import RunConfig
 from raysim.engine.checkpointing import newest_state
+from raysim.run_result import load_result
 from raysim.simulation import run
 from raysim.storage.run_folder import RunFolder
 from raysim.timeline import clock_of
@@ -171,3 +172,28 @@ def weight_of(mode: str, staleness: int, start: Doubles, trained: Doubles, curre
     weight = 1 / np.sqrt(1 + staleness)
     change: Doubles = MIXING * weight * (trained - current) if mode == "async" else weight * (trained - start)
     return change
+
+
+@pytest.mark.parametrize("weights", ["samples", "uniform"])
+@pytest.mark.parametrize("rule", ["none", "norm-bound"])
+def test_fedbuff_weighs_a_buffer_by_samples_or_alike(tmp_path: Path, weights: str, rule: str) -> None:
+    """θ ← θ + Σ_i p_i s(τ_i) Δ_i over the K = 3 of a buffer, p_i = m_i / Σ m_j or, as in print, 1 / K."""
+    options: dict[str, Any] = {"timing__buffer_weights": weights, "defense__rule": rule}
+    options |= {"defense__radius": 1e6} if rule == "norm-bound" else {}  # which cuts nothing
+    config = small_run(tmp_path, BASE, **MODES["buffered"], **options)
+    plain, clock = Softmax(config), clock_of(config)
+    model, versions = plain.start, [plain.start]
+    for step in clock.steps:
+        counts = [len(plain.samples[flight.client][1]) if weights == "samples" else 1 for flight in step.arrivals]
+        changes = []
+        for flight in step.arrivals:
+            start = versions[flight.version]
+            trained = plain.trained(start, flight.client)
+            changes.append(weight_of("buffered", step.number - 1 - flight.version, start, trained, model))
+        model = model + np.average(changes, axis=0, weights=counts)
+        versions.append(model)
+    np.testing.assert_allclose(last_state(config).server, model, atol=1e-6, rtol=0)
+    if rule == "none":
+        shares = load_result(tmp_path).clients.groupby("round")["weight"]
+        assert shares.sum().tolist() == pytest.approx([1.0] * STEPS)
+        assert (shares.nunique() == 1).all() == (weights == "uniform")
