@@ -3,8 +3,8 @@
     python examples/own_method.py --rounds 5                                    # this file alone
     python -m raysim.launch --method examples.own_method:FedDyn --rounds 5      # the same from the folder above
 
-Every option of the command line works with it, its own (``--alpha``) included. docs/methods-of-your-own.md explains
-each function.
+Every option of the command line works with it, its own (``--method.alpha``) included.
+docs/methods-of-your-own.md explains each function.
 """
 
 from __future__ import annotations

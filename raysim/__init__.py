@@ -10,6 +10,7 @@ Ray: each name is loaded when it is first asked for.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any
 
 from raysim.version import __version__ as __version__
@@ -33,6 +34,11 @@ if TYPE_CHECKING:
     from raysim.simulation import run as run
     from raysim.trained import load_model as load_model
     from raysim.training import local_sgd as local_sgd
+
+if sys.argv[:1] == ["-m"]:  # python -m raysim.NAME: Python looks for the command's module, and loads it next
+    from raysim.missing_packages import end_without_packages
+
+    end_without_packages()
 
 _MODULES = {
     "ClientTask": "raysim.method",

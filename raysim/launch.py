@@ -14,6 +14,7 @@ from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 from typing import TextIO
 
+from raysim import missing_packages
 from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
 from raysim.config.command_line import Invocation, parse
@@ -51,12 +52,7 @@ def _reported(words: Sequence[str]) -> int:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED
     except ModuleNotFoundError as error:
-        print(
-            f"raysim: {sys.executable} has no package {error.name!r}, which raysim needs. Use the Python that it was "
-            "installed for (`. .venv/bin/activate` in its folder, then the same command), or install it for this one: "
-            "pip install -e . in that folder",
-            file=sys.stderr,
-        )
+        print(missing_packages.sentence(str(error.name)), file=sys.stderr)
         return REFUSED
     except KeyboardInterrupt:
         print("raysim: interrupted", file=sys.stderr)

@@ -49,7 +49,8 @@ def save_global_model(folder: Path, worker: Worker, server: Any, round: int) -> 
     module = worker.deployed(0, worker.method.message(server, 0), None).module
     facts = {"task": json.dumps(dataclasses.asdict(worker.federation.task(0))), "round": str(round), "format": "pt"}
     tensors = tensors_of(module)
-    write_atomically(folder / MODEL_NAME, save(tensors, {**facts, CHECKSUM: _checksum(tensors, facts)}))
+    written = save(tensors, {**facts, CHECKSUM: _checksum(tensors, facts)})
+    write_atomically(folder / MODEL_NAME, with_sorted_header(written))
 
 
 def global_model(config: RunConfig, folder: Path) -> torch.nn.Module:
@@ -74,6 +75,21 @@ def global_model(config: RunConfig, folder: Path) -> torch.nn.Module:
     except (SafetensorError, OSError, ValueError, KeyError, TypeError) as error:
         raise damaged(path, str(error)) from error
     return module_with(tensors, config, task, folder)
+
+
+def with_sorted_header(written: bytes) -> bytes:
+    """The same safetensors file with its header's entries in order, so that equal models are equal files.
+
+    The library writes the texts of the header in an order that changes from process to process. A file is the header's
+    length (8 bytes, little-endian), the header (JSON, filled with spaces to a multiple of 8), and the tensors.
+    """
+    end = 8 + int.from_bytes(written[:8], "little")
+    entries = json.loads(written[8:end])
+    facts = entries.pop("__metadata__", {})
+    entries = dict(sorted(entries.items(), key=lambda entry: (entry[1]["data_offsets"], entry[0])))
+    header = json.dumps({"__metadata__": dict(sorted(facts.items())), **entries}, separators=(",", ":")).encode()
+    header += b" " * (-len(header) % 8)
+    return len(header).to_bytes(8, "little") + header + written[end:]
 
 
 def tensors_of(module: torch.nn.Module) -> dict[str, torch.Tensor]:
