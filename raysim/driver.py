@@ -45,6 +45,7 @@ def drive(
     """
     from raysim.engine import precision_probe
     from raysim.engine.cohort_run import Stopped
+    from raysim.engine.loss_decomposition import without_aggregation
     from raysim.engine.model_parts import check_head_of_body, decays_untrained, outputs_probabilities
     from raysim.engine.profiler import OFF, Profile
     from raysim.engine.recovery import run_through
@@ -90,7 +91,7 @@ def drive(
             if ignored := clients_ignored(config, federation):
                 observer.note(ignored)
             of_clock = rounds.clock.notes if rounds.clock else ()
-            of_model = (decays_untrained(worker), outputs_probabilities(worker))
+            of_model = (decays_untrained(worker), outputs_probabilities(worker), without_aggregation(worker))
             strength = attack_strength(config, federation)
             for found in (*of_model, *getattr(federation, "notes", ()), *of_clock, strength):
                 if found:

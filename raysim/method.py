@@ -259,7 +259,7 @@ class Method(Protocol[ServerState, ClientState]):
         """Local training of one client: its update, and what it keeps (client actor).
 
         ``model`` comes with its initial values, and is left with the client's whole trained model θ_i: that is what
-        the loss decomposition judges (raysim/engine/loss_decomposition.py).
+        the loss decomposition judges (raysim/engine/loss_decomposition.py), but for ``Traits.judged_apart``.
         """
         ...
 

@@ -53,6 +53,10 @@ class Traits:
     """
     personal: bool = False
     """Every client has a model of its own: it is judged on the client's own test set."""
+    judged_apart: bool = False
+    """Clients are judged by models that the server's mean has no part in: a task trains w_i = ``message.parameters`` +
+    ``update.delta`` over the shared entries, with all others at their initial values, and another model for judging.
+    The loss decomposition then takes w_i and their mean (raysim/engine/loss_decomposition.py)."""
     pooled: bool = False
     """The method trains on the union of all clients' data: the engine hands it one client that holds everything."""
     needs_sgd: str = ""

@@ -119,9 +119,9 @@ class _Training:
             # What raised only once, or only there, may not pass unseen: the results would depend on it.
             reason = f"{merged.reason}; not so by itself, as all are trained with --engine.merge_single_steps false"
             update = replace(merged, reason=reason)
-        if returned.models:  # ``train`` leaves it in the model, where the next client has not yet been
-            good = isinstance(update, Update)
-            self._models.append(to_numpy(self._worker.built(task.client).buffer) if good else None)
+        if returned.models:
+            whole = self._trained_model(task.client, message, update, after) if isinstance(update, Update) else None
+            self._models.append(whole)
         if returned.sums:
             self._marks("sum", task.client)
             delta = None
@@ -129,6 +129,14 @@ class _Training:
                 delta, update = update.delta * np.float32(self._chunk.samples[place]), replace(update, delta=NOTHING)
             self._total.add(delta)
         return update, after, seconds
+
+    def _trained_model(self, client: int, message: Message, update: Update, state: ClientState | None) -> Vector:
+        """The client's whole trained model in its flat buffer [N]: the one that the server averages, if any is."""
+        if self._worker.method.traits.judged_apart:
+            return to_numpy(self._worker.averaged(client, message.parameters + update.delta, state).buffer)
+        return to_numpy(
+            self._worker.built(client).buffer
+        )  # ``train`` left it there, and no other client has been since
 
     def result(self) -> tuple[TrainedChunk, list[Any]]:
         """The chunk's result and its outputs, in the order of :meth:`Returned.outputs`."""

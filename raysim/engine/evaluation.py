@@ -64,6 +64,8 @@ class EvaluateClients:
     """``train``, ``test`` or ``validation``."""
     scores: bool = False
     """Whether the AUC on the test set is asked for."""
+    averaged: bool = False
+    """Judge what the server has averaged instead of the models that clients are judged by."""
     tuning: FineTuning | None = None
     """Training after which each model is judged on the test set once more."""
 
@@ -71,7 +73,11 @@ class EvaluateClients:
         worker.at(self.moment)
         results = []
         for client, (message, state) in zip(self.clients, self.packed.unpack(inputs), strict=True):
-            model, data = worker.deployed(client, message, state), worker.data(client)
+            data = worker.data(client)
+            if self.averaged:
+                model = worker.averaged(client, message.parameters, state)
+            else:
+                model = worker.deployed(client, message, state)
             samples = ((getattr(data, part), self.scores and part == "test") for part in self.parts)
             judged = [worker.judged(client, model, *each) for each in samples]
             if self.tuning is not None:
@@ -140,7 +146,7 @@ def _job_of_clients(
     packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
     tuning = fine_tuning(config, state.round, schedule.trainable(config, federation.clients))
     cost = sum(_cost(config, federation, client) for client in group)
-    task = EvaluateClients(moment, tuple(group), packed, ("test", "validation"), config.evaluation.auc, tuning)
+    task = EvaluateClients(moment, tuple(group), packed, ("test", "validation"), config.evaluation.auc, tuning=tuning)
     label = f"round {state.round}, evaluate clients {group}"
     return Job(task, packed.inputs, 0, cost, label, job_name("evaluate", state.round))
 

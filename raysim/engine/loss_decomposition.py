@@ -57,6 +57,10 @@ def decompose_round(
         state: after the round: the new server state, and what the participants keep now.
         seconds: virtual time at which the round's client tasks began.
 
+    θ_i is the model that a client trained for the server, and θ⁺ what the server made of these: the model that a client
+    is judged by after the round, or, where aggregation does not touch that one (``Traits.judged_apart``), the received
+    parameters. Where no part of a model is averaged, there is no θ⁺.
+
     Source: FedLD, Eq. 2. Training data are evaluated as they are, without augmentation.
     """
     clients, moment = collected.updates.clients, Moment(state.round, seconds)
@@ -67,14 +71,25 @@ def decompose_round(
         label = f"round {state.round}, losses of client {client}"
         task = LossesOfClient(moment, client, clients)
         jobs.append(Job(task, (collected.models[client],), cost=len(clients), label=label, name=name))
-    groups = cut(clients, pool.slots)
-    for group in groups:
+    averages = method.message(state.server, clients[0]).parameters.size > 0  # else there is no θ⁺
+    for group in cut(clients, pool.slots) if averages else ():
         new = [method.message(state.server, client) for client in group]
         packed = packer.pack(group, new, state.clients)
         label = f"round {state.round}, global losses of clients {group}"
-        judged = EvaluateClients(moment, tuple(group), packed, ("train",))  # L_j(θ⁺) of the new global model
+        # L_j(θ⁺) of the new global model
+        judged = EvaluateClients(moment, tuple(group), packed, ("train",), averaged=method.traits.judged_apart)
         jobs.append(Job(judged, packed.inputs, 0, len(group), label, name))
     results = results_of(pool, jobs, note)
     matrix = np.array(results[: len(clients)])
     everywhere = np.array([sums.loss for part in results[len(clients) :] for (sums,) in part])
-    return decompose(sample_weights(collected.updates.samples), matrix, everywhere)
+    return decompose(sample_weights(collected.updates.samples), matrix, everywhere if everywhere.size else None)
+
+
+def without_aggregation(worker: Worker) -> str:
+    """What to tell of a decomposition whose method averages no part of a model; empty if it does or none is wanted."""
+    if not worker.config.evaluation.decompose_every or worker.built(0).shared.numel():
+        return ""
+    return (
+        "this method averages no part of a model, so that its loss decomposition has a local and a shift term, and "
+        "neither an aggregation term nor a global loss"
+    )

@@ -141,6 +141,13 @@ class Worker:
         self.method.deploy(model, message, None if state is None else state.method)
         return model
 
+    def averaged(self, client: int, parameters: Vector, state: ClientState | None) -> FlatModel:
+        """The model with these shared entries [d], all others at their initial values but for the private part."""
+        model = self.model(client)
+        self._load_private(model, state)
+        model.load_shared(parameters)
+        return model
+
     def judged(self, client: int, model: FlatModel, samples: Samples, scores: bool = False) -> EvaluationSums:
         """The evaluation of a client's model on test samples, with the success of a backdoor where there is one."""
         classes, size = self.federation.task(client).classes, self.config.evaluation.batch_size

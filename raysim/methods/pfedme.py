@@ -39,7 +39,7 @@ class PFedMe(PersonalModel):
     ] = 0.01
     server_rate: Annotated[Positive, Help("step β of the server", "authors' code")] = 1.0
 
-    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True)
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, personal=True, judged_apart=True)
 
     def __post_init__(self) -> None:
         if self.personal_rate * self.envelope >= 2:

@@ -70,7 +70,12 @@ OTHERS: dict[str, dict[str, Any]] = {
     "fedala": {**IMAGES, "schedule__local_epochs": 2},
     "perfedavg": {**IMAGES, "schedule__local_epochs": 2},
     # A whole model in every client, of which half take part.
-    "ditto": {**IMAGES, "schedule__local_epochs": 2, "schedule__sampling_rate": 0.5},
+    "ditto": {
+        **IMAGES,
+        "schedule__local_epochs": 2,
+        "schedule__sampling_rate": 0.5,
+        "evaluation__decompose_every": 2,
+    },
     "fedbn": {**IMAGES, "model__name": "mobilenet", "model__width": 0.1, "schedule__local_epochs": 1},
     # Clients of different width and class count, and their spectra computed by remote tasks.
     "fedssp": {**GRAPHS, "model__hidden": 16},

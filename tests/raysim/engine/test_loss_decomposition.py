@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 import pytest
 import torch
 
@@ -118,8 +119,84 @@ def by_hand(config: RunConfig) -> list[dict[str, float]]:
     return found
 
 
+APART = ("ditto", "pfedme", "perfedavg", "fedbabu")
+"""Methods whose clients are judged by models that aggregation does not touch."""
+NONE = ("local", "fedproto")
+"""Methods that average no part of a model."""
+SMALL = {
+    "model.name": "mlp",
+    "workload.clients": 3,
+    "workload.limit": 150,
+    "schedule.rounds": 2,
+    "schedule.local_epochs": 2,
+    "evaluation.decompose_every": 1,
+}
+
+
+def averaged_by_hand(config: RunConfig) -> list[dict[str, float]]:
+    """Every round's terms from the models that clients send and their mean by samples, no ``deploy`` in it."""
+    method, worker = config.method, worker_of(config)
+    model = worker.model(0)
+    first, shared, server = copy.deepcopy(model.module), model.take_shared(), method.init_server(model)
+    sizes = np.array([worker.federation.samples(client) for client in range(3)])
+    shares, states, found = sizes / sizes.sum(), dict[int, Any](), []
+    named = [entry for entry in model.entries if entry.shared]
+
+    def module_of(vector: Any) -> torch.nn.Module:
+        """The initial model with these shared entries."""
+        module, start = copy.deepcopy(first), 0
+        with torch.no_grad():
+            for entry in named:
+                values = torch.tensor(vector[start : start + entry.stop - entry.start]).view(entry.shape)
+                module.get_parameter(entry.name).copy_(values)
+                start += entry.stop - entry.start
+        return module
+
+    for number in range(1, config.schedule.rounds + 1):
+        sent = []
+        for client in range(3):
+            task = ClientTask(config.seed, number, client, 2, config.training.learning_rate, config.training, 10)
+            state = states.get(client, worker.first_state(client))
+            update, states[client] = worker.train(task, method.message(server, client), state)
+            sent.append(shared + update.delta)
+        server = shared = np.einsum("i,id->d", shares, np.stack(sent)).astype(np.float32)
+        losses = np.array([[mean_loss(module_of(own), worker, judge) for judge in range(3)] for own in sent])
+        new = float(shares @ [mean_loss(module_of(shared), worker, judge) for judge in range(3)])
+        local, everywhere = shares @ np.diag(losses), shares @ losses @ shares
+        terms = {"distribution_shift_term": everywhere - local, "aggregation_term": new - everywhere}
+        found.append({"local_loss": local, **terms, "global_loss": new})
+    return found
+
+
+@pytest.mark.parametrize("method", APART)
+def test_models_that_are_averaged_are_judged_where_clients_are_judged_by_others(tmp_path: Path, method: str) -> None:
+    wanted = small_run(tmp_path / method, SMALL, method__name=method)
+    rows = run(wanted).rounds
+    with fixed_threads(wanted.engine.threads):
+        found = averaged_by_hand(wanted)
+    for number, expected in enumerate(found):
+        row = rows.iloc[number]
+        for name, value in expected.items():
+            assert row[name] == pytest.approx(value, rel=1e-4, abs=1e-5), name
+        assert row["global_loss"] != pytest.approx(row["local_loss"], rel=1e-3)
+
+
+def test_dittos_averaged_models_are_fedavgs(tmp_path: Path) -> None:
+    both = [run(small_run(tmp_path / name, SMALL, method__name=name)).rounds for name in ("fedavg", "ditto")]
+    pd.testing.assert_frame_equal(both[0][COLUMNS], both[1][COLUMNS], rtol=1e-5)
+
+
+@pytest.mark.parametrize("method", NONE)
+def test_a_method_that_averages_nothing_has_no_aggregation_term(tmp_path: Path, method: str) -> None:
+    result = run(small_run(tmp_path / method, SMALL, method__name=method))
+    row = result.rounds.iloc[-1]
+    assert row[["aggregation_term", "aggregation_loss", "global_loss"]].isna().all()
+    assert row["distribution_shift_term"] > 0 and row["local_loss"] > 0
+    assert "has a local and a shift term, and neither" in (result.folder / "run.log").read_text(encoding="utf-8")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize("method", METHODS)
+@pytest.mark.parametrize("method", sorted({*METHODS} - {*APART, *NONE}))
 def test_every_method_is_judged_by_its_clients_whole_trained_models(tmp_path: Path, method: str) -> None:
     options: dict[str, Any] = {
         "method.name": method,
@@ -138,6 +215,8 @@ def test_every_method_is_judged_by_its_clients_whole_trained_models(tmp_path: Pa
         found = by_hand(wanted)
     for number, expected in enumerate(found):
         row = rows.iloc[number]
+        total = row["local_loss"] + row["distribution_shift_term"] + row["aggregation_term"]
+        assert row["global_loss"] == pytest.approx(total, rel=1e-9)
         assert row["local_loss"] == pytest.approx(expected["local"], rel=1e-5)
         assert row["distribution_shift_term"] == pytest.approx(expected["shift"], rel=1e-4, abs=1e-6)
         assert row["aggregation_term"] == pytest.approx(expected["aggregation"], rel=1e-4, abs=1e-6)
