@@ -6,6 +6,15 @@ import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+KEPT_NOT = re.compile(r"20\d\d-\d\d-\d\d[^.]*?not kept as rows|not kept as rows[^.]*?20\d\d-\d\d-\d\d", re.DOTALL)
+"""What a section says whose figures have no file in docs/results."""
+GUARDED = (
+    *("benchmarks.spectral", "benchmarks.method_costs", "benchmarks.agreement"),  # tests/test_docs.py
+    "benchmarks.sampling_epsilon",  # tests/benchmarks/test_sampling_epsilon.py
+    "| Paper",
+    *("Arithmetic from costs", "lines that hold Python code", "What may be stale"),  # nothing measured
+)
+"""Words of sections whose tables a test compares with rows, are a paper's, or hold no measurement."""
 CODE = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
 END = re.compile(r"(?<=[.?!])\s+(?=[*`\"(]*[A-Z0-9`])")
 SIGN, COST = "the meaning of a sign", "rows of a benchmark"
@@ -32,3 +41,14 @@ def sentences(page: Path) -> Iterator[str]:
     for block in re.split(r"\n\s*\n|\n(?=- )", "\n".join(lines)):
         words = re.sub(r"\s+", " ", block.removeprefix("- ")).strip()
         yield from (part for part in END.split(words) if part)
+
+
+def unguarded(page: Path) -> Iterator[str]:
+    """The sections of a page with a table of figures that no test compares with rows."""
+    text = re.sub(r"<!-- table.*?<!-- end of table -->", "", page.read_text(encoding="utf-8"), flags=re.DOTALL)
+    for section in re.split(r"\n(?=#)", text):
+        rows = [line for line in section.splitlines() if line.startswith("|") and not set(line) <= set("|-: ")]
+        cells = [cell.strip() for row in rows for cell in row.strip("|").split("|")[1:]]
+        figures = [cell for cell in cells if re.match(r"[−+-]?\d[\d,.]*( ?(s|ms|MiB|GB|%|x)?$| )", cell)]
+        if len(figures) >= 4 and not any(word in section for word in GUARDED):
+            yield section

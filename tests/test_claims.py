@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from raysim.report import study_compare, study_table
-from tests.claims import NO_ROWS, sentences
-from tests.test_docs import STUDIES, read
+from tests.claims import KEPT_NOT, NO_ROWS, sentences, unguarded
+from tests.test_docs import DOCS, STUDIES, read
 
 NUMBER = r"[+−]?\d+(?:\.\d+)?(?:e[+−]?\d+)?"
 QUOTED = re.compile(rf"(?:^|(?<=[\s(])){NUMBER}\s+\[{NUMBER},\s+{NUMBER}\]")
@@ -70,3 +70,24 @@ def test_pages_with_several_rows_and_seeds_ask_for_differences() -> None:
     studies = [read(path) for path in STUDIES]
     several = {study.table for study in studies if len(study.rows) > 1 and max(map(len, study.seeds.values())) > 1}
     assert sorted(page.name for page in several - set(PAGES)) == []
+
+
+@pytest.mark.parametrize(
+    "page", [*sorted(DOCS.glob("*.md")), DOCS.parent / "benchmarks" / "README.md"], ids=lambda p: p.stem
+)
+def test_a_table_of_figures_has_rows_or_says_that_none_are_kept(page: Path) -> None:
+    """Figures are made from rows, are a paper's, or stand in a section that names the date of its measurement."""
+    for section in unguarded(page):
+        assert KEPT_NOT.search(section), f"{page.name}: no rows behind: {section[:80]!r}"
+
+
+def test_figures_of_benchmarks_in_sentences_say_that_no_rows_are_kept() -> None:
+    for page, command in (
+        ("time.md", "benchmarks.busy"),
+        ("time.md", "benchmarks.vsim"),
+        ("wrappers.md", "benchmarks.canary_audit"),
+        ("wrappers.md", "benchmarks.robust_aggregation"),
+    ):
+        text = (DOCS / page).read_text(encoding="utf-8")
+        around = text[text.index(command) :].split("\n\n")[0]
+        assert KEPT_NOT.search(around), command
