@@ -197,3 +197,16 @@ def test_fedbuff_weighs_a_buffer_by_samples_or_alike(tmp_path: Path, weights: st
         shares = load_result(tmp_path).clients.groupby("round")["weight"]
         assert shares.sum().tolist() == pytest.approx([1.0] * STEPS)
         assert (shares.nunique() == 1).all() == (weights == "uniform")
+
+
+def test_fedasync_mixes_the_client_s_model_with_the_global_one(tmp_path: Path) -> None:
+    """θ ← (1 − α s(τ)) θ + α s(τ) θ̃, where θ̃ was trained from θ_τ; of updates that the engine adds up itself."""
+    config = small_run(tmp_path, BASE, **MODES["async"])
+    plain, model = Softmax(config), Softmax(config).start
+    versions = [model]
+    for step in clock_of(config).steps:
+        (flight,) = step.arrivals
+        share = MIXING * (step.number - flight.version) ** -0.5
+        model = (1 - share) * model + share * plain.trained(versions[flight.version], flight.client)
+        versions.append(model)
+    np.testing.assert_allclose(last_state(config).server, model, atol=1e-6, rtol=0)
