@@ -102,6 +102,23 @@ def check_cell(cell: Cell) -> None:
         )
 
 
+def check_measures(study: Study) -> None:
+    """ConfigError for a measure that no cell can have by its settings: told before the cells' hours, not after them."""
+    from raysim.engine.round_columns import possible
+
+    found = [possible(cell.config()) for cell in study.cells()]
+    if None in found:
+        return
+    columns = dict.fromkeys(name for names in found for name in names or ())
+    for measure in (*study.measures, *study.shown.values()):
+        if measure.column not in columns:
+            raise ConfigError(
+                f"{study.name}: measures: {measure.name}: no cell will have the column {measure.column}. Those by the "
+                f"cells' settings: {', '.join(columns)}. Take it out, or set the option that asks for it "
+                "(evaluation.auc for auc, say)."
+            )
+
+
 def run_missing(study: Study, missing: Sequence[Cell]) -> list[str]:
     """Run the cells that are not there, each once whatever the number of processes with this study; those that failed.
 
@@ -166,6 +183,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         lost = f", {count} failed" if (count := len(study_failed.failures(study))) else ""
         print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
         place_of_table(study)
+        if missing and not arguments.table_only:
+            check_measures(study)
     except (RaysimError, OSError) as error:
         print(f"raysim: {error}", file=sys.stderr)
         return REFUSED

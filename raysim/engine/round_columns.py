@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
@@ -10,13 +10,16 @@ from aggregators.loss_decomposition import decompose
 from raysim.engine import schedule
 from raysim.engine.evaluation import SPREAD, TUNED
 from raysim.wrappers.attack import SUCCESS
+from workloads.objective import Kind, Objective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from raysim.config.run_config import RunConfig
     from raysim.engine.worker import Worker
-    from workloads.objective import Objective
+
+ALWAYS = ("train_loss", "participants", "local_epochs", "epochs_total", "bytes_down", "bytes_up")
+"""Columns of every run, beside those of its objective."""
 
 
 def measurable(worker: Worker) -> tuple[str, ...]:
@@ -32,12 +35,28 @@ def is_share(column: str, objective: Objective) -> bool:
     return column not in objective.metrics and ("accuracy" in column or column in ("auc", SUCCESS))
 
 
+def possible(config: RunConfig) -> tuple[str, ...] | None:
+    """The columns that a run may have by its settings, whatever its data; None where code of a user's own decides."""
+    if not all(
+        type(each).__module__.startswith(("raysim.", "workloads.")) for each in (config.method, config.workload)
+    ):
+        return None
+    measures = ("accuracy", "loss")
+    return (
+        *(name for kind in get_args(Kind) for name in Objective(kind).columns),
+        *ALWAYS,
+        *(f"validation_{name}" for name in measures),
+        *(f"unseen_{name}" for name in measures if config.schedule.unseen_clients),
+        *SPREAD,
+        *_tuned(config, True),
+        *_of_settings(config),
+    )
+
+
 def _columns(worker: Worker) -> Iterator[str]:
     config, federation, objective = worker.config, worker.federation, worker.objective
     yield from objective.columns
-    yield from ("train_loss", "participants", "local_epochs", "epochs_total", "bytes_down", "bytes_up")
-    yield from (SUCCESS,) * (config.attack.kind == "backdoor")
-    yield from ("auc",) * config.evaluation.auc
+    yield from ALWAYS
     measures = ("accuracy", "loss") if objective.accurate else ("loss",)
     if len(worker.data(0).validation):
         yield f"validation_{measures[0]}"
@@ -45,17 +64,25 @@ def _columns(worker: Worker) -> Iterator[str]:
         yield from (f"unseen_{name}" for name in measures)
     if objective.accurate:
         yield from SPREAD
+    yield from _tuned(config, objective.accurate)
+    yield from _of_settings(config)
+
+
+def _tuned(config: RunConfig, accurate: bool) -> Iterator[str]:
+    """Columns of clients judged again after fine-tuning."""
     if config.evaluation.fine_tune:
-        yield from (f"{TUNED}{name}" for name in ("loss", *(SPREAD if objective.accurate else ())))
+        yield from (f"{TUNED}{name}" for name in ("loss", *(SPREAD if accurate else ())))
+
+
+def _of_settings(config: RunConfig) -> Iterator[str]:
+    """Columns that an option asks for, or the method reports itself."""
+    yield from config.method.traits.reports
+    yield from (SUCCESS,) * (config.attack.kind == "backdoor")
+    yield from ("auc",) * config.evaluation.auc
     if config.evaluation.decompose_every:
         yield from decompose(np.ones(1), np.ones((1, 1)), np.ones(1))
     if config.devices.on:
         yield from ("virtual_seconds", "joules", "clients_lost", "clients_late", "staleness")
-    yield from _of_method(config)
-
-
-def _of_method(config: RunConfig) -> Iterator[str]:
-    yield from config.method.traits.reports
     if config.privacy.counted:
         yield from ("epsilon", "noise_multiplier")
     if config.privacy.clip_quantile is not None:

@@ -341,3 +341,43 @@ def test_a_table_says_what_its_epsilon_is_about(path: Path) -> None:
         keep(cell, accuracy=[0.5], epsilon=1.2, neighbors=words[0])
     study_table.write_table(study_file.read(path))
     assert f"ε: {words[0]}.\n\n| " in (path.parent / "page.md").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("measure", "row", "refused"),
+    [
+        ("auc: AUC", "", True),
+        ("auc: AUC", "evaluation.auc: true", False),
+        ("f1: {title: F1, unit: plain}", "", True),
+        ("system_loss: {title: loss, unit: plain}", "", True),
+        ("system_loss: {title: loss, unit: plain}", "method.name: fedrad", False),
+        ("virtual_seconds: time", "devices.preset: phones", False),
+    ],
+)
+def test_a_measure_that_no_cell_can_have_is_found_before_the_first(
+    path: Path,
+    measure: str,
+    row: str,
+    refused: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was said after the last cell."""
+    made: list[str] = []
+
+    def fake(cell: study_file.Cell) -> None:
+        made.append(cell.name)
+        keep(cell, accuracy=[0.5])
+
+    monkeypatch.setattr(study, "run_cell", fake)
+    text = TEXT.replace("{accuracy: last", f"{{{measure}, accuracy: last")
+    path.write_text(text.replace("rows:\n", f"rows:\n  More: {{{row}}}\n" if row else "rows:\n"), encoding="utf-8")
+    assert study.main([str(path)]) == (2 if refused else 0)
+    said = capsys.readouterr().err
+    name = measure.partition(":")[0]
+    assert (f"measures: {name}: no cell will have the column {name}" in said) == refused == (not made)
+
+
+def test_every_study_of_the_tree_can_have_its_measures() -> None:
+    for file in sorted((Path(__file__).parents[2] / "docs" / "studies").glob("*.yaml")):
+        study.check_measures(study_file.read(file))
