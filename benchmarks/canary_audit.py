@@ -11,6 +11,7 @@ training run, Theorem 5.2). It prints the claim and the bound for each setting, 
 from __future__ import annotations
 
 import argparse
+import csv
 import math
 import sys
 import tempfile
@@ -154,16 +155,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--canaries", type=int, default=2000, help="clients or samples")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--rows", type=Path, help="also write the findings to this CSV file")
     chosen = parser.parse_args(arguments)
     refuted = False
     runs = {name: {**options, "privacy.epsilon": chosen.epsilon} for name, options in SETTINGS.items()}
     runs["central, without noise"] = {"privacy.kind": "central", "privacy.noise_multiplier": 0.0}
+    rows: list[Sequence[object]] = [("setting", "claimed", "found", "right", "guesses")]
     for name, options in runs.items():
         audited = audited_samples if options["privacy.kind"] == "dp-sgd" else audited_clients
         audit = audited(options, chosen.canaries, chosen.rounds, chosen.seed)
         refuted |= audit.found > audit.claimed
+        rows.append((name, f"{audit.claimed:.2f}", f"{audit.found:.2f}", audit.right, audit.guesses))
         found = f"audit ε ≥ {audit.found:.2f} ({audit.right} of {audit.guesses} guesses right)"
         print(f"{name}: claimed ε ≤ {audit.claimed:.2f}, {found}", flush=True)
+    if chosen.rows:
+        with chosen.rows.open("w", encoding="utf-8", newline="") as file:
+            csv.writer(file, lineterminator="\n").writerows(rows)
     return int(refuted)
 
 

@@ -85,7 +85,6 @@ def test_figures_of_benchmarks_in_sentences_say_that_no_rows_are_kept() -> None:
     for page, command in (
         ("time.md", "benchmarks.busy"),
         ("time.md", "benchmarks.vsim"),
-        ("wrappers.md", "benchmarks.canary_audit"),
         ("wrappers.md", "benchmarks.robust_aggregation"),
     ):
         text = (DOCS / page).read_text(encoding="utf-8")

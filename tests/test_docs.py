@@ -33,6 +33,7 @@ DOCS = ROOT / "docs"
 SPECTRAL_COST = DOCS / "results" / "spectral-cost.csv"
 METHOD_COST = DOCS / "results" / "image-methods-cost.csv"
 AGREEMENT = DOCS / "results" / "agreement.csv"
+CANARY_AUDIT = DOCS / "results" / "canary-audit.csv"
 STUDIES = sorted((DOCS / "studies").glob("*.yaml"))
 PAGES = sorted((*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -70,7 +71,7 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
-    rows = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST, METHOD_COST, AGREEMENT}
+    rows = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT}
     there = {path.with_name(path.name.replace(".failed.csv", ".csv")) for path in rows}
     assert sorted(map(str, there - known)) == []
     assert {path.with_suffix(".csv") for path in (DOCS / "results").rglob("*.yaml")} <= there
@@ -90,6 +91,17 @@ def test_the_cost_of_the_methods_for_images_is_what_the_benchmark_wrote() -> Non
     page = (DOCS / "image-methods.md").read_text(encoding="utf-8")
     for row in pd.read_csv(METHOD_COST).to_dict("records"):
         assert f"| {row['row']} | {row['seconds_round']:.2f} | {row['ratio']:.2f} |" in page
+
+
+def test_the_audit_of_privacy_is_what_the_benchmark_wrote() -> None:
+    page = " ".join((DOCS / "wrappers.md").read_text(encoding="utf-8").split())
+    central, fifth, adaptive, sgd, plain = pd.read_csv(CANARY_AUDIT).to_dict("records")
+    assert {row["claimed"] for row in (central, fifth, adaptive, sgd)} == {8.0} and "claim ε ≤ 8.00" in page
+    found = (
+        f"ε ≥ {central['found']:.2f} (central, all clients in every round), {fifth['found']:.2f} (a fifth of them), "
+    )
+    assert f"{found}{adaptive['found']:.2f} (adaptive bound) and {sgd['found']:.2f} (dp-sgd)" in page
+    assert f"it found {plain['found']:.2f}, the most that its {plain['guesses']} guesses" in page
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
