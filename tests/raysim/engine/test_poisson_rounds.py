@@ -133,6 +133,8 @@ def test_every_method_does_with_few_clients_or_none(tmp_path: Path, method: str)
 def test_every_wrapper_does_with_few_clients_or_none(tmp_path: Path, name: str) -> None:
     few = {"schedule__sampling": "poisson", "schedule__sampling_rate": 0.18, "schedule__rounds": 8, "seed": 2}
     common = LOGISTIC | {"workload.clients": 6, "training.batch_size": 8}
+    if WRAPPED[name].get("attack__kind") == "alie":  # which is refused where a step takes one update
+        few["attack__kind"] = "sign-flip"
     result = run(small_run(tmp_path / "run", common, **WRAPPED[name] | few))
     assert {0, 1} <= set(result.rounds["participants"].tolist())
     assert np.isfinite(result.rounds["loss"].iloc[-1])
