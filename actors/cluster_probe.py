@@ -17,7 +17,7 @@ SECONDS = 10.0
 CLIENT = "ray://"
 _METHODS = {True: "/ray.rpc.RayletDriver/ClusterInfo", False: "/ray.rpc.NodeInfoGcsService/CheckAlive"}
 """A harmless question that only a Ray client server (True), only a head's own port (False) understands."""
-_MODE = "RAY_AUTH_MODE"
+MODE = "RAY_AUTH_MODE"
 TOKEN_HINT = (
     "put the cluster's token (`ray get-auth-token` prints it on the head) into the variable RAY_AUTH_TOKEN or the file "
     "~/.ray/auth_token, and do not set RAY_AUTH_MODE to disabled"
@@ -31,7 +31,7 @@ def use_token(local: bool) -> None:
     late, and would make a Ray whose processes ask for a token that this one does not show.
     """
     if "ray" not in sys.modules and (local or _token()):
-        os.environ.setdefault(_MODE, "token")
+        os.environ.setdefault(MODE, "token")
 
 
 def check_loopback() -> None:
@@ -62,7 +62,7 @@ def of_environment() -> str:
 
 def asks_for_token() -> bool:
     """Whether a Ray that this process has started or joined asks for a token, as far as this process was told."""
-    return os.environ.get(_MODE, "").lower() == "token"
+    return os.environ.get(MODE, "").lower() == "token"
 
 
 def check(address: str) -> None:
@@ -112,7 +112,7 @@ def _ask(place: str, method: str) -> str:
 
 
 def _authorization() -> tuple[tuple[str, str], ...]:
-    token = _token() if os.environ.get(_MODE, "token").lower() == "token" else ""
+    token = _token() if os.environ.get(MODE, "token").lower() == "token" else ""
     return (("authorization", f"Bearer {token}"),) if token else ()
 
 

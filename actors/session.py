@@ -13,7 +13,7 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from actors import cluster_probe, shared_ray
+from actors import cluster_probe, private_places, shared_ray
 from actors.code_shipping import modules
 from actors.following import follow
 from actors.own_ray import OwnRay
@@ -68,7 +68,11 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     cluster_probe.use_token(local)
     if local:
         cluster_probe.check_loopback()
+        if os.environ.get(cluster_probe.MODE, "token").lower() == "token":
+            private_places.make_token()
         options["include_dashboard"] = engine.dashboard
+        if folder := private_places.session_folder():
+            options["_temp_dir"] = folder
         for name, value in QUICK_START.items():
             os.environ.setdefault(name, value)
     elif code:
@@ -91,7 +95,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
         hint = "start one (`ray start --head`), or leave --engine.address out to use this machine"
         if local:
             hint = (
-                "look for another Ray that is half running (`ray stop`), for free memory and disk under /tmp/ray, or "
+                "look for another Ray that is half running (`ray stop`), for free memory and disk under /tmp, or "
                 "run without Ray: --engine.backend inline"
             )
         elif isinstance(error, ray.exceptions.AuthenticationError):

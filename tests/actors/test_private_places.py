@@ -1,0 +1,93 @@
+"""A Ray that is started here keeps its token and its session to this user."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from actors import private_places
+from actors.private_places import make_token, session_folder
+
+ROOT = Path(__file__).parents[2]
+STARTED = """
+import json, os
+os.umask(0)
+from actors.session import start_ray
+from raysim.config.run_config import Engine
+start_ray(Engine(dashboard=False))
+import ray
+@ray.remote
+def task(): return 1
+assert ray.get(task.remote()) == 1
+print(json.dumps(ray._private.worker._global_node.get_session_dir_path()))
+"""
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A fresh home, and no variable that names a token or a folder."""
+    for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_TMPDIR", "RAY_AUTH_MODE", "TMPDIR"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    return tmp_path
+
+
+@pytest.mark.slow
+def test_nobody_else_reads_the_token_or_the_session(home: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+    done = subprocess.run(
+        [sys.executable, "-c", STARTED], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    session = Path(json.loads(done.stdout.splitlines()[-1]))
+    assert (mode(home / ".ray"), mode(home / ".ray" / "auth_token")) == (0o700, 0o600)
+    assert len((home / ".ray" / "auth_token").read_text()) == 64
+    place = session.parents[1]
+    assert mode(place) == 0o700 and place.stat().st_uid == os.getuid() and place.name.startswith("ray-")
+
+
+def test_a_token_that_is_there_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make_token()
+    token = home / ".ray" / "auth_token"
+    first = token.read_text()
+    assert mode(token) == 0o600 and sorted(path.name for path in token.parent.iterdir()) == ["auth_token"]
+    make_token()
+    assert token.read_text() == first
+    token.unlink()
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "of-a-cluster")
+    make_token()
+    assert not token.exists()
+
+
+def test_a_home_that_cannot_be_written_is_no_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (home / ".ray").write_text("a file")
+    make_token()
+
+
+def test_the_folder_is_this_users(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TMPDIR", str(home))
+    monkeypatch.setattr(private_places, "LONGEST", 1000)
+    place = home / f"ray-{os.getuid()}"
+    assert session_folder() == str(place / "ray") and mode(place) == 0o700
+    place.chmod(0o777)
+    assert session_folder() == str(place / "ray") and mode(place) == 0o700
+    place.rmdir()
+    (home / "elsewhere").mkdir()
+    place.symlink_to(home / "elsewhere")  # as another user may lay it in /tmp
+    other = session_folder()
+    assert other is not None and Path(other).parents[1] == home and not Path(other).is_relative_to(place)
+    assert mode(Path(other).parent) == 0o700
+    monkeypatch.setattr(private_places, "LONGEST", 10)
+    assert Path(str(session_folder())).is_relative_to("/tmp/")
+    monkeypatch.setenv("RAY_TMPDIR", str(home))
+    assert session_folder() is None
