@@ -26,7 +26,6 @@ NO_ROWS: Mapping[str, Mapping[str, str]] = {
         "It said that FedLD lowers": "quotes an earlier version of the page",
         "In every cell behind it": "quotes an earlier version of the page",
     },
-    "image-methods.md": {"FedProto sends a four-hundredth": "its rows are being made again"},
     "robustness.md": {"found `norm-bound` to help": "a paper's finding"},
     "wrappers.md": {"is ahead by a quarter only": COST},
     "fedrad.md": {"The curves still rise in the last round": "the rounds of one row, not two rows"},
