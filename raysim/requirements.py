@@ -20,6 +20,7 @@ from raysim.engine.virtual_clock import profiles_of
 from raysim.errors import ConfigError
 from raysim.method import Method, Traits
 from raysim.wrappers.attack import check_attack, check_strength, malicious
+from raysim.wrappers.defense import check_krum
 from workloads.federated_data import distinct_tasks
 from workloads.objective import objective_of
 
@@ -88,7 +89,9 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         check_profiles(config.timing, config.schedule, profiles_of(config, trainable))
     check_attack(config.attack, federation, trainable)
     attackers = len(malicious(config.attack, config.seed, trainable))
-    check_strength(config.attack, trainable, attackers, schedule.updates_a_step(config, trainable))
+    steps = schedule.updates_a_step(config, trainable)
+    check_strength(config.attack, trainable, attackers, steps)
+    check_krum(config.defense, steps)
     if traits.local_tests:
         _check_local_tests(name, federation)
     check = getattr(config.model, "check", None)
@@ -160,6 +163,11 @@ def _check_objective(config: RunConfig, name: str, objective: Objective) -> None
         raise ConfigError(
             f"method {name} is made for classification with cross-entropy, and this data asks for {what}. Take a "
             "method that trains with the loss of the data, such as fedavg, fedprox, scaffold, fedbn or local."
+        )
+    if config.training.margin and not objective.plain:
+        raise ConfigError(
+            f"training.margin: margin control is made for classification with cross-entropy, and this data asks for "
+            f"{what}. Leave it out."
         )
     if config.evaluation.auc and objective.kind != "classification":
         raise ConfigError(f"evaluation.auc: there is no AUC of {objective.kind}. Leave it out.")

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 Figure = Callable[[Any, Any], Any]
 """(outputs, labels) of a mini-batch -> one number for each of its samples [B], or their mean."""
+Margin = Literal["l2", "log", "softmax_log"]
 Kind = Literal["classification", "sequences", "multilabel", "regression"]
 
 
@@ -37,11 +38,14 @@ class Objective:
     """In the place of the kind's own loss."""
     metrics: Mapping[str, Figure] = field(default_factory=dict)
     """Further figures of the tables, by name."""
+    margin_weight: float = 0.0
+    """Weight of :func:`margin_term` in the training loss of a mini-batch; figures are without it."""
+    margin: Margin = "l2"
 
     @property
     def plain(self) -> bool:
-        """Whether it is classification with cross-entropy."""
-        return self.kind == "classification" and self.loss is None
+        """Whether it is classification with cross-entropy alone."""
+        return self.kind == "classification" and self.loss is None and self.margin_weight == 0
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -58,7 +62,8 @@ class Objective:
         if self.loss is not None:
             value: Tensor = self.loss(outputs, labels)
             return value if value.ndim == 0 else value.mean()
-        return self._own_loss(outputs, labels, "mean")
+        own = self._own_loss(outputs, labels, "mean")
+        return own + self.margin_weight * margin_term(self.margin, outputs) if self.margin_weight else own
 
     def figures(self, outputs: Tensor, labels: Tensor) -> dict[str, Tensor]:
         """Name -> one number for each sample, or their mean: ``loss``, the kind's own figures and ``metrics``.
@@ -127,3 +132,16 @@ def objective_of(federation: Federation) -> Objective:
     """What a federation's models are trained for and judged by."""
     found: Objective = getattr(federation, "objective", CLASSIFICATION)
     return found
+
+
+def margin_term(margin: Margin, logits: Tensor) -> Tensor:
+    """Margin control of a mini-batch's logits [B, classes], a scalar (Zeng et al. 2024, FedLD, Eq. 3).
+
+    l2: mean of |z|² over the logits z of a sample; log: mean of log(1 + |z|²); softmax_log: log(1 + |softmax(z)|²) of
+    the whole batch, as in the authors' code.
+    """
+    if margin == "l2":
+        return logits.square().sum(dim=1).mean()
+    if margin == "log":
+        return logits.square().sum(dim=1).log1p().mean()
+    return logits.softmax(dim=1).square().sum().log1p()

@@ -110,6 +110,11 @@ def check(config: RunConfig) -> None:
         )
     if privacy.kind == "central":
         _check_central(config)
+    if privacy.kind == "dp-sgd" and config.training.margin and config.training.margin_kind == "softmax_log":
+        raise ConfigError(
+            "training.margin_kind: softmax_log is of a whole batch, and privacy.kind dp-sgd computes the gradient of "
+            "every sample. Allowed: l2, log."
+        )
     if privacy.kind == "dp-sgd" and config.training.precision != "float32":
         raise ConfigError(
             f"training.precision: {config.training.precision} is not possible with privacy.kind dp-sgd, which computes "

@@ -25,6 +25,8 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
         refuse_if_set(
             training, f"training.last_batch {training.last_batch}. Set it to merge, or leave it out.", "merge_below"
         )
+    if training.margin == 0:
+        refuse_if_set(training, "training.margin 0. Leave it out, or set training.margin, 0.03 say.", "margin_kind")
     if engine.tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ConfigError(
             "engine.tensorboard: the package tensorboard is not installed. Install it with pip install tensorboard, or "

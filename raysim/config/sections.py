@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Annotated, Literal
 
 from workloads.batch_bounds import LastBatch
+from workloads.objective import Margin
 from workloads.option_types import (
     Help,
     NonNegative,
@@ -48,6 +49,21 @@ class Training:
         PositiveShare, Help("share of batch_size below which left-over samples join the mini-batch before, with merge")
     ] = 0.25
     learning_rate_decay: Annotated[PositiveShare, Help("factor on the learning rate after each round")] = 1.0
+    margin: Annotated[
+        NonNegative,
+        Help(
+            "weight of FedLD's margin control in the loss of any method: it makes large logits cost; 0: none",
+            "Zeng et al. 2024, Eq. 3; 0.01 to 0.1 there",
+        ),
+    ] = 0.0
+    margin_kind: Annotated[
+        Margin,
+        Help(
+            "what training.margin weighs: l2: mean of |z|² over a batch's logits z; log: mean of log(1 + |z|²); "
+            "softmax_log: log(1 + |softmax(z)|²) of the whole batch",
+            "Zeng et al. 2024, Eq. 3, and the authors' code",
+        ),
+    ] = "l2"
     precision: Annotated[
         Literal["float32", "bf16", "auto"],
         Help(

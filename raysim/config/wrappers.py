@@ -101,7 +101,7 @@ class Compression:
 
 @dataclass(frozen=True)
 class Defense:
-    """A robust rule in the place of the weighted mean of updates."""
+    """A rule in the place of the weighted mean of updates: a robust one, or FedLD's."""
 
     rule: Annotated[
         Literal[
@@ -113,10 +113,13 @@ class Defense:
             "geometric-median",
             "centered-clipping",
             "norm-bound",
+            "principal",
         ],
         Help(
             "what takes the place of the mean of updates; all clients count the same, but with norm-bound, the "
-            "mean by samples of updates cut to defense.radius"
+            "mean by samples of updates cut to defense.radius; principal: FedLD's step along the leading axes of all "
+            "updates, which is for clients that differ and no robust rule",
+            "Zeng et al. 2024, Eq. 4-7 (principal)",
         ),
     ] = "none"
     before: Annotated[
@@ -132,6 +135,13 @@ class Defense:
         Help("share of a round's updates that may be anything; their number is rounded down"),
     ] = 0.2
     bucket_size: Annotated[PositiveInt, Help("updates in a bucket, for defense.before bucketing")] = 2
+    axes: Annotated[
+        PositiveShare,
+        Help(
+            "share of the axes that principal keeps: K = max(1, floor(axes * updates))",
+            "Zeng et al. 2024, section 3.1",
+        ),
+    ] = 0.8
     radius: Annotated[Positive, Help("length to which centered-clipping and norm-bound cut")] = 10.0
     smoothing: Annotated[Positive, Help("least distance that geometric-median divides by")] = 0.1
     iterations: Annotated[PositiveInt, Help("steps of geometric-median and centered-clipping")] = 3
@@ -149,7 +159,7 @@ COUNTING = ("trimmed-mean", "krum", "multi-krum")
 def check(defense: Defense, timing: Timing) -> None:
     """ConfigError for options of a defense that contradict one another, or have no effect."""
     useless = f"defense.rule {defense.rule} and defense.before {defense.before}. Leave it out, or set"
-    if not defense.on or defense.rule == "norm-bound":
+    if not defense.on or defense.rule in ("norm-bound", "principal"):
         refuse_if_set(defense, f"{useless} defense.rule to another rule, median say.", "before")
     if defense.rule not in COUNTING and defense.before != "mixing":
         advice = f"defense.rule to {', '.join(COUNTING)}, or defense.before to mixing."
@@ -158,6 +168,8 @@ def check(defense: Defense, timing: Timing) -> None:
         refuse_if_set(defense, f"{useless} defense.before to bucketing.", "bucket_size")
     if defense.rule not in ("centered-clipping", "norm-bound"):
         refuse_if_set(defense, f"{useless} defense.rule to one that cuts lengths.", "radius")
+    if defense.rule != "principal":
+        refuse_if_set(defense, f"{useless} defense.rule to principal.", "axes")
     if defense.rule != "geometric-median":
         refuse_if_set(defense, f"{useless} defense.rule to geometric-median.", "smoothing")
     if defense.rule not in ("geometric-median", "centered-clipping"):

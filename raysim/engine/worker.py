@@ -67,7 +67,8 @@ class Worker:
         self._trigger = trigger_of(config.attack, federation)
         self.method = running_method(config, self._trigger)
         self.federation = federation
-        self.objective = judged_by(config.attack, objective_of(federation))
+        asked = judged_by(config.attack, objective_of(federation))
+        self.objective = replace(asked, margin_weight=config.training.margin, margin=config.training.margin_kind)
         self.device = device
         self._models: dict[InputSpec, FlatModel] = {}
         self._data: OrderedDict[int, _Cached] = OrderedDict()

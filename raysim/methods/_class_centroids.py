@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from raysim.method import ClientTask, FlatModel, Loss, Message, Tensor, Update, Vector
 from raysim.traits import Sizes
 from workloads.federated_data import Batch, Samples
+from workloads.objective import CLASSIFICATION, Objective
 
 
 def centroid_bytes(sizes: Sizes) -> int:
@@ -63,15 +64,14 @@ def mixed_centroids(
     return centroids, known
 
 
-def centroid_loss(model: FlatModel, message: Message, weight: float) -> Loss:
+def centroid_loss(model: FlatModel, message: Message, weight: float, objective: Objective = CLASSIFICATION) -> Loss:
     """Cross-entropy + λ · mean over the batch of ‖h - c_y‖², where the class has a centroid."""
     import torch
 
     from raysim.flat_model import as_tensor
-    from raysim.training.local_sgd import cross_entropy
 
     if weight == 0.0 or message.extra["centroids"].size == 0:
-        return cross_entropy
+        return lambda module, batch: objective.mean_loss(module(batch.x), batch.y)
     centroids = as_tensor(message.extra["centroids"]).to(model.device)
     known = torch.tensor(message.extra["centroid_samples"] > 0, device=model.device)
 
@@ -79,6 +79,6 @@ def centroid_loss(model: FlatModel, message: Message, weight: float) -> Loss:
         features = module.body(batch.x)
         distance = (features - centroids[batch.y]).square().sum(dim=1)
         term = torch.where(known[batch.y], distance, torch.zeros_like(distance)).mean()
-        return torch.nn.functional.cross_entropy(module.head(features), batch.y) + weight * term
+        return objective.mean_loss(module.head(features), batch.y) + weight * term
 
     return loss

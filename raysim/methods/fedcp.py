@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 from raysim.method import NOTHING, ClientTask, FlatModel, Loss, Message, Module, Tensor, Traits, Update, Vector
 from raysim.methods._halves import Averaged
 from workloads.federated_data import ClientData
+from workloads.objective import CLASSIFICATION, Objective
 from workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
@@ -90,7 +91,11 @@ class FedCP(Averaged[Vector]):
 
         self.deploy(model, message, state)
         trained = train_epochs(
-            model, data.train, task, self.loss(model), trains=lambda name: not name.startswith(GLOBAL_HEAD)
+            model,
+            data.train,
+            task,
+            self.loss(model, task.objective),
+            trains=lambda name: not name.startswith(GLOBAL_HEAD),
         )
         module, whole = classifier(model), model.buffer.clone()
         with torch.no_grad():
@@ -100,10 +105,8 @@ class FedCP(Averaged[Vector]):
         model.buffer.copy_(whole)  # what the client has trained has the global head that it received
         return update, after
 
-    def loss(self, model: FlatModel) -> Loss:
+    def loss(self, model: FlatModel, objective: Objective = CLASSIFICATION) -> Loss:
         """CE + λ·MMD²(features, features of the body as it is now)."""
-        from torch.nn.functional import cross_entropy
-
         from raysim.methods._conditional_policy import discrepancy
         from raysim.training.frozen_features import frozen_features
 
@@ -111,7 +114,7 @@ class FedCP(Averaged[Vector]):
 
         def value(module: Any, batch: Any) -> Tensor:
             features = module.body(batch.x)
-            plain = cross_entropy(module.predict(features), batch.y)
+            plain = objective.mean_loss(module.predict(features), batch.y)
             if received is None:
                 return plain
             return plain + self.discrepancy * discrepancy(features, received(batch.x))

@@ -14,10 +14,8 @@ from aggregators.principal_gradients import authors_coefficients, axes_kept, pri
 from raysim.method import ClientTask, Context, FlatModel, Loss, Message, Module, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._halves import StatelessClients
 from workloads.federated_data import ClientData
+from workloads.objective import CLASSIFICATION, Margin, Objective, margin_term
 from workloads.option_types import Help, NonNegative, Positive, PositiveShare
-
-Margin = Literal["l2", "log", "softmax_log"]
-
 
 REPORTS = (
     "principal_axes",
@@ -45,7 +43,8 @@ class FedLD(StatelessClients[Server]):
     Source: Zeng et al. 2024, Tackling data heterogeneity in federated learning via loss decomposition: Eq. 3 (margin
     control) and Eq. 4-7 (aggregators/principal_gradients.py). Ablations: ``--margin_weight 0`` is without margin
     control, ``--principal false`` without principal gradients, which leaves the mean by samples; with both it is
-    FedAvg, bit for bit.
+    FedAvg, bit for bit. Either goes with other methods: ``--training.margin`` (with FedLD both weights count) and
+    ``--defense.rule principal``.
 
     Departures from the print: as printed the calibration of Eq. 6 has no effect (⟨g, v⟩v does not change with the sign
     of v); ``conflict drop`` gives it the effect that the text claims. BatchNorm's running statistics are no gradients:
@@ -117,8 +116,8 @@ class FedLD(StatelessClients[Server]):
         plain = self.margin_weight == 0
         return Traits(
             weighted_mean=not self.principal,
-            one_vector=True,
-            one_model=True,
+            one_vector=self.principal,
+            one_model=self.principal,
             single_step_gradient=plain,
             classification=not plain,
             reports=REPORTS if self.principal else (),
@@ -141,7 +140,7 @@ class FedLD(StatelessClients[Server]):
     ) -> tuple[Update, None]:
         from raysim.training.local_sgd import local_update
 
-        loss = margin_control(self.margin, self.margin_weight) if self.margin_weight else None
+        loss = margin_control(self.margin, self.margin_weight, task.objective) if self.margin_weight else None
         return local_update(model, data, message, task, loss), None
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
@@ -187,20 +186,12 @@ class FedLD(StatelessClients[Server]):
             context.report.clients("weight", coefficients[0])
 
 
-def margin_control(margin: Margin, weight: float) -> Loss:
-    """Eq. 3: cross-entropy plus ``weight`` times the margin term of a mini-batch's logits [B, classes]."""
-    from torch.nn.functional import cross_entropy
+def margin_control(margin: Margin, weight: float, objective: Objective = CLASSIFICATION) -> Loss:
+    """Eq. 3: the loss of the data plus ``weight`` times the margin term of a mini-batch's logits [B, classes]."""
 
     def loss(module: Module, batch: Any) -> Tensor:
         logits = module(batch.x)
-        if margin == "l2":
-            term = logits.square().sum(dim=1).mean()
-        elif margin == "log":
-            term = logits.square().sum(dim=1).log1p().mean()
-        else:
-            term = logits.softmax(dim=1).square().sum().log1p()
-        value: Tensor = cross_entropy(logits, batch.y) + weight * term
-        return value
+        return objective.mean_loss(logits, batch.y) + weight * margin_term(margin, logits)
 
     return loss
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,6 +16,7 @@ from raysim.methods._class_centroids import centroid_bytes, centroid_loss, featu
 from raysim.methods._halves import HEAD, SharedBody
 from raysim.traits import ExtraBytes, Sizes
 from workloads.federated_data import Batch, ClientData
+from workloads.objective import Objective
 from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
 
 
@@ -110,12 +112,14 @@ class FedPAC(SharedBody[Server, None]):
             model,
             data.train,
             task,
-            head_loss,
+            partial(head_loss, objective=task.objective),
             trains=lambda name: name.startswith(HEAD),
             phase=Phase("shuffle head", self.head_epochs, self.head_learning_rate),
         )
         features = sums.shape[1]
-        aligned = centroid_loss(model, message, self.alignment / (features if self.distance == "mean" else 1))
+        aligned = centroid_loss(
+            model, message, self.alignment / (features if self.distance == "mean" else 1), task.objective
+        )
         body = train_epochs(model, data.train, task, aligned, trains=lambda name: not name.startswith(HEAD))
         new_sums, _, _ = feature_sums(model, data.train, task)
         extra = {
@@ -141,13 +145,13 @@ class FedPAC(SharedBody[Server, None]):
         return Server(server.parameters + updates.mean(), mean_head, server.heads | combined, centroids, known)
 
 
-def head_loss(module: Any, batch: Batch) -> Tensor:
-    """Cross-entropy as a function of the head alone: no backward pass through the body."""
+def head_loss(module: Any, batch: Batch, objective: Objective) -> Tensor:
+    """The loss of the data as a function of the head alone: no backward pass through the body."""
     import torch
 
     with torch.no_grad():
         features = module.body(batch.x)
-    return torch.nn.functional.cross_entropy(module.head(features), batch.y)
+    return objective.mean_loss(module.head(features), batch.y)
 
 
 METHOD = FedPAC

@@ -98,7 +98,9 @@ class FedProto(PartlyShared[Prototypes]):
 
         model.load_kept(state)
         features = message.extra["centroids"].shape[1] or 1
-        trained = train_epochs(model, data.train, task, centroid_loss(model, message, self.pull / features))
+        trained = train_epochs(
+            model, data.train, task, centroid_loss(model, message, self.pull / features, task.objective)
+        )
         sums, counts, _ = feature_sums(model, data.train, task)
         return Update(NOTHING, trained.metrics(), own_centroids(sums, counts)), model.take_kept()
 

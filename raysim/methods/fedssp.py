@@ -26,6 +26,7 @@ from raysim.method import (
 from raysim.methods._halves import PartlyShared
 from raysim.traits import ExtraBytes, Sizes
 from workloads.federated_data import Batch, ClientData
+from workloads.objective import CLASSIFICATION, Objective
 from workloads.option_types import Help, NonNegative, PositiveShare
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
@@ -175,7 +176,7 @@ class FedSSP(PartlyShared[Server]):
         if not self.preference:
             return super().train(model, data, message, state, task)
         self.deploy(model, message, state)
-        regularizer = Regularizer(self, message.extra["mean"], model.device)
+        regularizer = Regularizer(self, message.extra["mean"], model.device, task.objective)
         trained = train_epochs(
             model,
             data.train,
@@ -213,10 +214,10 @@ def root_mean_square(values: NDArray[np.float32]) -> float:
 class Regularizer:
     """The loss of one client task, CE(head(h + q), y) + τ ½ mean((μ − μ̄)²); without μ̄, in the first round, CE alone."""
 
-    def __init__(self, method: FedSSP, global_mean: Vector, device: str) -> None:
+    def __init__(self, method: FedSSP, global_mean: Vector, device: str, objective: Objective = CLASSIFICATION) -> None:
         from raysim.flat_model import as_tensor
 
-        self.method = method
+        self.method, self.objective = method, objective
         self.target = as_tensor(global_mean).to(device) if len(global_mean) else None
         self.mean: Tensor | None = None
         """μ [h]."""
@@ -237,10 +238,8 @@ class Regularizer:
         return new
 
     def loss(self, module: Any, batch: Batch) -> Tensor:
-        from torch.nn.functional import cross_entropy
-
         features = module.body(batch.x)
-        value = cross_entropy(module.head(features + module.preference), batch.y)
+        value = self.objective.mean_loss(module.head(features + module.preference), batch.y)
         mean = self.next_mean(features)
         if self.target is None:
             return value

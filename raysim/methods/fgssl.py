@@ -9,6 +9,7 @@ from typing import Annotated, Any, ClassVar, cast
 from raysim.method import ClientTask, FlatModel, Loss, Message, Module, Tensor, Traits, Update
 from raysim.methods.fedavg import FedAvg
 from workloads.federated_data import Batch, ClientData
+from workloads.objective import CLASSIFICATION, Objective
 from workloads.option_types import Help, NonNegative, Positive
 
 
@@ -43,24 +44,21 @@ class FGSSL(FedAvg):
         from raysim.training.local_sgd import local_update
 
         model.load_shared(message.parameters)  # what the loss takes for the global model
-        return local_update(model, data, message, task, self.loss(model.module)), None
+        return local_update(model, data, message, task, self.loss(model.module, task.objective)), None
 
-    def loss(self, module: Module) -> Loss:
+    def loss(self, module: Module, objective: Objective = CLASSIFICATION) -> Loss:
         """The local loss, with the module's present values as the global model."""
-        import torch
-
         from raysim.training.frozen_features import frozen_features
-        from raysim.training.local_sgd import cross_entropy
 
         if self.contrast == 0.0 and self.structure == 0.0:
-            return cross_entropy
+            return lambda module, batch: objective.mean_loss(module(batch.x), batch.y)
         global_features = frozen_features(cast(Any, module).body)
 
         def loss(module: Module, batch: Batch) -> Tensor:
             parts: Any = module
             features = parts.body(batch.x)
             received = global_features(batch.x)
-            total = torch.nn.functional.cross_entropy(parts.head(features), batch.y)
+            total = objective.mean_loss(parts.head(features), batch.y)
             if self.contrast:
                 total = total + self.contrast * contrast_loss(features, received, batch.y, self.temperature)
             if self.structure:

@@ -39,8 +39,6 @@ class Moon(AveragedModel[Vector]):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
-        from torch.nn.functional import cross_entropy
-
         from raysim.training.frozen_features import frozen_features
         from raysim.training.local_sgd import local_update
 
@@ -53,7 +51,7 @@ class Moon(AveragedModel[Vector]):
         def loss(module: Any, batch: Batch) -> Tensor:
             features = module.body(batch.x)
             contrast = contrast_loss(features, by_global(batch.x), by_last(batch.x), self.temperature)
-            return cross_entropy(module.head(features), batch.y) + self.mu * contrast
+            return task.objective.mean_loss(module.head(features), batch.y) + self.mu * contrast
 
         return local_update(model, data, message, task, loss), model.take_shared()
 

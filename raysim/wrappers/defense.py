@@ -1,17 +1,20 @@
-"""The rule of the section ``defense`` on the updates of one round."""
+"""The rule of the section ``defense`` on the updates of one round, and what rules ask of their number."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from aggregators import robust
-from aggregators.gram import Doubles, gram_matrix, squared_lengths
+from aggregators.gram import Doubles, combine, gram_matrix, piece_grams, squared_lengths
 from aggregators.means import sample_weights, weighted_sum
+from aggregators.principal_gradients import principal_coefficients
 from aggregators.sorted_coordinates import coordinate_median, trimmed_mean
 from raysim import seeds
 from raysim.config.wrappers import Defense
+from raysim.errors import ConfigError
 from raysim.method import Context, Updates, Vector
 
 
@@ -27,6 +30,8 @@ def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
         return weighted_sum(updates.deltas, sample_weights(updates.samples).tolist())
     vectors = [vector for vector, kept in zip(updates.deltas, finite, strict=True) if kept]
     count = len(vectors)
+    if defense.rule == "principal":
+        return principal_step(vectors, defense.axes, updates.samples[finite], context.shared_parameter_count)
     byzantine = max(byzantine - (len(finite) - count), 0)
     gram = _gram(defense, vectors)
     mixing: Doubles | None = None
@@ -53,6 +58,43 @@ def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
     if mixing is not None:
         coefficients = coefficients @ mixing
     return weighted_sum(vectors, coefficients.tolist())
+
+
+def principal_step(vectors: Sequence[Vector], axes: float, samples: NDArray[np.int64], parameters: int) -> Vector:
+    """FedLD's step of all clients with equal weights, statistics of BatchNorm by samples, float32 [d].
+
+    Source: Zeng et al. 2024, Eq. 4-7 as printed (aggregators/principal_gradients.py): no robust rule, as a client keeps
+    the length of its update.
+
+    Args:
+        vectors: n updates [d].
+        axes: share of the n axes that are kept.
+        samples: m_i [n].
+        parameters: how many leading entries are parameters.
+    """
+    count = len(vectors)
+    (gram,) = piece_grams(vectors, [0, parameters])
+    coefficients = principal_coefficients(gram, axes, "keep", np.full(count, 1 / count)).tolist()
+    return combine(vectors, [0, parameters, vectors[0].size], [coefficients, sample_weights(samples).tolist()])
+
+
+def check_krum(defense: Defense, steps: Sequence[int]) -> None:
+    """ConfigError for Krum outside its condition n > 2f + 2, in a planned server step of n updates.
+
+    Source: Blanchard et al. 2017, section 4, Proposition 1: below it a majority of the nearest may be malicious.
+    """
+    if defense.rule not in ("krum", "multi-krum"):
+        return
+    for count in steps:
+        byzantine = int(defense.byzantine * count + 1e-9)
+        given = -(-count // defense.bucket_size) if defense.before == "bucketing" else count
+        if given <= 2 * byzantine + 2:
+            what = "updates" if given == count else "buckets"
+            raise ConfigError(
+                f"defense.rule: {defense.rule} needs n > 2f + 2 {what}, and a server step has n = {given} of which "
+                f"f = {byzantine} may be anything. Lower defense.byzantine, let more clients take part, or set "
+                "defense.rule to median or trimmed-mean."
+            )
 
 
 def _gram(defense: Defense, vectors: Sequence[Vector]) -> Doubles:

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file
 
 from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
+from raysim.simulation import run
+from raysim.wrappers.defense import check_krum
 from raysim.wrappers.wrapped import Wrapped, running_method
 from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import small_run
@@ -69,6 +72,29 @@ def test_a_round_without_a_finite_update_shows_it() -> None:
     assert np.isnan(step(Defense(rule="krum"), [(np.nan, np.nan)] * 5)).all()
 
 
+@pytest.mark.parametrize("model", ["logistic", "mobilenet"])
+def test_margin_and_principal_rule_around_fedavg_are_fedld(tmp_path: Path, model: str) -> None:
+    """Bit for bit, BatchNorm's statistics too."""
+    base = BASE | {"model.name": model, "schedule.rounds": 3} | ({"model.width": 0.1} if model == "mobilenet" else {})
+    own = run(small_run(tmp_path / "own", base, method__name="fedld", method__share=0.6, method__margin_weight=0.1))
+    options: dict[str, Any] = {"training__margin": 0.1, "defense__rule": "principal", "defense__axes": 0.6}
+    built = run(small_run(tmp_path / "built", base, **options))
+    plain = run(small_run(tmp_path / "plain", base, defense__rule="principal", defense__axes=0.6))
+    assert built.rounds["loss"].tolist() == own.rounds["loss"].tolist() != plain.rounds["loss"].tolist()
+    assert built.rounds["train_loss"].tolist() == own.rounds["train_loss"].tolist()
+    models = [load_file(result.folder / "model.safetensors") for result in (own, built)]
+    assert all(np.array_equal(values, models[1][name]) for name, values in models[0].items())
+
+
+@pytest.mark.parametrize("method", ["fedavg", "moon", "fedcp", "fedpac", "fedproto", "fedprox", "perfedavg", "ditto"])
+def test_margin_is_in_the_loss_of_every_method(tmp_path: Path, method: str) -> None:
+    """Also where it takes cross-entropy by itself, and merges no single steps."""
+    base = BASE | {"method.name": method, "model.name": "mlp", "schedule.rounds": 2}
+    given = {"training.margin": 0.5, "training.margin_kind": "log"}
+    plain, margin = (run(small_run(tmp_path / str(len(o)), base | o)) for o in ({}, given))
+    assert plain.rounds["train_loss"].iloc[0] < margin.rounds["train_loss"].iloc[0]
+
+
 def test_off_is_the_method_itself(tmp_path: Path) -> None:
     config = small_run(tmp_path, BASE)
     assert running_method(config) is config.method
@@ -79,6 +105,9 @@ def test_off_is_the_method_itself(tmp_path: Path) -> None:
     [
         ({"method__name": "scaffold", "defense__rule": "krum"}, "not possible with method scaffold, whose server"),
         ({"method__name": "centralized", "defense__rule": "krum"}, "which trains on all data in one place"),
+        ({"defense__axes": 0.3}, "defense.axes: 0.3 has no effect with defense.rule none"),
+        ({"defense__rule": "principal", "defense__before": "mixing"}, "defense.before: mixing has no effect"),
+        ({"training__margin_kind": "log"}, "training.margin_kind: log has no effect with training.margin 0"),
         ({"defense__byzantine": 0.3}, "defense.byzantine: 0.3 has no effect with defense.rule none"),
         ({"defense__rule": "median", "defense__radius": 1.0}, "defense.radius: 1.0 has no effect"),
         ({"defense__rule": "krum", "defense__before": "bucketing", "defense__bucket_size": 3}, "product be below 0.5"),
@@ -91,3 +120,18 @@ def test_off_is_the_method_itself(tmp_path: Path) -> None:
 def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         small_run(tmp_path, BASE, **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"defense__byzantine": 0.4, "workload__clients": 10}, "n = 10 of which f = 4 may be anything"),
+        ({"defense__before": "bucketing", "defense__bucket_size": 2}, r"n > 2f \+ 2 buckets, .* n = 3 of which f = 1"),
+        ({"devices__preset": "uniform", "timing__mode": "buffered", "timing__buffer": 2}, "n = 2 of which f = 0"),
+    ],
+)
+def test_krum_outside_its_condition_is_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
+    base = BASE | {"schedule.sampling_rate": 1.0, "workload.clients": 6}
+    check_krum(Defense(rule="multi-krum", byzantine=0.4), [11])  # 11 > 2 * 4 + 2
+    with pytest.raises(ConfigError, match=reason):
+        run(small_run(tmp_path, base, defense__rule="krum", **options))
