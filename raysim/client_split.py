@@ -66,8 +66,9 @@ def split(
         values[name] = known[name].convert(value)
     if values["partition"] == "views":
         raise ConfigError("split: partition views is for --workload data sets only. Take iid or dirichlet.")
-    graphs = hold_graphs(data)
-    x, y = (np.zeros(0), labels_of(data)) if graphs else read(data, "data")
+    with seeds.kept_streams(seeds.number(0, "data")):  # a Dataset may draw from them
+        graphs = hold_graphs(data)
+        x, y = (np.zeros(0), labels_of(data)) if graphs else read(data, "data")
     named = None if sites is None else site_names(sites)
     if named is not None and named.shape != (len(y),):
         raise WorkloadError(f"sites: {named.shape} for {len(y)} samples; give one name for each sample")

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, nullcontext
 from typing import TYPE_CHECKING, Literal
 
 from raysim.engine.observer import RunNotes, Several, step
 from raysim.engine.schedule import at_once, planned_intervals, trainable, updates_a_step
+from raysim.given_code import has_own_code
 from raysim.model_file import save_global_model
 from raysim.monitor.status_file import Recorder
 from raysim.requirements import check_federation
@@ -49,6 +50,7 @@ def drive(
     from raysim.engine.model_parts import check_head_of_body, decays_untrained, outputs_probabilities
     from raysim.engine.profiler import OFF, Profile
     from raysim.engine.recovery import run_through
+    from raysim.engine.repeat_check import check_repeats
     from raysim.engine.rounds import Rounds
     from raysim.engine.worker import Worker, fixed_threads
     from raysim.monitor.chrome_trace import Trace
@@ -99,6 +101,8 @@ def drive(
             rounds.go_back()
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")
+            else:
+                check_repeats(rounds, notes.note)
             try:
                 with drawing:
                     run_through(rounds, notes)
@@ -123,7 +127,8 @@ def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
     """The clients' data as the run's method and model need it: spectra computed, pooled into one client."""
     from raysim import seeds
 
-    federation: Federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    with seeds.kept_streams(seeds.number(config.seed, "load")) if has_own_code(config) else nullcontext():
+        federation: Federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
     prepare_data = getattr(federation, "prepare", None)
     if prepare_data is not None:
         federation = prepare_data(getattr(config.model, "needs_spectra", False), parallel)

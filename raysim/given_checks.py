@@ -107,8 +107,10 @@ def made_model(held: Any, task: InputSpec, name: str) -> torch.nn.Module:
     """
     import torch
 
+    from raysim.engine import process_state
     from workloads.given import made
 
+    before = process_state.snapshot()
     try:
         module: object = made(held, task)
     except RaysimError:
@@ -119,6 +121,8 @@ def made_model(held: Any, task: InputSpec, name: str) -> torch.nn.Module:
             f"the task (task.input_shape {task.input_shape}, task.classes {task.classes}), and returns a "
             "torch.nn.Module."
         ) from error
+    if changed := process_state.put_back(before):
+        raise ConfigError(f"model: {name}: {changed}.")
     if not isinstance(module, torch.nn.Module):
         raise ConfigError(f"model: {name} made {module!r}, which is no torch.nn.Module.")
     parameters = dict(module.named_parameters())

@@ -101,11 +101,10 @@ def gathered(clients: object, test: object = None) -> OwnArrays | OwnGraphs:
     Raises:
         WorkloadError: as :func:`workloads.own_arrays.gather` and :func:`workloads.graphs.given_graphs.gather_graphs`.
     """
-    if hold_graphs(clients):
-        return gather_graphs(clients, test)
     from workloads.own_arrays import gather
 
-    return gather(clients, test)
+    with seeds.kept_streams(seeds.number(0, "data")):  # a Dataset may draw from them; the data is not the run's seed's
+        return gather_graphs(clients, test) if hold_graphs(clients) else gather(clients, test)
 
 
 class _Objects:
@@ -170,7 +169,7 @@ class _Objects:
 
         from workloads.models.classifier import has_batch_norm
 
-        with torch.random.fork_rng():
+        with seeds.kept_streams(seeds.number(config.seed, "model")):
             module = made_model(self._model, task_of(config), config.model.class_name)
         check_types(module)
         is_module = isinstance(self._model, torch.nn.Module)
@@ -211,8 +210,7 @@ def task_of(config: RunConfig) -> InputSpec:
 
 def _fitted(config: RunConfig) -> GivenClients:
     """The config's data section with as many classes as the model has outputs, checked."""
-    import torch
-
+    from raysim.engine import process_state
     from workloads.own_fit import fitted, fitted_graphs
 
     section: GivenGraphs | GivenData = config.workload
@@ -227,11 +225,14 @@ def _fitted(config: RunConfig) -> GivenClients:
         )
     if isinstance(section, GivenGraphs) and not (len(federation.tasks) == 1 and isinstance(config.model, GivenModel)):
         return section  # the model is made for its task
-    with torch.random.fork_rng():
+    before = process_state.snapshot()
+    with seeds.kept_streams(seeds.number(config.seed, "model")):
         module = config.model.build(federation.task(0))
         if isinstance(section, GivenGraphs):
             changed: GivenClients = replace(section, classes=fitted_graphs(federation, module))
         else:
             kind, classes = fitted(federation, module, None if section.task == "auto" else section.task)
             changed = replace(section, task=kind, classes=classes)
+    if found := process_state.put_back(before):
+        raise ConfigError(f"model, loss or metrics, on two samples: {found}.")
     return changed.holding(section.held, functions=section.functions)

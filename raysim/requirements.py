@@ -17,7 +17,7 @@ from raysim.engine.drift import check_drift
 from raysim.engine.fleet import check_profiles
 from raysim.engine.model_parts import lacks_part, mixes_samples, without_batch_norm
 from raysim.engine.virtual_clock import profiles_of
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, reason_of
 from raysim.method import Method, Traits
 from raysim.wrappers.attack import check_attack, check_strength, malicious
 from raysim.wrappers.defense import check_krum
@@ -59,7 +59,12 @@ def check_request(config: RunConfig) -> None:
     sketch = getattr(config.workload, "sketch", None)
     if sketch is None or config.engine.address.startswith("ray://"):  # then the data is on the cluster's head
         return
-    federation = sketch(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    try:
+        federation = sketch(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    except SystemExit as error:
+        raise ConfigError(
+            f"workload {registry.public_name('workload', config.workload)}: {reason_of(error)}"
+        ) from error
     if federation is not None:
         check_federation(config, federation)
 

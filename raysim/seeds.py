@@ -6,7 +6,11 @@ another actor, draws the same numbers.
 
 from __future__ import annotations
 
+import random
+import sys
 import zlib
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,6 +26,39 @@ def number(seed: int, purpose: str, round: int = 0, client: int = 0) -> int:
     # The same as of the tuple, in two thirds of the time.
     entropy = np.array(words, np.uint32) if max(words) < 2**32 else words
     return int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0]) >> 1
+
+
+def reseed(number: int) -> None:
+    """Seed the global generators of Python and NumPy, which a user's own code may draw from."""
+    random.seed(number)
+    np.random.seed(number % 2**32)
+
+
+@contextmanager
+def kept_streams(number: int | None = None) -> Iterator[None]:
+    """Put the global generators of Python, NumPy and torch back as they were afterwards; and first seed them.
+
+    Args:
+        number: the seed of all three; None: they go on as they are. torch's is left alone where nobody has imported it.
+    """
+    python, numpys = random.getstate(), np.random.get_state()
+    torch = sys.modules.get("torch")
+    with ExitStack() as stack:
+        if torch is not None:
+            on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
+            stack.enter_context(torch.random.fork_rng(devices=[torch.cuda.current_device()] if on_gpu else []))
+        if number is not None:
+            reseed(number)
+            if torch is not None:
+                # Not torch.manual_seed: it formats a stack trace for every device that is not there.
+                torch.default_generator.manual_seed(number)
+                if on_gpu:
+                    torch.cuda.manual_seed(number)
+        try:
+            yield
+        finally:
+            random.setstate(python)
+            np.random.set_state(numpys)
 
 
 def numpy_generator(seed: int, purpose: str, round: int = 0, client: int = 0) -> np.random.Generator:

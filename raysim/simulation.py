@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.driver import drive, inline_pool
-from raysim.engine.observer import Several, Silent
+from raysim.engine.observer import Named, Several, Silent
 from raysim.engine.outcome import Outcome, guarded
 from raysim.engine.schedule import planned_intervals
 from raysim.errors import ConfigError, RaysimError
@@ -70,6 +70,7 @@ def run(
         config, source = method, ""
     else:
         config, source = config_of(method, resume, options, model, clients, test, loss, metrics)
+    watcher: Observer = Silent() if observer is None else Named(observer)
     folder = prepare(config, resume)
     if source and resume is None:
         write_atomically(folder / SOURCE_NAME, source.encode())
@@ -79,8 +80,8 @@ def run(
 
             intervals = planned_intervals(config)
             shown: Observer = stack.enter_context(Progress(title_of(to_dict(config)), len(intervals), sum(intervals)))
-            observer = Several(shown, observer) if observer is not None else shown
-        outcome = execute(config, folder, observer or Silent(), resumed=resume is not None, keep_ray=True)
+            watcher = Several(shown, watcher)
+        outcome = execute(config, folder, watcher, resumed=resume is not None, keep_ray=True)
     if outcome.status == "failed":
         raise RaysimError(outcome.message + (f"\n{outcome.traceback}" if outcome.traceback else ""))
     return replace(load_result(folder), settings=config)
@@ -108,6 +109,9 @@ def execute(
             outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping, keep=keep_ray)
         else:
             outcome = guarded(lambda: drive(config, folder, partial(inline_pool, config), observer, stopping))
+    except RaysimError as error:  # of an observer
+        outcome = Outcome("failed", str(error), error.traceback)
+        raise
     finally:
         computed = (folder / "rounds.csv").exists()
         if outcome.status != "finished" and not (resumed or computed):

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from raysim.config.nearest import did_you_mean
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, reason_of
 
 Kind = Literal["method", "workload", "model"]
 KINDS: tuple[Kind, ...] = ("method", "workload", "model")
@@ -104,7 +104,7 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
     module_name, _, attribute = location.partition(":")
     try:
         found: object = importlib.import_module(module_name)
-    except Exception as error:  # a module of a user's own may raise anything
+    except (Exception, SystemExit) as error:  # a module of a user's own may raise anything
         if name != location and isinstance(error, ModuleNotFoundError):
             raise  # raysim's own modules are there: what they import is not (raysim/launch.py says what to do)
         reason = str(error) if isinstance(error, (ImportError, ValueError, TypeError)) else _where(error)
@@ -126,8 +126,9 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
     return found
 
 
-def _where(error: Exception) -> str:
+def _where(error: BaseException) -> str:
     """An error with the file and line that raised it."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     file, line = (error.filename, error.lineno) if isinstance(error, SyntaxError) else (place.filename, place.lineno)
-    return f"{type(error).__name__}: {error.msg if isinstance(error, SyntaxError) else error} ({file}, line {line})"
+    words = f"SyntaxError: {error.msg}" if isinstance(error, SyntaxError) else reason_of(error)
+    return f"{words} ({file}, line {line})"

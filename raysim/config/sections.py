@@ -222,6 +222,14 @@ class Engine:
             "McMahan et al. 2017, section 2",
         ),
     ] = True
+    repeat_check: Annotated[
+        Literal["given", "always", "never"],
+        Help(
+            "train one client twice before the first round, and refuse the run where a bit differs: where code of your "
+            "own takes part, always or never",
+            placement=True,
+        ),
+    ] = "given"
     checkpoint_every: Annotated[PositiveInt, Help("rounds between two checkpoints", placement=True)] = 5
     keep_checkpoints: Annotated[PositiveInt, Help("newest checkpoints that are kept", placement=True)] = 2
     on_client_error: Annotated[

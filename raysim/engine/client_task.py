@@ -14,12 +14,14 @@ import torch
 
 from aggregators.means import PairwiseSum
 from raysim import seeds
+from raysim.engine import process_state
 from raysim.engine.backend import power_of_two
 from raysim.engine.drift import Moment
 from raysim.engine.fedsgd import Merged, take_one_step, train_merged
 from raysim.engine.payload import Failure, Packed, Returned, TrainedChunk
 from raysim.engine.timing import Marks
 from raysim.engine.worker import ClientState, Worker
+from raysim.errors import reason_of
 from raysim.flat_model import FlatModel, as_tensor, finite, to_numpy
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.storage import pytree
@@ -49,7 +51,7 @@ class TrainChunk:
     def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[TrainedChunk, list[Any]]:
         """Train the clients; what is ``returned``."""
         training = _Training(self, worker, inputs)
-        with kept_globals():
+        with kept_globals(worker.own_code):
             for group in self._groups():
                 training.train(group)
         return training.result()
@@ -171,16 +173,19 @@ def _train_one(
             state = worker.first_state(task.client)
         stage = "train"
         marks(stage, task.client)
-        seed_globals(task)
+        seed_globals(task, worker.own_code)
+        before = process_state.snapshot() if worker.own_code else None
         update, after = worker.train(task, message, state)
+        if before is not None and (changed := process_state.put_back(before)):
+            return Failure(task.client, stage, changed), state
         stage = "update"
         marks(stage, task.client)
         failure = _unusable(task, model, update, after)
         return (failure, state) if failure else (update, after)
     except torch.OutOfMemoryError:
         raise  # the GPU's, not the client's
-    except Exception as error:
-        return Failure(task.client, stage, f"{type(error).__name__}: {error}", traceback.format_exc()), state
+    except (Exception, SystemExit) as error:
+        return Failure(task.client, stage, reason_of(error), traceback.format_exc()), state
 
 
 def _unusable(task: ClientTask, model: FlatModel, update: Update, state: ClientState | None) -> Failure | None:
@@ -198,17 +203,32 @@ def _unusable(task: ClientTask, model: FlatModel, update: Update, state: ClientS
 
 
 @contextmanager
-def kept_globals() -> Iterator[None]:
-    """Put torch's global streams back as they were, once for a whole chunk: a sixteenth of a small task."""
+def kept_globals(own_code: bool) -> Iterator[None]:
+    """Put torch's global streams back as they were, once for a whole chunk: a sixteenth of a small task.
+
+    Args:
+        own_code: Python's and NumPy's too.
+    """
+    if own_code:
+        with seeds.kept_streams():
+            yield
+        return
     with torch.random.fork_rng(devices=[torch.cuda.current_device()] if _on_gpu() else []):
         yield
 
 
-def seed_globals(task: ClientTask, purpose: str = "global") -> None:
-    """Give what draws from torch's global streams (dropout) a stream of this task."""
+def seed_globals(task: ClientTask, own_code: bool, purpose: str = "global") -> None:
+    """Give what draws from torch's global streams (dropout) a stream of this task.
+
+    Args:
+        own_code: what draws from Python's and NumPy's too.
+        purpose: the name of the stream.
+    """
     seed = seeds.number(task.seed, purpose, task.round, task.client)
     # Not torch.manual_seed: it formats a stack trace for every device that is not there, longer than a small task.
     torch.default_generator.manual_seed(seed)
+    if own_code:
+        seeds.reseed(seed)
     if _on_gpu():
         torch.cuda.manual_seed(seed)
 

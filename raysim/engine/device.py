@@ -6,7 +6,7 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from raysim.errors import GpuMemoryError, PlacementError
+from raysim.errors import GpuMemoryError, PlacementError, RaysimError, reason_of
 
 if TYPE_CHECKING:
     from raysim.config.run_config import Engine
@@ -49,11 +49,21 @@ def run_task(task: RemoteTask, worker: Worker, inputs: Sequence[Any]) -> tuple[A
 
     Raises:
         GpuMemoryError: torch ran out of memory; what the task had of it is free again.
+        RaysimError: code of a user's own called ``sys.exit``, or changed what belongs to the process.
     """
     import torch
 
+    from raysim.engine import process_state
+
+    before = process_state.snapshot() if worker.own_code else None
     try:
-        return task.run(worker, inputs)
+        found = task.run(worker, inputs)
+        changed = process_state.put_back(before) if before is not None else ""
+        if changed:
+            raise RaysimError(changed)
+        return found
+    except SystemExit as error:  # an actor, or this program, would end without a word
+        raise RaysimError(reason_of(error)) from error
     except torch.OutOfMemoryError as error:
         reason = str(error).partition(" If reserved but")[0]  # torch's advice on its allocator
     # Only here nothing refers to the failed task's tensors any more.

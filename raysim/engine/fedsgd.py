@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from raysim import seeds
 from raysim.config import registry
 from raysim.engine.backend import power_of_two
 from raysim.engine.payload import Failure
@@ -103,7 +104,7 @@ def contradiction(worker: Worker) -> str:
     merged = train_merged(worker, tasks, samples, start, Marks(False))
     if not isinstance(merged, Merged):
         return ""  # the clients themselves fail, and will be named where they do
-    with torch.random.fork_rng():
+    with seeds.kept_streams():
         try:
             deltas = [worker.train(task, Message(start), None)[0].delta for task in tasks]
         except Exception:  # of the method, which raises it again where it can be told of a client and a round

@@ -39,8 +39,8 @@ class FineTuning:
             return
         classes = worker.federation.task(client).classes
         task = replace(self.task, client=client, classes=classes, objective=worker.objective)
-        with kept_globals():
-            seed_globals(task, f"{STREAM} global")
+        with kept_globals(worker.own_code):
+            seed_globals(task, worker.own_code, f"{STREAM} global")
             train_epochs(model, samples, task, phase=Phase(STREAM))
 
 

@@ -57,7 +57,7 @@ class InlinePool:
             try:
                 with self.recorder.phase(WAIT):
                     result, outputs = run_task(job.task, self._worker, job.inputs)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 raise code_error(job.label, error, traceback.format_exc()) from error
             done = Done(index, result, tuple(outputs), now() - started, started, started, self._seat)
             self.recorder.job(job, done)

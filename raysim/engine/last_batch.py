@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from raysim import seeds
 from raysim.config.run_config import with_sections
 from raysim.errors import ConfigError
 from raysim.training.local_sgd import training_mode
@@ -46,7 +47,7 @@ def _takes_one_sample(worker: Worker) -> bool:
     model = worker.model(client)
     training_mode(model.module, worker.config.training)
     try:
-        with torch.random.fork_rng(), torch.no_grad():
+        with seeds.kept_streams(), torch.no_grad():
             batch = next(iter(worker.data(client).train.batches(1)), None)
             if batch is not None:
                 model.module(batch.x)

@@ -89,7 +89,7 @@ def decays_untrained(worker: Worker) -> str:
     if not worker.config.training.weight_decay or isinstance(worker.config.model, ModelOptions):
         return ""
     model, names = worker.model(0), list[str]()
-    with model.loose_gradients(lambda name: True):
+    with model.loose_gradients(lambda name: True), seeds.kept_streams():
         try:
             batch = next(iter(worker.data(0).train.batches(2)))
             worker.objective.mean_loss(model.module.eval()(batch.x), batch.y).backward()
@@ -120,7 +120,7 @@ def outputs_probabilities(worker: Worker) -> str:
 
     model = worker.model(0)
     try:
-        with torch.inference_mode():
+        with torch.inference_mode(), seeds.kept_streams():
             outputs = model.module.eval()(next(iter(worker.data(0).train.batches(2))).x)
             sums = outputs.sum(dim=-1)
             found = (
@@ -148,8 +148,7 @@ def check_head_of_body(config: RunConfig, federation: Federation) -> None:
 
     if not config.method.traits.head_of_body or isinstance(config.model, ModelOptions):
         return
-    with torch.random.fork_rng():
-        torch.manual_seed(seeds.number(config.seed, "model"))
+    with seeds.kept_streams(seeds.number(config.seed, "model")):
         module: Any = config.model.build(federation.task(0)).eval()
     check_parts(config, [name for name, _ in module.named_parameters()])
     with torch.inference_mode():

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
+
+from raysim.errors import code_error
 
 if TYPE_CHECKING:
     from raysim.engine.backend import Seat
@@ -127,7 +130,27 @@ def hears_of_clients(observer: Observer) -> bool:
     """Whether it wants to be told of each round's clients, whose rows are much to send between processes."""
     if isinstance(observer, Several):
         return any(map(hears_of_clients, observer.observers))
+    if isinstance(observer, Named):
+        return hears_of_clients(observer.observer)
     return isinstance(observer, Forwarding) or type(observer).clients_finished is not Observer.clients_finished
+
+
+class Named(Forwarding):
+    """An observer of a user's own, whose errors name it and its function; ``sys.exit`` in it is one.
+
+    It raises RaysimError.
+    """
+
+    def __init__(self, observer: Observer) -> None:
+        self.observer = observer
+
+    def tell(self, name: str, *arguments: Any) -> None:
+        """Pass the call on."""
+        try:
+            getattr(self.observer, name)(*arguments)
+        except (Exception, SystemExit) as error:
+            where = f"observer {type(self.observer).__name__}.{name}"
+            raise code_error(where, error, traceback.format_exc()) from error
 
 
 class Several(Forwarding):

@@ -6,7 +6,7 @@ import traceback
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from raysim.errors import ConfigError, PlacementError, RaysimError
+from raysim.errors import ConfigError, PlacementError, RaysimError, reason_of
 from workloads.errors import WorkloadError
 
 
@@ -30,5 +30,5 @@ def guarded(drive: Callable[[], str]) -> Outcome:
     except RaysimError as error:
         refused = isinstance(error, (ConfigError, PlacementError, WorkloadError))
         return Outcome("failed", str(error), error.traceback, error.resumable, refused)
-    except Exception as error:
-        return Outcome("failed", f"{type(error).__name__}: {error}", traceback.format_exc())
+    except (Exception, SystemExit) as error:
+        return Outcome("failed", reason_of(error), traceback.format_exc())

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
+from raysim import seeds
 from workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def takes_samples_alone(model: FlatModel, input_shape: tuple[int, ...]) -> bool:
     inputs = torch.randn(8, *input_shape, generator=generator).to(model.device)
     before = [tensor.clone() for tensor in model.module.buffers()]
     model.module.train()
-    with torch.random.fork_rng():
+    with seeds.kept_streams():
         stream = torch.get_rng_state()
         try:
             whole = _outputs_and_gradients(model, [inputs])
@@ -76,7 +77,7 @@ def operations(model: FlatModel, input_shape: tuple[int, ...]) -> float:
                 counted[0] += 2 * weights.numel() * output.numel() / max(1, outputs)
 
     hooks = [module.register_forward_hook(count) for module in model.module.modules()]
-    with torch.no_grad():
+    with seeds.kept_streams(), torch.no_grad():
         model.module(torch.zeros(2, *input_shape, device=model.device))
     for hook in hooks:
         hook.remove()

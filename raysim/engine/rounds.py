@@ -78,7 +78,8 @@ class Rounds:
         self.collector = Collector(config, worker, merges, pool, notes, stopping)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            self.state = State(self.method.init_server(model))
+            with worker.streams("init_server", 0):
+                self.state = State(self.method.init_server(model))
         for warning in caught:
             if issubclass(warning.category, UserWarning):
                 notes.note(str(warning.message))
@@ -161,7 +162,8 @@ class Rounds:
             plan.cohort,
             self._shapes,
         )
-        with self.recorder.phase("aggregate"), _stage(number, "aggregate"):
+        streams = self.worker.streams("aggregate", number)
+        with self.recorder.phase("aggregate"), _stage(number, "aggregate"), streams:
             if collected.updates.clients or self.method.traits.empty_rounds:
                 server = self.method.aggregate(server, collected.updates, context)
         self._check_server(server, number)
@@ -280,5 +282,5 @@ def _stage(number: int, stage: str) -> Iterator[None]:
     """Names round and stage in what the server's half of a method raises."""
     try:
         yield
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise code_error(f"round {number}, stage {stage}", error, traceback.format_exc()) from error

@@ -9,7 +9,7 @@ import math
 import os
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +22,7 @@ from raysim.engine.model_parts import check_parts, check_types, extended
 from raysim.engine.sharing import common_names, nothing_to_share
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
+from raysim.given_code import has_own_code
 from raysim.method import NOTHING, Vector
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
@@ -70,6 +71,8 @@ class Worker:
         asked = judged_by(config.attack, objective_of(federation))
         self.objective = replace(asked, margin_weight=config.training.margin, margin=config.training.margin_kind)
         self.device = device
+        self.own_code = has_own_code(config)
+        """Whether what it runs may draw from Python's and NumPy's global generators, and change the process."""
         self._models: dict[InputSpec, FlatModel] = {}
         self._data: OrderedDict[int, _Cached] = OrderedDict()
         self._cached_bytes = 0
@@ -110,7 +113,8 @@ class Worker:
         """What a client keeps before its first task; None where clients keep nothing."""
         model = self.model(client)
         private = model.take_kept() if self._keeps_private else NOTHING
-        state = self.method.init_client(model)
+        with self.streams("init_client", 0, client):
+            state = self.method.init_client(model)
         model.reset()
         keeps = state is not None or self._keeps_private or self.config.training.optimizer_state == "kept"
         return ClientState(state, private) if keeps else None
@@ -139,7 +143,8 @@ class Worker:
             state = self.first_state(client)
         model = self.model(client)
         self._load_private(model, state)
-        self.method.deploy(model, message, None if state is None else state.method)
+        with self.streams("deploy", self._moment.round, client):
+            self.method.deploy(model, message, None if state is None else state.method)
         return model
 
     def averaged(self, client: int, parameters: Vector, state: ClientState | None) -> FlatModel:
@@ -152,10 +157,17 @@ class Worker:
     def judged(self, client: int, model: FlatModel, samples: Samples, scores: bool = False) -> EvaluationSums:
         """The evaluation of a client's model on test samples, with the success of a backdoor where there is one."""
         classes, size = self.federation.task(client).classes, self.config.evaluation.batch_size
-        found = evaluate(model.module, samples.batches(size), classes, scores, self.objective)
+        with self.streams("evaluate", self._moment.round, client):
+            found = evaluate(model.module, samples.batches(size), classes, scores, self.objective)
         if self._trigger is None:
             return found
         return replace(found, further={SUCCESS: triggered(model.module, samples, self._trigger, size, classes)})
+
+    def streams(self, purpose: str, round: int, client: int = 0) -> AbstractContextManager[None]:
+        """The global generators for one purpose, seeded; without code of a user's own nothing draws from them."""
+        if not self.own_code:
+            return nullcontext()
+        return seeds.kept_streams(seeds.number(self.config.seed, purpose, round, client))
 
     def _load_private(self, model: FlatModel, state: ClientState | None) -> None:
         if self._keeps_private:
@@ -210,8 +222,7 @@ class _Cached:
 
 def new_module(config: RunConfig, task: InputSpec) -> torch.nn.Module:
     """The config's model for a task, with its initial values and what the method adds to it."""
-    with torch.random.fork_rng():
-        torch.manual_seed(seeds.number(config.seed, "model"))
+    with seeds.kept_streams(seeds.number(config.seed, "model")):
         return extended(config.method, config.model.build(task), config.seed)
 
 

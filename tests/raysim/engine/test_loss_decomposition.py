@@ -94,8 +94,8 @@ def by_hand(config: RunConfig) -> list[dict[str, float]]:
             epochs, rate = schedule.planned_intervals(config)[number - 1], config.training.learning_rate
             task = ClientTask(config.seed, number, client, epochs, rate, config.training, 10, cohort=everyone)
             before = worker.first_state(client) if before is None else before
-            with kept_globals():
-                seed_globals(task)
+            with kept_globals(own_code=False):
+                seed_globals(task, own_code=False)
                 update, kept[client] = worker.train(task, message, before)
             if kept[client] is None:
                 del kept[client]

@@ -34,8 +34,8 @@ class LocalTraining:
     def train(self, client: int, message: Message, kept: Any = None, local_epochs: int = 1) -> tuple[Update, Any]:
         model, data = self.worker.model(client), self.worker.data(client)
         task = self.task(client, local_epochs)
-        with kept_globals():
-            seed_globals(task)
+        with kept_globals(own_code=False):
+            seed_globals(task, own_code=False)
             result: tuple[Update, Any] = self.method.train(model, data, message, kept, task)
         return result
 
