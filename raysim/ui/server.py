@@ -6,9 +6,11 @@ aiohttp, because Ray's own dashboard is built on it: no package more than a run 
 from __future__ import annotations
 
 import asyncio
+import functools
 import hmac
 import ipaddress
 import json
+import re
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -30,8 +32,9 @@ STEP = 0.1
 HEARTBEAT = 10.0
 """Seconds of silence after which the stream says that it is still there."""
 _EMPTY_STYLE = "'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='"
-"""Digest of no text at all: plotly adds an empty style element and fills it rule by rule, which is no inline style. A
-style of its maps, which no chart here uses, is refused, as a browser's console says."""
+"""Digest of no text at all: plotly adds an empty style element and fills it rule by rule, which is no inline style."""
+_STYLE_NAME = re.compile(rb'getElementById\("([0-9a-f]{64})"\)')
+"""Where plotly looks whether the page already has the style of its maps, which no chart here uses."""
 _HEADERS = {
     # A browser then refuses whatever a slip in handling text might let in, and everything from elsewhere.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
@@ -145,7 +148,15 @@ async def _watch(reading: Reading) -> None:
 
 
 async def _index(request: web.Request) -> web.StreamResponse:
-    return web.FileResponse(STATIC / "index.html")
+    page = (STATIC / "index.html").read_text(encoding="utf-8")
+    return web.Response(text=page.replace("</head>", f"{_places_of_styles()}</head>"), content_type="text/html")
+
+
+@functools.cache
+def _places_of_styles() -> str:
+    """Empty elements under the names of plotly's inline styles: it adds none then, which the policy would refuse."""
+    names = dict.fromkeys(_STYLE_NAME.findall(chart_library().read_bytes()))
+    return "".join(f'<template id="{name.decode()}"></template>' for name in names)
 
 
 async def _plotly(request: web.Request) -> web.StreamResponse:

@@ -24,6 +24,7 @@ from raysim.simulation import execute
 from raysim.storage.run_folder import RunFolder
 from raysim.ui.serving import Address, Page
 
+COMPLAINTS = ("error", "warning")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
 pytestmark = [
     pytest.mark.slow,
@@ -44,16 +45,11 @@ def browser() -> Iterator[Any]:
         opened.close()
 
 
-def is_complaint(said: Any) -> bool:
-    """All but the one expected: plotly's maps, which are not used, bring an inline style, and the policy refuses it."""
-    return said.type in ("error", "warning") and not said.text.startswith("Applying inline style violates")
-
-
 def tab(browser: Any, page: Page, **options: Any) -> tuple[Any, list[str]]:
     """The page, opened, and what its console complains about."""
     opened = browser.new_page(**options)
     complaints: list[str] = []
-    opened.on("console", lambda said: complaints.append(said.text) if is_complaint(said) else None)
+    opened.on("console", lambda said: complaints.append(said.text) if said.type in COMPLAINTS else None)
     opened.on("pageerror", lambda error: complaints.append(str(error)))
     opened.goto(page.url)
     return opened, complaints
