@@ -54,6 +54,16 @@ def _reported(words: Sequence[str]) -> int:
     except ModuleNotFoundError as error:
         print(missing_packages.sentence(str(error.name)), file=sys.stderr)
         return REFUSED
+    except (ImportError, MemoryError) as error:  # a library that does not fit under `ulimit -v` cannot be loaded
+        reason = " ".join(str(error).split()) or "no memory is left"
+        if isinstance(error, ImportError) and not any(word in reason for word in ("failed to map", "llocate memory")):
+            raise
+        print(
+            f"raysim: a library could not be loaded or had no memory ({reason}). If memory is limited (`ulimit -v`, a "
+            "container), allow more: torch alone takes some 4 GB of addresses.",
+            file=sys.stderr,
+        )
+        return REFUSED
     except KeyboardInterrupt:
         print("raysim: interrupted", file=sys.stderr)
         return interruption.exit_code

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from workloads.errors import WorkloadError
+from workloads.naming import unfit
 from workloads.regular_files import read_regular
 
 
@@ -39,6 +40,8 @@ def read_leaf(folder: Path, part: str) -> Iterator[tuple[str, list[Any], list[An
                 "Make it again"
             ) from error
         for user, x, y in samples:
+            if reason := unfit(user):
+                raise WorkloadError(f"{path}: user {user[:40]!a} {reason}; rename it and make the file again")
             if not (isinstance(x, list) and isinstance(y, list) and len(x) == len(y)):
                 raise WorkloadError(f"{path}: x and y of user {user} are no lists of one length; make the file again")
             yield user, x, y

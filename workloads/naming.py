@@ -46,3 +46,13 @@ def model_name(section: Mapping[str, object]) -> str:
 def synthetic_mark(synthetic: bool, partly: bool = False) -> str:
     """The mark behind a run's or a data set's name where the data is made up; empty for real data."""
     return f" ({'partly ' if partly else ''}synthetic data)" if synthetic else ""
+
+
+LONGEST_NAME = 200
+
+
+def unfit(name: str) -> str:
+    """Why a client cannot have this name in tables and pages; empty if it can."""
+    if len(name) > LONGEST_NAME:
+        return f"has a name of {len(name)} characters, and {LONGEST_NAME} are allowed"
+    return "" if all(sign.isprintable() for sign in name) else "has a name with signs that are no characters of a text"

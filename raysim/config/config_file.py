@@ -34,6 +34,8 @@ def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, objec
         )
         check_links(path.parent)
     data = read_plain(path, absent, own=run_folder)
+    if run_folder and data is None:
+        raise ConfigError(f"damaged: {path}: it is empty, and a run's names its settings. Bring the file back.")
     return flatten({} if data is None else data, str(path))
 
 

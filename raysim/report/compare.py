@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from raysim import units
 from raysim.config.options import show
@@ -136,7 +137,8 @@ def _runs(settings: Sequence[Setting], target: Path) -> Table:
     names = list(dict.fromkeys(figure.name for _, run in every for figure in figures(run)))
     rows: list[list[Cell]] = []
     for setting, run in every:
-        address = os.path.relpath(run.folder / "report.html", target.parent).replace(os.sep, "/")
+        # Quoted, with its colons: a folder's name is no address of its own, such as javascript:.
+        address = quote(os.path.relpath(os.fsencode(run.folder / "report.html"), os.fsencode(target.parent)))
         label = os.path.relpath(run.folder.resolve(), common) + _mark(run)
         texts = {figure.name: text_of(figure.unit, figure.value) for figure in figures(run)}
         rows.append([Link(label, address), setting.label, *(texts.get(name, "–") for name in names)])

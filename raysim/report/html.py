@@ -60,7 +60,7 @@ def on_both_grounds(draw: Callable[[bool], bytes], description: str) -> Picture:
 
 def render(template: str, **content: object) -> bytes:
     """The whole page that a template makes of its content."""
-    return _ENVIRONMENT.get_template(template).render(**content).encode()
+    return _ENVIRONMENT.get_template(template).render(**content).encode(errors="backslashreplace")
 
 
 _ENVIRONMENT = Environment(

@@ -5,6 +5,7 @@ The tables grow as CSV, one line a row, so that a kill costs at most the line it
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -51,6 +52,7 @@ class RunFolder:
         Raises:
             ResultsError: there is a run already, or something else, or the folder cannot be written.
         """
+        _check_name(path)
         place = next((folder for folder in (path, *path.parents) if folder.exists()), path)
         if place.exists() and not place.is_dir():
             raise ResultsError(f"{place} is a file, and a run writes a folder. Choose another place for --output.")
@@ -184,6 +186,25 @@ class RunFolder:
         line = f"{datetime.now(UTC).isoformat(timespec='seconds')} {harmless(text)}\n"
         with suppress(DiskFullError), writing(self.path):
             append_whole(self.path / "run.log", line.encode())
+
+
+def _check_name(path: Path) -> None:
+    """Check that a folder can have this name before anything is made of it.
+
+    Raises:
+        ResultsError: it cannot, or files that name it could not be written as UTF-8.
+    """
+    try:
+        str(path).encode()
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            path.lstat()
+    except (ValueError, OSError) as error:
+        reason = {errno.ENAMETOOLONG: "it is too long"}.get(getattr(error, "errno", 0), "") or (
+            "it is not UTF-8" if isinstance(error, UnicodeError) else str(error)
+        )
+        shown = ascii(str(path))
+        shown = shown if len(shown) < 80 else f"{shown[:80]}…"
+        raise ResultsError(f"output: {shown} is no name for a folder: {reason}. Choose another.") from error
 
 
 def new_run_path(root: Path, method: str, data: str, seed: int) -> Path:

@@ -55,6 +55,9 @@ class Femnist(ImageOptions):
         return published_place(self.name, self.path, below, how, lambda place: place.is_file() or is_leaf(place))
 
 
+LARGEST_CLASS = 10_000
+
+
 def leaf_images(folder: Path) -> dict[str, NDArray[Any]]:
     """The users of LEAF's image files as arrays with MedMNIST's keys, the users as sites.
 
@@ -66,9 +69,11 @@ def leaf_images(folder: Path) -> dict[str, NDArray[Any]]:
         for user, x, y in read_leaf(folder, part):
             try:
                 pixels, own = np.array(x, dtype=np.float32).reshape(len(x), SIDE, SIDE), np.array(y, dtype=np.int64)
+                if len(own) and not 0 <= own.min() <= own.max() < LARGEST_CLASS:
+                    raise ValueError(f"a label is not from 0 to {LARGEST_CLASS - 1}")
                 if own.shape != (len(x),) or not (pixels >= 0).all() or not (pixels <= 1).all():
                     raise ValueError("a pixel is outside 0 to 1, or a label is no number")
-            except (ValueError, TypeError) as error:
+            except (ValueError, TypeError, OverflowError) as error:
                 raise WorkloadError(
                     f"{folder / part}: the samples of user {user} are no images of {SIDE}x{SIDE} pixels with a class "
                     f"({error}); make the files again"
