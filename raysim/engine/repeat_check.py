@@ -43,7 +43,7 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
     config, pool = rounds.config, rounds.pool
     if not wanted(config, rounds.worker):
         return
-    began, plan = time.perf_counter(), rounds.planner.plan(1)
+    plan = rounds.planner.plan(1)
     client = min(plan.clients, key=lambda each: plan.samples[each])
     try:
         message = rounds.method.message(rounds.state.server, client)
@@ -64,8 +64,8 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
         plan.cohort,
     )
     job = Job(TrainTwice(task, packed), packed.inputs, label="training a client twice", name="repeat check")
-    (found,) = results_of(pool, [job], note)
-    name = federation.client_name(client)
+    ((found, seconds),) = results_of(pool, [job], note)
+    name = federation.client_name(client).removeprefix("client ")
     if found:
         raise ConfigError(
             f"client {name} was trained and judged twice from the same values, and {found}. Code that was given "
@@ -74,8 +74,7 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
             "to never, and the run cannot be repeated."
         )
     note(
-        f"client {name} was trained twice with the same bits, in {time.perf_counter() - began:.2g} s "
-        "(--engine.repeat_check never: not so)"
+        f"client {name} was trained twice with the same bits, in {seconds:.2g} s (--engine.repeat_check never: not so)"
     )
 
 
@@ -86,24 +85,24 @@ def wanted(config: RunConfig, worker: Worker) -> bool:
 
 @dataclass(frozen=True)
 class TrainTwice:
-    """What differs between two trainings of a client, in words; empty where nothing does, or where one fails."""
+    """What differs between two trainings of a client, in words, and seconds; empty where nothing does, or one fails."""
 
     task: ClientTask
     packed: Packed
 
-    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[str, list[Any]]:
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[tuple[str, float], list[Any]]:
         """Train and judge it, twice."""
         worker.at(Moment(self.task.round))
-        before = process_state.snapshot()
+        began, before = time.perf_counter(), process_state.snapshot()
         with kept_globals(own_code=True):
             try:
                 first, second = (self._once(worker, inputs) for _ in range(2))
             except (Exception, SystemExit):  # raised again in the first round, where client and stage are named
-                return "", []
+                return ("", 0.0), []
             finally:
                 process_state.put_back(before)
         worker.built(self.task.client).reset()
-        return next(_differences(first, second), ""), []
+        return (next(_differences(first, second), ""), time.perf_counter() - began), []
 
     def _once(self, worker: Worker, inputs: Sequence[Any]) -> Mapping[str, Any]:
         """All that a training and an evaluation give, by what they are called."""
