@@ -42,6 +42,21 @@ def weighted_sum(vectors: Sequence[NDArray[np.float32]], coefficients: Sequence[
     return total
 
 
+def plain_mean(vectors: Sequence[NDArray[np.float32]]) -> NDArray[np.float32]:
+    """(1/n) Σ_k x_k, the mean in which every vector counts the same, added in the order given.
+
+    Args:
+        vectors: n vectors float32 [d]; they are only read.
+
+    Returns:
+        A new vector float32 [d], with the bits of :func:`weighted_sum` for n coefficients of 1/n.
+
+    Raises:
+        ValueError: as :func:`weighted_sum`.
+    """
+    return weighted_sum(vectors, [1 / len(vectors) for _ in vectors])
+
+
 class PairwiseSum:
     """Σ_k x_k along a fixed binary tree over the positions k = 0, 1, …, one vector at a time.
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aggregators.means import weighted_sum
+from aggregators.means import plain_mean
 from raysim import ClientTask, Context, Message, Traits, Update, Updates, WholeModel, local_sgd
 from workloads.option_types import Help, Positive
 
@@ -85,7 +85,7 @@ class FedDyn(WholeModel[Server, Vector]):
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         """One step of the server; the length of h is a column ``h_norm`` of the rounds table."""
         taking_part = len(updates.clients)
-        step = weighted_sum(updates.deltas, [1 / taking_part] * taking_part)
+        step = plain_mean(updates.deltas)
         p = context.shared_parameter_count
         gradient = server.gradient - np.float32(self.alpha * taking_part / context.cohort.existing) * step[:p]
         parameters = server.parameters + step

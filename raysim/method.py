@@ -123,7 +123,7 @@ class Updates:
 
     clients: tuple[int, ...]
     samples: NDArray[np.int64]
-    """m_i, the training samples of each client [n]; ones with ``timing.buffer_weights uniform``."""
+    """m_i, each client's training samples [n]; ones with ``Traits.plain_mean`` or ``timing.buffer_weights uniform``."""
     each: tuple[Update, ...]
     """One per client; with ``Traits.weighted_mean`` their ``delta`` is empty and ``weighted_total`` is set instead."""
     weighted_total: Vector | None = None

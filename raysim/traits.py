@@ -45,6 +45,9 @@ class Traits:
 
     weighted_mean: bool = False
     """``aggregate`` needs only ``updates.mean()``: the engine then adds updates up where clients are trained."""
+    plain_mean: bool = False
+    """``updates.mean()`` counts every client once, (1/n) Σ Δ_i, whatever its number of samples: ``updates.samples`` are
+    ones. With ``weighted_mean`` too it is a sum along the same tree; single steps of clients are then not merged."""
     single_step_gradient: bool = False
     """A single local step from ``message.parameters`` θ is −rate · (∇f(θ) + weight decay · θ), f the client's mean
     cross-entropy: with sgd the engine may then compute the step of several clients as one (raysim/engine/fedsgd.py),

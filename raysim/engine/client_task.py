@@ -82,6 +82,7 @@ class _Training:
         ]
         self._marks = Marks(worker.config.engine.profile)
         self._total = PairwiseSum(chunk.first)
+        self._plain = worker.method.traits.plain_mean
         self._results: list[TaskResult] = []
         self._models: list[Vector | None] = []
         self._after_merged = False
@@ -128,7 +129,8 @@ class _Training:
             self._marks("sum", task.client)
             delta = None
             if isinstance(update, Update):
-                delta, update = update.delta * np.float32(self._chunk.samples[place]), replace(update, delta=NOTHING)
+                weight = 1 if self._plain else self._chunk.samples[place]
+                delta, update = update.delta * np.float32(weight), replace(update, delta=NOTHING)
             self._total.add(delta)
         return update, after, seconds
 

@@ -78,7 +78,8 @@ class Collector:
         self._config, self._chunker, self._pool = config, Chunker(config, worker, merges), pool
         traits = worker.method.traits
         self._method = worker.method
-        self._sums, self._bytes_up = traits.weighted_mean, traits.bytes_up(worker.built(0).shared_shapes)
+        self._sums, self._plain = traits.weighted_mean, traits.plain_mean
+        self._bytes_up = traits.bytes_up(worker.built(0).shared_shapes)
         self._notes, self._observer, self._stopping = notes, notes.observer, stopping
         self._under_way: dict[int, list[CohortResults]] = {}
         """By the server step that takes their updates."""
@@ -121,9 +122,10 @@ class Collector:
             raise RaysimError(f"round {number}: every client failed, so there is nothing to aggregate")
         with self._pool.recorder.phase("rows"):
             taken = [(client, owners[client]) for client in sorted(owners)]
+            weights = [1 if self._plain else cohort.plan.samples[client] for client, cohort in taken]
             updates = Updates(
                 tuple(client for client, _ in taken),
-                np.array([cohort.plan.samples[client] for client, cohort in taken], np.int64),
+                np.array(weights, np.int64),
                 tuple(cohort.updates[client] for client, cohort in taken),
                 staleness=tuple(number - cohort.plan.number for _, cohort in taken),
                 learning_rates=tuple(cohort.plan.learning_rate for _, cohort in taken),

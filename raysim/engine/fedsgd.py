@@ -68,6 +68,7 @@ def possible(worker: Worker) -> bool:
         config.engine.merge_single_steps
         and method.traits.single_step_gradient
         and method.traits.weighted_mean
+        and not method.traits.plain_mean  # a merged step is a sum by samples
         and worker.objective.plain
         and worker.first_state(0) is None
         and training.optimizer == "sgd"

@@ -7,7 +7,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from aggregators.means import weighted_sum
+from aggregators.means import plain_mean
 from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector, WholeModel
 from workloads.federated_data import ClientData
 from workloads.option_types import Help, Positive
@@ -77,9 +77,9 @@ class FedDyn(WholeModel[Server, Vector]):
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         arrived, trained = len(updates.clients), slice(context.shared_parameter_count)
-        change = weighted_sum(updates.deltas, [1 / arrived] * arrived)
+        change = plain_mean(updates.deltas)
         taking_part = arrived / context.cohort.existing
-        own = change if updates.unweighted is None else weighted_sum(updates.changes, [1 / arrived] * arrived)
+        own = change if updates.unweighted is None else plain_mean(updates.changes)
         correction = server.correction - np.float32(self.alpha * taking_part) * own[trained]
         change[trained] -= correction / np.float32(self.alpha)
         context.report.round("correction_norm", float(np.linalg.norm(correction)))

@@ -19,7 +19,7 @@ from aggregators.dynamic_weights import (
     learn,
     updated_weights,
 )
-from aggregators.means import sample_weights, weighted_sum
+from aggregators.means import plain_mean, sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._halves import StatelessClients
 from raysim.seeds import numpy_generator
@@ -190,7 +190,7 @@ class FedRAD(StatelessClients[Server]):
         if self.system_gradient == "exact":
             # SysLoss is the plain mean of the clients' losses (Algorithm 2, line 6), so is its gradient.
             gradients = [update.extra["test_gradient"] for update in updates.each]
-            system_gradient = weighted_sum(gradients, [1 / len(gradients)] * len(gradients))
+            system_gradient = plain_mean(gradients)
         else:
             system_gradient = estimate(server, updates, context)
         by_coefficient = coefficient_gradient(system_gradient, list(last.deltas))

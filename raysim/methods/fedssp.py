@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.means import sample_weights, weighted_sum
+from aggregators.means import plain_mean
 from raysim.method import (
     NOTHING,
     ClientTask,
@@ -192,14 +192,13 @@ class FedSSP(PartlyShared[Server]):
         return Update(model.change_from(message.parameters), metrics, {"mean": to_numpy(mean)}), model.take_kept()
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
-        uniform = [1.0 / len(updates.clients)] * len(updates.clients)
-        weights = uniform if self.client_weights == "uniform" else sample_weights(updates.samples).tolist()
-        parameters = server.parameters + weighted_sum(updates.deltas, weights)
+        step = plain_mean(updates.deltas) if self.client_weights == "uniform" else updates.mean()
+        parameters = server.parameters + step
         if not self.preference:
             return Server(parameters, NOTHING)
         means = [update.extra["mean"] for update in updates.each]
         frozen = self.consensus == "static" and len(server.mean) > 0
-        mean = server.mean if frozen else weighted_sum(means, uniform)
+        mean = server.mean if frozen else plain_mean(means)
         context.report.round("feature_scale", root_mean_square(np.stack(means)))
         context.report.round("feature_spread", root_mean_square(np.stack(means) - mean))
         context.report.round("regularizer", float(updates.metric("regularizer").mean()))

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.means import BLOCK, PairwiseSum, node_count, sample_weights, weighted_sum
+from aggregators.means import BLOCK, PairwiseSum, node_count, plain_mean, sample_weights, weighted_sum
 
 
 def test_weighted_sum_by_hand() -> None:
@@ -17,6 +17,14 @@ def test_weighted_sum_by_hand() -> None:
     total = weighted_sum(vectors, [0.5, -0.25, 0.75])
     assert total.dtype == np.float32
     assert total.tolist() == [4.0, -0.5, 0.5]
+
+
+def test_plain_mean_by_hand() -> None:
+    # (1 - 8 + 2 + 1) / 4, (-2 + 4 + 2 - 8) / 4
+    mean = plain_mean([np.array(v, np.float32) for v in ([1, -2], [-8, 4], [2, 2], [1, -8])])
+    assert mean.dtype == np.float32 and mean.tolist() == [-1.0, -1.0]
+    with pytest.raises(ValueError, match="no vectors: at least one is needed"):
+        plain_mean([])
 
 
 @settings(deadline=None, max_examples=20)

@@ -93,6 +93,11 @@ class Undeclared(FedAvg):
     traits: ClassVar[Traits] = Traits(weighted_mean=True)
 
 
+@dataclass(frozen=True)
+class PlainMean(FedAvg):
+    traits: ClassVar[Traits] = Traits(weighted_mean=True, single_step_gradient=True, plain_mean=True)
+
+
 @pytest.mark.parametrize("options", [{}, {"training__precision": "bf16"}, {"training__weight_decay": 0.3}])
 @pytest.mark.parametrize("method", ["fedavg", "fedprox"])
 def test_a_method_that_has_the_trait_is_believed(make_config: MakeConfig, method: str, options: dict[str, Any]) -> None:
@@ -133,6 +138,7 @@ def test_clients_that_are_sent_different_parameters_are_not_merged(
         ({"training__steps_per_epoch": 2}, False),
         ({"method__name": f"{SharesHead.__module__}:SharesHead"}, True),
         ({"method__name": f"{__name__}:Undeclared"}, False),
+        ({"method__name": f"{__name__}:PlainMean"}, False),  # merged steps are a sum by samples
         ({"method__name": "fedprox"}, True),
         ({"method__name": "fedrad"}, False),
         ({"method__name": "fedbn"}, False),
