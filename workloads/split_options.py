@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal
 
@@ -37,6 +37,16 @@ PARTITION_HELP = (
     "real clients of the data); views (label skew, samples drawn for each client by itself, so that any number of "
     "clients may exist; clients overlap)"
 )
+OPTIONS_OF_PARTITIONS: Mapping[str, tuple[str, ...]] = {
+    "dirichlet": ("alpha",),
+    "shards": ("classes_per_client",),
+    "pathological": ("shards_per_client",),
+    "pachinko": ("alpha", "beta"),
+    "quantity": ("alpha",),
+    "lognormal": ("sigma",),
+    "views": ("alpha", "view_samples"),
+}
+"""The options of :class:`SplitOptions` that say how skewed a split is; the others have none."""
 ValidationShare = Annotated[
     ShareBelowOne,
     Help(

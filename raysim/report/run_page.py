@@ -20,6 +20,7 @@ from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
 from raysim.report.html import Bar, Picture, Table, on_both_grounds, render
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
+from raysim.report.settings_line import repeat_command, settings_line
 from raysim.run_result import costs_to_accuracies, load_result
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.folder_files import read_bytes
@@ -47,6 +48,8 @@ def page(folder: Path) -> Path:
     profile, profile_note = _profile(folder)
     content: dict[str, object] = {
         "title": title,
+        "line": settings_line(result.config, result.summary),
+        "command": repeat_command(result.config),
         "notes": [note for note in (folder.resolve().name, state) if note],
         "tiles": [(figure.name, text_of(figure.unit, figure.value)) for figure in figures(result)],
         "curves": on_both_grounds(lambda dark: run_picture(rounds, title, dark), "curves") if len(rounds) else None,

@@ -8,8 +8,9 @@ from typing import Any
 
 from raysim import units
 from raysim.monitor.run_view import live_status
+from raysim.report.settings_line import settings_line
 from raysim.storage.folder_files import open_file
-from raysim.storage.run_record import part_name, read_run_config, read_summary, run_title
+from raysim.storage.run_record import read_run_config, read_summary, run_title
 from raysim.ui.clients import Clients
 from raysim.ui.tables import Tail, thinned
 
@@ -85,13 +86,13 @@ class Reading:
         return moved
 
     def _run_part(self, live: dict[str, Any]) -> Part:
+        summary = read_summary(self.folder)
         slots = [slot | {"memory": units.byte_count(slot.get("gpu_bytes", 0))} for slot in live.get("slots", [])]
         return live | {
             "slots": slots,
-            "title": run_title(self._config, read_summary(self.folder)),
+            "title": run_title(self._config, summary),
             "folder": self.folder.name,
-            "model": part_name("model", self._config, {}),
-            "seed": self._config.get("seed"),
+            "line": settings_line(self._config, summary),
             "backend": self._config.get("engine", {}).get("backend", ""),
         }
 

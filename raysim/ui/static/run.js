@@ -30,7 +30,8 @@ export function showRun(run, rounds, now) {
   setText(state, STATES[run.state] ?? run.state);
   setText(byId("title"), run.title);
   document.title = `${live ? "● " : ""}${run.title}`;
-  setText(byId("about"), [run.folder, run.model, `seed ${run.seed}`].filter(Boolean).join(" · "));
+  setText(byId("line"), run.line);
+  setText(byId("about"), run.folder);
   const [done, total] = [rounds?.count ?? 0, run.rounds ?? 0];
   bar("progress", done, total || done);
   const spent = rounds?.totals.seconds_round;

@@ -80,7 +80,10 @@ def make(
             for client in range(clients)
         )
     if finish:
-        folder.finish({"method": "fedavg", "workload": "digits", "synthetic": False, "accuracy": 0.8} | summary)
+        folder.finish(
+            {"method": "fedavg", "workload": "digits", "synthetic": False, "accuracy": 0.8, "clients": clients}
+            | summary
+        )
     return path
 
 

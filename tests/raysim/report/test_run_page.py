@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import base64
 import re
+import shlex
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,16 @@ def test_page_is_self_contained_escaped_and_whole(tmp_path: Path) -> None:
         "".join(found.texts).count("<script>alert(1)</script>") >= 3
     )  # as text: the clients' names, config, environment
     assert "80.00\u202f%" in found.texts and "8.19\u202fkB" in found.texts
+
+
+def test_the_settings_and_the_command_stand_under_the_title(tmp_path: Path) -> None:
+    folder = make(tmp_path / "run", clients=3, more="training: {learning_rate: 0.3}\nseed: 7\n")
+    found = check(run_page.page(folder))
+    assert found.texts[found.texts.index("fedavg · digits, 3 clients · rate 0.3 · seed 7") - 2] == "fedavg on digits"
+    command = next(text for text in found.texts if text.startswith("python -m raysim.launch"))
+    assert shlex.split(command)[3:] == [
+        *("--method", "fedavg", "--note", EVIL, "--training.learning_rate", "0.3", "--seed", "7")
+    ]
 
 
 def test_clients_are_sorted_by_their_last_accuracy_and_many_are_cut(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ def test_parts_are_new_only_when_something_changed(folder: Path) -> None:
     first = reading.refresh()
     assert set(first) == {"run", "rounds", "clients", "log"}
     assert first["run"]["title"] == "fedavg on digits" and first["run"]["state"] == "finished"
+    assert first["run"]["line"] == "fedavg · digits · cnn · seed 3"
     assert first["rounds"]["series"]["accuracy"] == [(1.0, 0.4), (2.0, 0.8)]
     assert first["rounds"]["best_accuracy"] == 0.8 and first["rounds"]["totals"]["bytes_up"] == 40
     assert first["clients"]["counts"]["all"] == 2
