@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from raysim.method import WholeModel as WholeModel
     from raysim.simulation import run as run
     from raysim.trained import load_model as load_model
+    from raysim.training import gradients as gradients
     from raysim.training import local_sgd as local_sgd
 
 if sys.argv[:1] == ["-m"]:  # python -m raysim.NAME: Python looks for the command's module, and loads it next
@@ -55,6 +56,7 @@ _MODULES = {
     "Updates": "raysim.method",
     "WholeModel": "raysim.method",
     "default_config": "raysim.config.run_config",
+    "gradients": "raysim.training",
     "load_model": "raysim.trained",
     "local_sgd": "raysim.training",
     "run": "raysim.simulation",
@@ -67,8 +69,8 @@ __all__ = [*_MODULES, "__version__"]
 def __getattr__(name: str) -> Any:
     if name not in _MODULES:
         raise AttributeError(f"module 'raysim' has no attribute {name!r}")
-    if name == "local_sgd":  # a module, not a name in one
-        return importlib.import_module("raysim.training.local_sgd")
+    if _MODULES[name] == "raysim.training":  # a module, not a name in one
+        return importlib.import_module(f"raysim.training.{name}")
     return getattr(importlib.import_module(_MODULES[name]), name)
 
 

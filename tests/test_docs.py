@@ -25,7 +25,7 @@ from raysim.report.study_file import Cell
 from raysim.report.study_table import finished, place_of_table, tables
 from raysim.requirements import FUNCTIONS
 from raysim.study import check_cell
-from raysim.training import local_sgd
+from raysim.training import gradients, local_sgd
 from workloads.federated_data import ClientData
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -201,7 +201,7 @@ def test_the_page_on_own_methods_names_what_the_contract_has() -> None:
     model = FlatModel(torch.nn.Linear(1, 1), ["weight", "bias"])
     owners = {"model": dir(model), "updates": dir(Updates) + names_of(Updates), "context": dir(Context)}
     owners |= {"task": dir(ClientTask) + names_of(ClientTask), "data": dir(ClientData) + names_of(ClientData)}
-    owners |= {"local_sgd": dir(local_sgd), "raysim": dir(raysim)}
+    owners |= {"local_sgd": dir(local_sgd), "gradients": dir(gradients), "raysim": dir(raysim)}
     owners["context"] += names_of(Context)
     named = re.findall(rf"\b({'|'.join(owners)})\.(\w+)", prose_of(DOCS / "methods-of-your-own.md").replace(".md", ""))
     assert len(named) > 40

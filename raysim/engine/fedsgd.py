@@ -34,7 +34,8 @@ from raysim.engine.per_sample import operations, takes_samples_alone
 from raysim.engine.timing import Marks
 from raysim.flat_model import FlatModel, finite
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
-from raysim.training.local_sgd import Trained, autocast, epoch_batches
+from raysim.training.gradients import autocast
+from raysim.training.local_sgd import Trained, epoch_batches
 from workloads.batch_bounds import batch_bounds
 from workloads.federated_data import distinct_tasks
 

@@ -10,7 +10,7 @@ import torch
 from raysim import seeds
 from raysim.config.run_config import with_sections
 from raysim.errors import ConfigError
-from raysim.training.local_sgd import training_mode
+from raysim.training.gradients import training_mode
 from workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ from raysim.config.run_config import with_sections
 from raysim.engine.backend import Job, results_of
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.folder_files import is_there, read_bytes
-from raysim.training.local_sgd import autocast
+from raysim.training.gradients import autocast
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -76,7 +76,8 @@ class FedALA(AveragedModel[Client]):
     def _learned(self, model: FlatModel, data: ClientData, received: Vector, state: Client, task: ClientTask) -> Vector:
         """W after a pass, or after as many as a client's first W needs."""
         from raysim.flat_model import to_numpy
-        from raysim.training.local_sgd import one_pass, training_mode
+        from raysim.training.gradients import training_mode
+        from raysim.training.local_sgd import one_pass
 
         first, last = state.weights.size == 0, model.last_layers(self.layers)
         weights = np.ones(int(last.sum()), np.float32) if first else state.weights

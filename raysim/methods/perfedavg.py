@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
-from raysim.method import ClientTask, FlatModel, Message, Tensor, Traits, Update, Vector
+from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import PersonalModel
-from workloads.batch_bounds import KEEP
-from workloads.federated_data import Batch, ClientData
+from workloads.federated_data import ClientData
 from workloads.option_types import Help, Positive
 
 
@@ -40,7 +39,8 @@ class PerFedAvg(PersonalModel):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
-        from raysim.training.local_sgd import endless, train_epochs, training_mode
+        from raysim.training.gradients import batch_gradient, gradient_sum
+        from raysim.training.local_sgd import endless, train_epochs
 
         model.load_shared(message.parameters)
         training, rate = task.training, self.adaptation_rate
@@ -52,32 +52,21 @@ class PerFedAvg(PersonalModel):
             """In the place of the gradient on D."""
             start = model.parameters.clone()
             model.parameters.sub_(model.gradient, alpha=rate)
-            total = gradient_of(model, next(second), task)
+            total = batch_gradient(model, next(second), task)
             if self.variant == "hf":
                 batch, step = next(third), self.difference * total
                 model.parameters.copy_(start + step)
-                ahead = gradient_of(model, batch, task)
+                ahead = batch_gradient(model, batch, task)
                 model.parameters.copy_(start - step)
-                total = total - (ahead - gradient_of(model, batch, task)) * (rate / (2 * self.difference))
+                total = total - (ahead - batch_gradient(model, batch, task)) * (rate / (2 * self.difference))
             model.parameters.copy_(start)
             model.gradient.copy_(total)
 
         trained = train_epochs(model, data.train, task, add_gradient=meta_gradient)
         update = Update(model.change_from(message.parameters), trained.metrics())
         model.load_shared(message.parameters)
-        training_mode(model.module, task.training)
-        batches = data.train.batches(task.evaluation_batch, last=KEEP)  # in training mode, BatchNorm's too
-        whole = sum((gradient_of(model, batch, task) * len(batch) for batch in batches), model.gradient.new_zeros(()))
-        model.load_shared(message.parameters)
-        model.parameters.sub_(whole, alpha=rate / len(data.train))
+        model.parameters.sub_(gradient_sum(model, data.train, task), alpha=rate / len(data.train))
         return update, model.take_shared()
-
-
-def gradient_of(model: FlatModel, batch: Batch, task: ClientTask) -> Tensor:
-    """∇f at the model's present values on a mini-batch [P]."""
-    model.gradient.zero_()
-    task.loss(model.module, batch).backward()
-    return model.gradient.clone()
 
 
 METHOD = PerFedAvg

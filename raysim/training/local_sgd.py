@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Loss, Message, Update
 from raysim.training import optimizers
+from raysim.training.gradients import backward, restored, training_mode
 from raysim.training.private_gradient import PrivateGradient, poisson_batches
 from workloads.federated_data import Batch, ClientData, Samples
 
@@ -67,6 +68,7 @@ def train_epochs(
     loss: Loss | None = None,
     *,
     add_gradient: Callable[[FlatModel], object] | None = None,
+    gradient_at: Callable[[FlatModel], object] | None = None,
     trains: Callable[[str], bool] = lambda name: True,
     before_epoch: Callable[[], None] | None = None,
     phase: Phase = Phase(),
@@ -77,6 +79,9 @@ def train_epochs(
         loss: scalar loss of a mini-batch; None: the one that the data asks for (``task.loss``).
         add_gradient: called after every backward pass; adds the gradient of a penalty on the flat parameters
             (``model.gradient``), which costs one vector operation instead of a graph over every tensor.
+        gradient_at: moves ``model.parameters``, from the mini-batch's gradient in ``model.gradient`` say, to the point
+            at which the gradient of the step is then taken, on the same mini-batch: a second pass. Parameters, and
+            BatchNorm's statistics after the first pass, are put back before ``add_gradient`` and the step.
         trains: which parameters are optimized, by name; the others stay as they are (their gradient is ignored), and so
             do those that the model has frozen (``requires_grad_(False)``).
         before_epoch: called at the start of every local epoch.
@@ -84,16 +89,19 @@ def train_epochs(
 
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
     """
-    module, loss = model.module, loss or task.loss
-    training_mode(module, task.training)
+    loss = loss or task.loss
+    training_mode(model.module, task.training)
     rate = task.learning_rate if phase.learning_rate is None else phase.learning_rate
     generator = task.generator(phase.stream)
     private = None
     if task.sample_privacy is not None:
         if phase != Phase():
             raise RuntimeError("a training in phases takes steps that privacy does not count: no Traits.plain_training")
+        if gradient_at is not None:
+            raise RuntimeError("a second gradient of a step looks at samples again: no Traits.plain_training")
         private = PrivateGradient(model, task, loss, trains, len(samples))
-    descends = add_gradient is None and private is None and optimizers.is_descent(task.training)
+    changes = add_gradient is not None or gradient_at is not None
+    descends = not changes and private is None and optimizers.is_descent(task.training)
     steps = 0
     epoch_loss = float("nan")
     with model.loose_gradients(trains) if descends else nullcontext(model.select(trains)) as parameters:
@@ -111,13 +119,13 @@ def train_epochs(
             for batch in epoch_batches(samples, task, generator):
                 if memory == "batch":
                     chosen = made()
-                chosen.clear()
-                if private is None:
-                    with autocast(task.training.precision, model.device):
-                        value = loss(module, batch)
-                    value.backward()
+                if gradient_at is None:
+                    chosen.clear()
                 else:
-                    value = private.backward(batch)
+                    model.gradient.zero_()  # of parameters that are not trained, too: it may be read
+                value = backward(model, batch, task, loss) if private is None else private.backward(batch)
+                if gradient_at is not None:
+                    _move_gradient(model, batch, task, loss, gradient_at)
                 if add_gradient is not None:
                     add_gradient(model)
                 chosen.step()
@@ -132,22 +140,14 @@ def train_epochs(
     return Trained(steps, epoch_loss)
 
 
-def autocast(precision: str, device: str) -> AbstractContextManager[Any]:
-    """The context in which forward passes of local training run: float32, or bfloat16 as torch chooses.
-
-    With ``bf16`` parameters, gradients and the optimizer stay float32; matrix products and convolutions are computed in
-    bfloat16 (8 bits of mantissa). Evaluation is always in float32.
-    """
-    return torch.autocast(torch.device(device).type, torch.bfloat16) if precision == "bf16" else nullcontext()
-
-
-def training_mode(module: torch.nn.Module, training: Training) -> None:
-    """Training mode for all of the module but, with ``training.freeze_batchnorm``, its BatchNorm layers."""
-    module.train()
-    if training.freeze_batchnorm:
-        for part in module.modules():
-            if isinstance(part, torch.nn.modules.batchnorm._BatchNorm):
-                part.eval()
+def _move_gradient(
+    model: FlatModel, batch: Batch, task: ClientTask, loss: Loss, move: Callable[[FlatModel], object]
+) -> None:
+    """Put the gradient of a mini-batch at the point that ``move`` goes to in the place of that at the present one."""
+    with restored(model):
+        move(model)
+        model.gradient.zero_()
+        backward(model, batch, task, loss)
 
 
 def _state_name(stream: str, parameters: Sequence[torch.nn.Parameter]) -> str:

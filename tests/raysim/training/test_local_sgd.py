@@ -13,7 +13,8 @@ import torch
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
-from raysim.training.local_sgd import Phase, train_epochs, training_mode
+from raysim.training.gradients import training_mode
+from raysim.training.local_sgd import Phase, train_epochs
 from tests.raysim.methods.by_hand import InOrder
 from workloads.federated_data import Batch
 
