@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from workloads.batch_bounds import LastBatch
 from workloads.objective import objective_of
@@ -15,6 +16,8 @@ if TYPE_CHECKING:
     import pandas
     import torch
 
+COUNTED_AT_A_TIME = 500
+"""Samples whose labels are counted together."""
 Stream = Callable[[str], np.random.Generator]
 """Purpose -> an independent generator; the only source of randomness a workload has while it loads."""
 
@@ -118,6 +121,32 @@ class ClientData:
     def samples(self) -> int:
         """Number of training samples, m_i."""
         return len(self.train)
+
+    def class_counts(self, classes: int) -> NDArray[np.int64]:
+        """Number of training samples of each class, int64 [classes]: one pass over them in order.
+
+        Copies that fill a client up count, as they do in m_i, so that the sum is m_i.
+
+        Args:
+            classes: how many there are, ``task.classes`` in a client task.
+
+        Raises:
+            ValueError: a label is not the number of a class.
+        """
+        counts = np.zeros(classes, np.int64)
+        for batch in self.train.batches(COUNTED_AT_A_TIME):
+            labels = batch.y.cpu().numpy()
+            if labels.ndim != 1 or labels.dtype.kind != "i":
+                raise ValueError(
+                    f"client {self.client}: classes can be counted where labels are one number of a class for each "
+                    f"sample, and these are {labels.dtype} {labels.shape}. A method that counts them declares "
+                    "Traits(classification=True)"
+                )
+            if labels.max() >= classes or labels.min() < 0:
+                wrong = labels.max() if labels.max() >= classes else labels.min()
+                raise ValueError(f"client {self.client}: a label is {wrong}, and there are {classes} classes")
+            counts += np.bincount(labels, minlength=classes)
+        return counts
 
 
 class Federation(Protocol):
