@@ -139,7 +139,7 @@ def _task(found: dict[str, Any]) -> InputSpec:
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
     task = InputSpec(**given)
     sizes = (*task.input_shape, task.classes, *task.categories, task.vocabulary + 1, task.edge_width + 1)
-    whole = all(type(size) is int and size > 0 for size in sizes)
+    whole = all(type(size) is int and size > 0 for size in sizes) and type(task.padded) is bool
     if not (whole and task.kind in ("array", "graph", "nodes") and isinstance(task.name, str)):
         raise ValueError(f"{found} is no task")
     return task

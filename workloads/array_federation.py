@@ -131,6 +131,8 @@ class ArrayFederation(SplitFederation):
     test_inputs: NDArray[Any]
     vocabulary: int = 0
     """Of token ids: how many there are (:attr:`workloads.federated_data.InputSpec.vocabulary`)."""
+    padded: bool = False
+    """Of token ids: whether token 0 is padding (:attr:`workloads.federated_data.InputSpec.padded`)."""
     categories: tuple[int, ...] = ()
     """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.InputSpec.categories`)."""
     objective: Objective = CLASSIFICATION
@@ -142,7 +144,11 @@ class ArrayFederation(SplitFederation):
         """What every client's model must fit."""
         shape = self.inputs.shape[1:]
         return InputSpec(
-            shape, len(self.class_names) or self.outputs, vocabulary=self.vocabulary, categories=self.categories
+            shape,
+            len(self.class_names) or self.outputs,
+            vocabulary=self.vocabulary,
+            padded=self.padded,
+            categories=self.categories,
         )
 
     @property

@@ -36,6 +36,9 @@ class InputSpec:
     differ, be it in their names alone, never share input layers or heads (raysim/engine/sharing.py)."""
     vocabulary: int = 0
     """Of inputs that are token ids (0 to vocabulary - 1): how many tokens there are; 0: inputs are numbers."""
+    padded: bool = False
+    """Of token ids: whether token 0 only fills up inputs that are shorter than others, after their last token, so that
+    a model passes over it."""
     categories: tuple[int, ...] = ()
     """Of a row of a table: the number of values of each categorical column. These columns come after the numeric ones,
     each as the number of its category, 0 to categories[i] - 1, in float32 as the rest of the row."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import warnings
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,10 +37,11 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
             table = table.fillna("").astype(str) if as_text else table
         else:
             first = _first_line(path)
-            separator = max(",;\t", key=first.count)
+            separator = _separator(first, len(columns))
             if not columns:
-                _check_distinct(next(csv.reader([first], delimiter=separator, skipinitialspace=True), []))
-            with open_unpacked(path) as text:
+                _check_distinct(_values(first, separator))
+            with open_unpacked(path) as text, warnings.catch_warnings():
+                warnings.simplefilter("error", pandas.errors.ParserWarning)  # values that would be left out
                 table = pandas.read_csv(
                     text,
                     sep=separator,
@@ -54,6 +56,11 @@ def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -
                     low_memory=False,
                 )
         _check_distinct(table.columns)
+    except pandas.errors.ParserWarning as error:
+        raise WorkloadError(
+            f"{path} has a row with more values than columns; put values that hold the separator {separator!r} into "
+            'double quotes ("Well, yes")'
+        ) from error
     except Exception as error:  # both readers raise many types for damaged files, and document no closed set
         reason = " ".join(str(error).split()) or type(error).__name__
         raise WorkloadError(f"{path} cannot be read as a table ({reason}); copy it again or correct it") from error
@@ -67,6 +74,15 @@ def _first_line(path: Path) -> str:
     with open_unpacked(path) as file:
         lines = (file.readline(100_000).decode("utf-8-sig", errors="replace") for _ in range(100))
         return next((line.strip("\r\n") for line in lines if line.strip()), "")
+
+
+def _separator(line: str, columns: int) -> str:
+    """What separates the values of a line: the sign that makes ``columns`` values if these are known, else most."""
+    return max(",;\t", key=lambda sign: (bool(columns) and len(_values(line, sign)) == columns, line.count(sign)))
+
+
+def _values(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
 
 
 def _check_distinct(names: Iterable[object]) -> None:

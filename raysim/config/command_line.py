@@ -97,6 +97,10 @@ def parse(argv: Sequence[str]) -> Invocation:
                 raise missing(kind)
         check_names(settings, source, named, line.trusted)
         check_address(settings, source, _addressed(typed for typed, _ in line.pairs), line.trusted)
+    # Which model and options are the default may go by the workload's task.
+    for typed, word in line.pairs:
+        if typed in ("task", "workload.task"):
+            named["workload.task"] = _value(typed, word)
     if line.flags & {"help", "h"}:
         config = build([*({path: layer[path] for path in layer if path.endswith(".name")} for layer in files), named])
         text = json_text(schema(config)) if as_json else help_text(config)

@@ -175,8 +175,15 @@ def choose_classes(
     for kind in registry.KINDS:  # a workload's defaults lie below a method's, and both may name a model
         classes[kind] = given.get(kind) or registry.resolve(kind, _name(kind, layers))
         if kind != "model":
-            layers.insert(1, getattr(classes[kind], "defaults", {}))
+            given_task = _merge(layers)
+            layers.insert(1, _defaults_of(classes[kind], given_task.get("workload.task", given_task.get("task"))))
     return classes, layers
+
+
+def _defaults_of(cls: type[Any], task: object) -> Mapping[str, object]:
+    """What a method or workload asks of other sections, for this value of its option task if it has one."""
+    of_task: Mapping[str, Mapping[str, object]] = getattr(cls, "defaults_of_task", {})
+    return {**getattr(cls, "defaults", {}), **of_task.get(str(task), {})}
 
 
 def unknown_option(path: str, options: Collection[str], prefix: str = "") -> ConfigError:

@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from workloads.array_federation import ArrayFederation
 from workloads.augmentation import AUGMENT, Augment, augmentation
 from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
-from workloads.huggingface.arrow_files import Columns, read_columns, splits_in
 from workloads.huggingface.encoded_images import decoded, image_bytes, image_shape
 from workloads.huggingface.hub import fetch_dataset
+from workloads.huggingface.saved_rows import SavedRows, frame_of, read_saved
 from workloads.images.federation import ImageFederation, channel_statistics
 from workloads.images.image_set import blank
 from workloads.images.image_workload import brightness
@@ -24,16 +23,7 @@ from workloads.table_files import listed, need_columns
 from workloads.tables.table import OwnTable, Rows
 
 if TYPE_CHECKING:
-    import pandas
-
-
-@dataclass(frozen=True, eq=False)
-class _Read:
-    """The rows of the training split and of the test split behind them, if there is one."""
-
-    path: Path
-    columns: Columns
-    tested: NDArray[np.bool_] | None
+    pass
 
 
 @dataclass(frozen=True)
@@ -86,11 +76,11 @@ class HuggingFace(OwnTable):
             raise WorkloadError(f"{read.path} has the image columns {listed(images)}; leave all but one out by ignore")
         return self._images(read, images[0], stream, pixels)
 
-    def _images(self, read: _Read, column: str, stream: Stream, pixels: bool) -> ImageFederation:
+    def _images(self, read: SavedRows, column: str, stream: Stream, pixels: bool) -> ImageFederation:
         origin = f"{read.path}: column {column!r}"
-        target = self._target(read)
+        target = read.target(self.target, self.client_column)
         wanted = [name for name in (target, self.client_column) if name in read.columns.table.column_names]
-        rows = self.rows_of(_frame(read.path, read.columns, wanted), read.path, read.tested, target)
+        rows = self.rows_of(frame_of(read.path, read.columns, wanted), read.path, read.tested, target)
         contents = image_bytes(read.columns.table.column(column), origin)
         shape = image_shape(contents, self.size, self.gray, origin)
         images = decoded(contents, shape, origin) if pixels else blank(shape)
@@ -112,18 +102,12 @@ class HuggingFace(OwnTable):
         augment = augmentation(self.augment, shape[1])
         return ImageFederation(**vars(filled), fill=None, mean=mean, deviation=deviation, augment=augment)
 
-    def _table_rows(self, read: _Read) -> Rows:
+    def _table_rows(self, read: SavedRows) -> Rows:
         kept = [name for name in read.columns.table.column_names if name not in self.ignore]
-        return self.rows_of(_frame(read.path, read.columns, kept), read.path, read.tested, self._target(read))
+        target = read.target(self.target, self.client_column)
+        return self.rows_of(frame_of(read.path, read.columns, kept), read.path, read.tested, target)
 
-    def _target(self, read: _Read) -> str:
-        names: list[str] = read.columns.table.column_names
-        classes = [name for name in read.columns.class_names if name != self.client_column]
-        if self.target:
-            return self.target
-        return classes[0] if len(classes) == 1 else "label" if "label" in names else names[-1]
-
-    def _read(self) -> _Read:
+    def _read(self) -> SavedRows:
         if not self.path:
             raise WorkloadError(
                 "workload huggingface needs the option path: a folder that save_to_disk wrote, or of Parquet files"
@@ -133,51 +117,6 @@ class HuggingFace(OwnTable):
             if not self.download:
                 raise WorkloadError(f"no folder {path}; set download to true to have {self.repository} put there")
             fetch_dataset(self.repository, self.configuration, path)
-        splits = splits_in(path)
-        test = self.test_split or next((name for name in ("test", "validation") if name in splits), "")
-        for option, name in (("train_split", self.train_split), ("test_split", test)):
-            if name and name not in splits:
-                raise WorkloadError(
-                    f"{path} has no split {name!r}, it has {listed(splits)}; set {option} to one of these"
-                )
-        if test == self.train_split:
-            raise WorkloadError(
-                f"train_split and test_split are both {test!r}; a test with training data tells nothing"
-            )
-        files = splits[self.train_split]
-        columns = read_columns([*files, *(splits[test] if test else [])])
-        train, count = sum(columns.rows[: len(files)]), sum(columns.rows)
-        if not train or (test and count == train):
-            empty = test if train else self.train_split
-            raise WorkloadError(f"{path}: the split {empty!r} has no rows; choose another one, or save the data again")
-        need_columns(path, columns.table.schema.empty_table().to_pandas(), (*self.categorical, *self.ignore))
-        return _Read(path, columns, np.arange(count) >= train if test else None)
-
-
-def _frame(path: Path, columns: Columns, names: list[str]) -> pandas.DataFrame:
-    """Some columns as numbers and texts, with the names of classes in the place of their numbers."""
-    from pyarrow import types
-
-    for field in columns.table.select(names).schema:
-        if types.is_nested(field.type) or types.is_binary(field.type) or types.is_large_binary(field.type):
-            raise WorkloadError(
-                f"{path}: the column {field.name!r} holds {field.type}, which is neither numbers nor text nor images; "
-                f"leave it out with ignore={field.name}"
-            )
-    frame: pandas.DataFrame = columns.table.select(names).to_pandas(ignore_metadata=True)
-    for name in columns.class_names:
-        if name in names:
-            frame[name] = _named(path, frame[name], columns.class_names[name])
-    return frame
-
-
-def _named(path: Path, codes: pandas.Series[Any], names: tuple[str, ...]) -> NDArray[np.object_]:
-    """The class of each row, None where there is none (-1, as unpublished labels of tests are)."""
-    missing = codes.isna() | (codes < 0)
-    known = codes.mask(missing, 0).astype(np.int64).to_numpy()
-    if len(known) and known.max() >= len(names):
-        raise WorkloadError(
-            f"{path}: the column {codes.name!r} has the class {known.max()} of {len(names)}; correct it"
-        )
-    found = np.array([*names, None], dtype=object)[np.where(missing, len(names), known)]
-    return found
+        read = read_saved(path, self.train_split, self.test_split)
+        need_columns(path, read.columns.table.schema.empty_table().to_pandas(), (*self.categorical, *self.ignore))
+        return read

@@ -15,6 +15,7 @@ MODELS: dict[str, str] = {
     "resnet18": "workloads.models.image_specs:ResNet18",
     "resnet50": "workloads.models.image_specs:ResNet50",
     "cnn1d": "workloads.models.sequence_specs:Cnn1d",
+    "embedding-bag": "workloads.models.sequence_specs:EmbeddingBag",
     "lstm": "workloads.models.sequence_specs:Lstm",
     "transformer": "workloads.models.sequence_specs:Transformer",
     "spectral": "workloads.models.graph_specs:Spectral",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 KINDS = {
     "array": ("arrays, such as images", "'mlp', 'cnn' or another model of arrays"),
-    "tokens": ("sequences of tokens, such as characters", "'lstm' or 'transformer'"),
+    "tokens": ("sequences of tokens, such as characters", "'embedding-bag', 'cnn1d', 'lstm' or 'transformer'"),
     "graph": ("graphs", "'spectral', 'gin', 'graphsage' or 'gin-star'"),
     "nodes": ("nodes of one graph", "'gcn'"),
 }
@@ -27,8 +27,8 @@ class ModelOptions(ABC):
     name: ClassVar[str]
     inputs: ClassVar[Literal["array", "graph", "nodes"]] = "array"
     """What kind of task it is for."""
-    tokens: ClassVar[bool] = False
-    """Whether its arrays are sequences of tokens."""
+    tokens: ClassVar[bool | None] = False
+    """Whether its arrays are sequences of tokens; None: they may be, or not."""
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
     """What names of its parameters begin with, as far as methods may ask for it (``Traits.model_parts``)."""
     batch_norm: ClassVar[bool] = False
@@ -37,7 +37,7 @@ class ModelOptions(ABC):
     def check(self, task: InputSpec) -> None:
         """Whether ``build`` can do with inputs of this shape, without importing torch; WorkloadError if not."""
         takes, has = "tokens" if self.tokens else self.inputs, "tokens" if task.vocabulary else task.kind
-        if takes != has:
+        if takes != has and not (self.tokens is None and has == "tokens"):
             raise WorkloadError(
                 f"Model {self.name!r} takes {KINDS[takes][0]}, but the workload's inputs are {KINDS[has][0]}, of shape "
                 f"{task.input_shape}. Choose {KINDS[has][1]}, or another workload."

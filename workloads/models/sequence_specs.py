@@ -16,17 +16,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Cnn1d(ModelOptions):
-    """The network ``cnn`` along one axis, for signals [channels, length] of at least 4 points.
+    """The network ``cnn`` along one axis, for signals [channels, length] of at least 4 points, or for tokens.
 
     Two convolutions of 5 points (32 and 64 channels, padding 2), each with max-pooling by 2 and ReLU, then a fully
-    connected layer with ReLU.
+    connected layer with ReLU. Tokens are embedded, and instead of the poolings each of the 64 channels has its largest
+    value in the text (Kim 2014), where padding counts for nothing.
     """
 
     name: ClassVar[str] = "cnn1d"
+    tokens: ClassVar[bool | None] = None
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer")] = 128
+    embedding: Annotated[PositiveInt, Help("width of a token's embedding; signals have none")] = 64
 
     def check_shape(self, task: InputSpec) -> None:
+        if task.vocabulary:
+            return
         if len(task.input_shape) != 2 or task.input_shape[1] < 4:
             raise WorkloadError(
                 f"Model 'cnn1d' needs signals of shape (channels, length) with a length of at least 4, but the "
@@ -34,9 +39,38 @@ class Cnn1d(ModelOptions):
             )
 
     def network(self, task: InputSpec) -> Classifier:
-        from workloads.models.mlp_cnn import mcmahan_cnn
+        from torch import nn
 
+        from workloads.models.classifier import Classifier
+        from workloads.models.mlp_cnn import mcmahan_cnn
+        from workloads.models.sequence_networks import CnnBody
+
+        if task.vocabulary:
+            body = CnnBody(task.vocabulary, self.embedding, self.units, task.padded)
+            return Classifier(body, nn.Linear(self.units, task.classes))
         return mcmahan_cnn(task.input_shape, task.classes, self.units)
+
+
+@dataclass(frozen=True)
+class EmbeddingBag(ModelOptions):
+    """The mean of the embeddings of a text's tokens, and the head (Joulin et al. 2017, fastText without n-grams).
+
+    Padding is not among the tokens.
+    """
+
+    name: ClassVar[str] = "embedding-bag"
+    tokens: ClassVar[bool | None] = True
+
+    embedding: Annotated[PositiveInt, Help("width of a token's embedding")] = 64
+
+    def network(self, task: InputSpec) -> Classifier:
+        from torch import nn
+
+        from workloads.models.classifier import Classifier
+        from workloads.models.sequence_networks import BagBody
+
+        body = BagBody(task.vocabulary, self.embedding, task.padded)
+        return Classifier(body, nn.Linear(self.embedding, task.classes))
 
 
 @dataclass(frozen=True)
@@ -48,7 +82,7 @@ class Lstm(ModelOptions):
     """
 
     name: ClassVar[str] = "lstm"
-    tokens: ClassVar[bool] = True
+    tokens: ClassVar[bool | None] = True
 
     embedding: Annotated[PositiveInt, Help("width of a token's embedding", "LEAF, Caldas et al. 2018")] = 8
     hidden: Annotated[PositiveInt, Help("units of each layer", "LEAF, Caldas et al. 2018")] = 256
@@ -60,7 +94,7 @@ class Lstm(ModelOptions):
         from workloads.models.classifier import Classifier
         from workloads.models.sequence_networks import LstmBody
 
-        body = LstmBody(task.vocabulary, self.embedding, self.hidden, self.layers)
+        body = LstmBody(task.vocabulary, self.embedding, self.hidden, self.layers, task.padded)
         return Classifier(body, nn.Linear(self.hidden, task.classes))
 
 
@@ -69,11 +103,11 @@ class Transformer(ModelOptions):
     """A small decoder-only transformer (Radford et al. 2019, GPT-2), which predicts what follows its input.
 
     Embeddings of tokens and positions, layers with causal self-attention and GELU, normalized before each part; the
-    last token's features go to the head.
+    last token's features go to the head. Padding comes after it, where no token looks.
     """
 
     name: ClassVar[str] = "transformer"
-    tokens: ClassVar[bool] = True
+    tokens: ClassVar[bool | None] = True
 
     width: Annotated[PositiveInt, Help("width of a token's features, a multiple of heads")] = 64
     layers: Annotated[PositiveInt, Help("layers")] = 2
@@ -91,8 +125,8 @@ class Transformer(ModelOptions):
         from torch import nn
 
         from workloads.models.classifier import Classifier
-        from workloads.models.sequence_networks import DecoderBody
+        from workloads.models.sequence_networks import DecoderBody, TransformerLayers
 
-        sizes = (self.width, self.layers, self.heads)
-        body = DecoderBody(task.vocabulary, task.input_shape[0], *sizes, self.dropout)
+        layers = TransformerLayers(self.width, self.layers, self.heads, self.dropout)
+        body = DecoderBody(task.vocabulary, task.input_shape[0], layers, task.padded)
         return Classifier(body, nn.Linear(self.width, task.classes))

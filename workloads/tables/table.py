@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar, Literal, Self
+from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,7 @@ class TableOptions(SplitOptions, ABC):
         """The federation of a table's columns."""
         inputs = rows.table.drop(columns=rows.target)
         cut = self.cut(rows, stream, lambda trained: self._feature(inputs.iloc[trained], rows.name))
-        encoded = encode(inputs, cut.inputs[_training(cut.train)], rows.categorical, rows.name)
+        encoded = encode(inputs, cut.inputs[training_rows(cut.train)], rows.categorical, rows.name)
         return replace(
             cut,
             inputs=encoded.values[cut.inputs],
@@ -97,58 +97,8 @@ class TableOptions(SplitOptions, ABC):
         )
 
     def cut(self, rows: Rows, stream: Stream, feature: Callable[[Integers], NDArray[np.floating]]) -> ArrayFederation:
-        """The federation of a table whose inputs are not encoded yet: in their place are the positions of its rows.
-
-        Args:
-            rows: the table.
-            stream: gives the random numbers.
-            feature: by which ``partition=quantile`` sorts, of the training rows at these positions.
-        """
-        target, count = rows.table[rows.target], len(rows.table)
-        tested = self._test_rows(count, stream) if rows.tested is None else rows.tested
-        trained, test_rows = np.flatnonzero(~tested), np.flatnonzero(tested)
-        class_names, labels = ((), np.zeros(count, np.int64)) if rows.regression else classes_of(target, rows.name)
-        whole = Part(np.arange(count), labels, rows.sites)
-        cut = federation_of(
-            self._for(rows),
-            stream,
-            rows.name,
-            whole.at(trained),
-            whole.at(test_rows),
-            class_names,
-            notes=(f"{rows.name}: target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)})",),
-            feature=lambda: feature(trained),
-            sites_from="a column that names the client of every row (client_column)",
-        )
-        if not rows.regression:
-            return cut
-        numbers, note = normalized(target, trained[_training(cut.train)], rows.name)
-        return replace(
-            cut,
-            labels=numbers[trained],
-            test_labels=numbers[test_rows],
-            objective=Objective("regression"),
-            outputs=1,
-            notes=(f"{rows.name}: {note}",),
-        )
-
-    def _for(self, rows: Rows) -> Self:
-        """Options of the split: one that goes by classes needs these."""
-        if not rows.regression:
-            return self
-        if self.partition == "auto" and rows.sites is None:
-            return replace(self, partition="iid")
-        if self.partition in BY_CLASS:
-            raise WorkloadError(
-                f"{rows.name}: partition={self.partition} goes by classes, and the target {rows.target} is a number; "
-                "choose iid, quantile, quantity, lognormal or sites"
-            )
-        return self
-
-    def _test_rows(self, count: int, stream: Stream) -> NDArray[np.bool_]:
-        tested = np.zeros(count, dtype=np.bool_)
-        tested[stream("test").permutation(count)[: round(self.global_test_share * count)]] = True
-        return tested
+        """The federation of a table whose inputs are not encoded yet (:func:`cut_rows`)."""
+        return cut_rows(self, self.global_test_share, rows, stream, feature)
 
     def _feature(self, inputs: pandas.DataFrame, origin: str) -> NDArray[np.float64]:
         numeric = inputs.select_dtypes("number")
@@ -179,12 +129,7 @@ class OwnTable(TableOptions, ABC):
         """The table without the columns that are no inputs. WorkloadError if target or client_column is not there."""
         client = (self.client_column,) if self.client_column else ()
         need_columns(path, table, (target, *client))
-        sites = None
-        if client:
-            missing = np.flatnonzero(table[client[0]].isna().to_numpy())
-            if len(missing):
-                raise WorkloadError(f"{path}: the client_column {client[0]!r} is missing in row {missing[0] + 1}")
-            sites = table[client[0]].to_numpy().astype(np.str_)
+        sites = sites_of(table, self.client_column, path)
         table = table.drop(columns=[name for name in (*client, *self.ignore) if name in table.columns])
         if target not in table.columns:
             raise WorkloadError(f"{path}: the target {target!r} is also the client_column or in ignore")
@@ -225,7 +170,82 @@ class Table(OwnTable):
         return self.rows_of(table, path, tested, target)
 
 
-def _training(train: Partition | Views) -> Integers:
+def sites_of(table: pandas.DataFrame, client_column: str, path: Path) -> NDArray[np.str_] | None:
+    """The client of every row, None where no column names it. WorkloadError if one is missing."""
+    if not client_column:
+        return None
+    missing = np.flatnonzero(table[client_column].isna().to_numpy())
+    if len(missing):
+        raise WorkloadError(f"{path}: the client_column {client_column!r} is missing in row {missing[0] + 1}")
+    return table[client_column].to_numpy().astype(np.str_)
+
+
+def cut_rows(
+    options: SplitOptions,
+    global_test_share: float,
+    rows: Rows,
+    stream: Stream,
+    feature: Callable[[Integers], NDArray[np.floating]],
+) -> ArrayFederation:
+    """The federation of rows whose inputs are not encoded yet: in their place are the positions of the rows.
+
+    Args:
+        options: the split over clients.
+        global_test_share: share of the rows that is drawn for the global test, where none is published.
+        rows: the table.
+        stream: gives the random numbers, test and those of the split.
+        feature: by which ``partition=quantile`` sorts, of the training rows at these positions.
+    """
+    target, count = rows.table[rows.target], len(rows.table)
+    tested = _test_rows(count, global_test_share, stream) if rows.tested is None else rows.tested
+    trained, test_rows = np.flatnonzero(~tested), np.flatnonzero(tested)
+    class_names, labels = ((), np.zeros(count, np.int64)) if rows.regression else classes_of(target, rows.name)
+    whole = Part(np.arange(count), labels, rows.sites)
+    cut = federation_of(
+        _options_for(options, rows),
+        stream,
+        rows.name,
+        whole.at(trained),
+        whole.at(test_rows),
+        class_names,
+        notes=(f"{rows.name}: target {rows.target} ({len(class_names)} classes: {listed(class_names, 5)})",),
+        feature=lambda: feature(trained),
+        sites_from="a column that names the client of every row (client_column)",
+    )
+    if not rows.regression:
+        return cut
+    numbers, note = normalized(target, trained[training_rows(cut.train)], rows.name)
+    return replace(
+        cut,
+        labels=numbers[trained],
+        test_labels=numbers[test_rows],
+        objective=Objective("regression"),
+        outputs=1,
+        notes=(f"{rows.name}: {note}",),
+    )
+
+
+def _options_for(options: SplitOptions, rows: Rows) -> SplitOptions:
+    """Options of the split: one that goes by classes needs these."""
+    if not rows.regression:
+        return options
+    if options.partition == "auto" and rows.sites is None:
+        return replace(options, partition="iid")
+    if options.partition in BY_CLASS:
+        raise WorkloadError(
+            f"{rows.name}: partition={options.partition} goes by classes, and the target {rows.target} is a number; "
+            "choose iid, quantile, quantity, lognormal or sites"
+        )
+    return options
+
+
+def _test_rows(count: int, share: float, stream: Stream) -> NDArray[np.bool_]:
+    tested = np.zeros(count, dtype=np.bool_)
+    tested[stream("test").permutation(count)[: round(share * count)]] = True
+    return tested
+
+
+def training_rows(train: Partition | Views) -> Integers:
     """The samples that some client trains on."""
     return np.unique(train.pooled().indices)
 

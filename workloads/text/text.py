@@ -1,4 +1,4 @@
-"""Plain text and LEAF's JSON files as workloads: the next character is to be predicted."""
+"""Texts as workloads: the next character of plain text or LEAF's files is to be predicted, or the label of a text."""
 
 from __future__ import annotations
 
@@ -13,26 +13,42 @@ from workloads.errors import WorkloadError
 from workloads.federated_data import Stream
 from workloads.labeled_arrays import federation_of
 from workloads.leaf_files import is_leaf
-from workloads.option_types import Help, PositiveInt, ShareBelowOne
-from workloads.split_options import PARTITION_HELP, PartitionName, SplitOptions
+from workloads.option_types import Help, PositiveInt
+from workloads.split_options import PARTITION_HELP, PartitionName
+from workloads.text.labeled_texts import LabeledTexts
 from workloads.text.windows import characters_of, cut_windows, leaf_windows, read_text, speeches
 
 
 @dataclass(frozen=True)
-class Text(SplitOptions):
-    """Text of one's own: windows of characters, each with the character that follows.
+class Text(LabeledTexts):
+    """Text of one's own: windows of characters, each with the character that follows, or whole texts with labels.
 
     A text file is cut into clients by speakers, whose speeches follow a line NAME:, or by lines; the last windows of
     each client's text are its tests, and all of these the global test. A folder in LEAF's layout (train/*.json and
     test/*.json) has users, who are the clients, windows and test sets of its own. A task has 80 characters, those of
     LEAF's Shakespeare, or as many as occur if there are others.
+
+    With ``task=classification`` a sample is a text and its label: a row of a CSV or Parquet file, a .txt file in a
+    folder of its class, a row of what Hugging Face's library saved, or a speech, whose label is the speaker.
     """
 
     name: ClassVar[str] = "text"
     inputs: ClassVar[Literal["array", "graph"]] = "array"
     defaults: ClassVar[Mapping[str, object]] = {"model.name": "lstm", "training.learning_rate": 0.8}
+    defaults_of_task: ClassVar[Mapping[str, Mapping[str, object]]] = {"classification": {"model.name": "embedding-bag"}}
+    """Defaults that differ for a value of ``task``."""
 
-    path: Annotated[str, Help("a text file in UTF-8, or a folder in LEAF's layout")] = ""
+    path: Annotated[
+        str,
+        Help(
+            "a text file in UTF-8, or a folder in LEAF's layout; of task=classification also a CSV or Parquet file, a "
+            "folder CLASS/*.txt, or one that save_to_disk wrote"
+        ),
+    ] = ""
+    task: Annotated[
+        Literal["next-character", "classification"],
+        Help("what is to be predicted: the character after a window, or the label of a text"),
+    ] = "next-character"
     partition: Annotated[PartitionName, Help(PARTITION_HELP)] = "auto"
     by: Annotated[
         Literal["speaker", "line", "whole"],
@@ -40,14 +56,13 @@ class Text(SplitOptions):
     ] = "speaker"
     length: Annotated[PositiveInt, Help("characters of a window", "LEAF, Caldas et al. 2018")] = 80
     stride: Annotated[PositiveInt, Help("characters between the starts of two windows; LEAF has 1")] = 20
-    least_windows: Annotated[PositiveInt, Help("a speaker or line with fewer windows is left out")] = 10
-    global_test_share: Annotated[
-        ShareBelowOne, Help("share of each client's windows, the last ones, that is for the test; 0: none")
-    ] = 0.2
 
     def load(self, stream: Stream) -> ArrayFederation:
         """Reads the text and cuts it. WorkloadError if it cannot be had or cannot be split as asked."""
         path = self.place()
+        name = self.name if self.name != "text" else path.stem
+        if self.task == "classification":
+            return self.labeled(path, name, stream)
         if path.is_dir():
             if not is_leaf(path):
                 raise WorkloadError(f"{path} is a folder without train/*.json; name a text file, or a folder of LEAF's")
@@ -62,7 +77,6 @@ class Text(SplitOptions):
             )
             note = f"{path.name}: {len(texts) - left_out} of {len(texts)} clients have {self.least_windows} windows"
         note += f"; {len(characters)} characters; {len(train.labels)} training and {len(test.labels)} test windows"
-        name = self.name if self.name != "text" else path.stem
         names = tuple(repr(character)[1:-1] for character in characters)
         return federation_of(self, stream, name, train, test, names, len(characters), (note,))
 
@@ -73,7 +87,7 @@ class Text(SplitOptions):
     def place(self) -> Path:
         """The file or folder to read."""
         if not self.path:
-            raise WorkloadError("workload text needs the option path: a text file, or a folder in LEAF's layout")
+            raise WorkloadError("workload text needs the option path: a text file, a table, or a folder (docs/data.md)")
         return Path(self.path).expanduser()
 
     def _texts(self, text: str, origin: str) -> dict[str, str]:

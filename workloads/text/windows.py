@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from workloads.errors import WorkloadError
 from workloads.labeled_arrays import Part
 from workloads.leaf_files import read_leaf
+from workloads.regular_files import read_regular
 from workloads.time_order import hold_out_ends
 
 LEAF_CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
@@ -26,7 +27,7 @@ def read_text(path: Path) -> str:
     if not path.is_file():
         raise WorkloadError(f"no file {path}; give the path of a text file in UTF-8 or of a folder in LEAF's layout")
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_regular(path).decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
     except (OSError, UnicodeDecodeError) as error:
         raise WorkloadError(f"{path} cannot be read as text in UTF-8 ({error}); convert it") from error
     if not text.strip():
@@ -36,16 +37,22 @@ def read_text(path: Path) -> str:
 
 def speeches(text: str, origin: str) -> dict[str, str]:
     """What every speaker says, speech after speech; a speech follows a line that ends in a colon, "NAME:"."""
-    found = [*SPEECH.finditer(text)]
-    if not found:
+    said: dict[str, list[str]] = {}
+    for name, speech in each_speech(text):
+        said.setdefault(name, []).append(speech + "\n")
+    if not said:
         raise WorkloadError(
             f"{origin} has no speeches, which follow a line NAME:; set by to line (a client a line) or whole"
         )
-    said: dict[str, list[str]] = {}
+    return {name: "".join(parts) for name, parts in said.items()}
+
+
+def each_speech(text: str) -> Iterator[tuple[str, str]]:
+    """(speaker, speech) of every speech, in the order of the text."""
+    found = [*SPEECH.finditer(text)]
     for number, match in enumerate(found):
         end = found[number + 1].start() if number + 1 < len(found) else len(text)
-        said.setdefault(match.group(1), []).append(text[match.end() : end].strip("\n") + "\n")
-    return {name: "".join(parts) for name, parts in said.items()}
+        yield match.group(1), text[match.end() : end].strip("\n")
 
 
 def characters_of(texts: Iterable[str]) -> str:

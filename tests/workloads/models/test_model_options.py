@@ -25,7 +25,7 @@ def test_other_inputs_are_refused(name: str) -> None:
     options = resolve("model", name)()
     takes = "tokens" if options.tokens else options.inputs
     for kind, task in TASKS.items():
-        if kind != takes:
+        if kind != takes and not (kind == "tokens" and options.tokens is None):
             words = f"Model '{name}' takes {KINDS[takes][0]}, but .* are {KINDS[kind][0]}, of shape .*{KINDS[kind][1]}"
             for refused in (options.check, options.build):
                 with pytest.raises(WorkloadError, match=words):

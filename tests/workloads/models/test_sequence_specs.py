@@ -11,7 +11,7 @@ from workloads.federated_data import InputSpec
 from workloads.models.classifier import task_specific
 from workloads.models.image_specs import Logistic, Mlp
 from workloads.models.mlp_cnn import TableInput
-from workloads.models.sequence_specs import Cnn1d, Lstm, Transformer
+from workloads.models.sequence_specs import Cnn1d, EmbeddingBag, Lstm, Transformer
 
 CHARACTERS = InputSpec((80,), 80, vocabulary=80)
 TABLE = InputSpec((4,), 2, categories=(3, 9))
@@ -30,6 +30,10 @@ def count(options: Any, task: InputSpec) -> int:
         (Lstm(), CHARACTERS, 640 + 272_384 + 526_336 + 20_560),
         # (80 + 80)·64; a layer: 4·64·65 of attention, 64·256 + 256 + 256·64 + 64, two norms of 128; a norm; 65·80.
         (Transformer(), CHARACTERS, 10_240 + 2 * (16_640 + 33_088 + 256) + 128 + 5_200),
+        # 80·64, 65·80.
+        (EmbeddingBag(), CHARACTERS, 5_120 + 5_200),
+        # 80·64, 5·64·32 + 32, 5·32·64 + 64, 64·128 + 128, 129·80.
+        (Cnn1d(), CHARACTERS, 5_120 + 10_272 + 10_304 + 8_320 + 10_320),
         # 5·9·32 + 32, 5·32·64 + 64, 64·32·128 + 128, 129·6.
         (Cnn1d(), InputSpec((9, 128), 6), 1_472 + 10_304 + 262_272 + 774),
         # One column a category: 2 + 3 + 9 inputs.
@@ -102,3 +106,33 @@ def test_signals_have_two_dimensions_and_a_least_length(shape: tuple[int, ...]) 
 def test_heads_divide_the_width() -> None:
     with pytest.raises(WorkloadError, match=r"width = 30 is no multiple of heads = 4\. Set width to 28"):
         Transformer(width=30).check(CHARACTERS)
+
+
+TEXTS = InputSpec((8,), 3, vocabulary=9, padded=True)
+
+
+@pytest.mark.parametrize("options", [EmbeddingBag(), Cnn1d(), Lstm(hidden=6), Transformer(width=8)])
+def test_padding_changes_nothing(options: Any) -> None:
+    """A text of three tokens has the outputs that it has without what fills it up, and padding is given no gradient."""
+    torch.manual_seed(0)
+    model: Any = options.build(TEXTS)
+    filled = torch.tensor([[2, 5, 3, 0, 0, 0, 0, 0], [4, 4, 8, 7, 6, 5, 3, 2]])
+    outputs = model(filled)
+    torch.testing.assert_close(outputs[:1], model(filled[:1, :3]))
+    outputs.sum().backward()
+    embedding = getattr(model.body, "embedding", None) or model.body.tokens
+    weight = embedding.weight
+    assert not weight.grad[0].any() and weight.grad[2].any()
+    with torch.no_grad():
+        weight[0] = 100.0
+        torch.testing.assert_close(model(filled), outputs)
+        full = InputSpec((8,), 3, vocabulary=9)
+        assert not torch.equal(options.build(full)(filled[:1]), options.build(full)(filled[:1, :3]))
+
+
+def test_the_mean_of_a_bag_by_hand() -> None:
+    model: Any = EmbeddingBag(embedding=2).build(TEXTS)
+    with torch.no_grad():
+        model.body.embedding.weight.copy_(torch.arange(18.0).reshape(9, 2))
+        # Tokens 1 and 3 are [2, 3] and [6, 7]; of no token it is 0.
+        assert model.body(torch.tensor([[1, 3, 0], [0, 0, 0]])).tolist() == [[4.0, 5.0], [0.0, 0.0]]
