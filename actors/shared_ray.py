@@ -27,6 +27,8 @@ Calls = SimpleQueue[tuple["Future[Any]", Callable[[], Any]]]
 
 SHUTDOWN = 20.0
 """Seconds that Ray has to shut down before what is left of it is killed."""
+BROKEN = 2.0
+"""The same for one of which a part is dead or frozen: it is killed before, and only this process has to let go of it."""
 
 
 @dataclass(frozen=True)
@@ -108,10 +110,13 @@ def end() -> None:
 
 
 def shut_down(own: OwnRay | None) -> None:
-    """Leave Ray, and end the one that was started here; by force what does not end by itself."""
+    """Leave Ray, and end the one that was started here; by force what does not end by itself, or cannot."""
     import ray
 
-    done = wait([submit(ray.shutdown)], SHUTDOWN).done
+    broken = own is not None and bool(own.dead() or own.frozen())
+    if own is not None and broken:
+        own.end()
+    done = wait([submit(ray.shutdown)], BROKEN if broken else SHUTDOWN).done
     if own is not None:
         own.end()
     if not done:

@@ -257,7 +257,7 @@ class Engine:
             "seconds without a sign of life from the driver or from Ray after which the run ends; 0: no limit",
             placement=True,
         ),
-    ] = 60.0
+    ] = 50.0
     profile: Annotated[
         bool,
         Help(
