@@ -150,6 +150,8 @@ def run_on_ray(
     def work() -> Outcome:
         if kept is None:
             others = shared_ray.is_connected()
+            if where != "local" and not others:
+                watch.joins(where)
             try:
                 with step(relay, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
                     started_here, url = start_ray(config.engine, verbose=verbose, code=code)
@@ -221,7 +223,7 @@ def _wait(
         if stopping():
             stop.set()
         if gone := watch.look():
-            return Outcome("failed", f"{gone}. The last checkpoint is kept")
+            return Outcome("failed", gone if watch.joining else f"{gone}. The last checkpoint is kept")
 
 
 def _clean_up(future: Future[Outcome], own: OwnRay | None, seconds: float) -> None:

@@ -27,16 +27,22 @@ class Watch:
         """The Ray that was started here, if one was."""
         self.driver = 0
         """The driver's process, once it is known and where it runs on this machine."""
+        self.joining = ""
+        """Address of the Ray that is just being joined."""
         self._limit, self._clock = limit, clock
         self._silent = self._frozen = 0.0
         self._looked = clock()
         self._heard = self._ever_heard = False
         self._used = 0
 
+    def joins(self, address: str) -> None:
+        """Note that a Ray that is up already is being joined, for which it has no longer than for any answer."""
+        self.joining = address
+
     def driver_starts(self) -> None:
         """Note that a driver's process is being started, which may take longer than an answer."""
         self._heard = self._ever_heard = False
-        self._silent, self.driver = 0.0, 0
+        self._silent, self.driver, self.joining = 0.0, 0, ""
 
     def what_is_gone(self) -> str:
         """Description of a part of the Ray started here that is dead or frozen; empty if there is none."""
@@ -65,9 +71,15 @@ class Watch:
             self._frozen = self._frozen + passed if frozen else 0.0
             if frozen and self._limit and self._frozen >= self._limit:
                 return frozen
-        limit = self._limit if self._ever_heard else max(self._limit, START)
+        limit = self._limit if self._ever_heard or self.joining else max(self._limit, START)
         if not self._limit or self._silent < limit:
             return ""
+        if self.joining:
+            return (
+                f"the Ray cluster at {self.joining} has answered, and has not let this process join for "
+                f"{self._silent:.0f} s. Next: look there whether it is sound (`ray status`), and whether it is the same "
+                "version of Ray; a slow one has longer with --engine.heartbeat_limit"
+            )
         if not self._ever_heard:
             return f"Ray has not brought up the run's driver for {self._silent:.0f} s"
         if self.driver and state(self.driver) == "T":

@@ -47,6 +47,20 @@ def test_a_silence_as_long_as_the_limit_is_the_end() -> None:
     assert silent(watch, clock, 5) == ""
 
 
+def test_a_cluster_that_is_joined_has_no_longer_than_an_answer() -> None:
+    """A hostile or broken head answers the first question, and then lets Ray try for minutes."""
+    clock = Clock()
+    watch = Watch(10.0, clock)
+    watch.joins("host:6379")
+    assert silent(watch, clock, 9) == ""
+    said = silent(watch, clock, 1)
+    assert said.startswith(
+        "the Ray cluster at host:6379 has answered, and has not let this process join for 10 s. Next"
+    )
+    watch.driver_starts()  # joined: its driver may take longer
+    assert silent(watch, clock, START - 1) == ""
+
+
 def test_no_limit() -> None:
     clock = Clock()
     watch = Watch(0.0, clock)
