@@ -20,6 +20,7 @@ from tests.attack.crash import Disk
 from tests.attack.folders import resume, small
 from tests.attack.links import link
 from tests.attack.place import Attempt, Place
+from tests.attack.read_only import read_only
 
 
 def corruption(place: Place, random: Random) -> Attempt:
@@ -41,7 +42,7 @@ def power_cut(place: Place, random: Random) -> Attempt:
 
 
 ATTACKS: Mapping[str, Callable[[Place, Random], Attempt]] = {
-    attack.__name__: attack for attack in (corruption, kill, power_cut, configuration, command_line, link)
+    attack.__name__: attack for attack in (corruption, kill, power_cut, configuration, command_line, link, read_only)
 }
 
 

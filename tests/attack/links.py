@@ -87,7 +87,7 @@ def link(place: Place, random: Random) -> Attempt:
     kind = random.choice(["file", "directory", "nothing", "hard"])
     _lay(folder / name, home, kind)
     door = random.choice(sorted(DOORS))
-    ending = _through(DOORS[door], folder)
+    ending = through(DOORS[door], folder)
     what = f"{name} is a link to {kind}, {door}"
     fault = "" if kind == "hard" else ending.fault()
     if kind != "hard" and (ending.code != REFUSED or f"{folder / name} is a link" not in ending.error):
@@ -115,7 +115,8 @@ def _lay(path: Path, home: Path, kind: str) -> None:
         path.symlink_to({"file": secret, "directory": home, "nothing": home / "new"}[kind])
 
 
-def _through(door: Callable[[Path], int], folder: Path) -> Ending:
+def through(door: Callable[[Path], int], folder: Path) -> Ending:
+    """How it ends, as the command line would."""
     error = io.StringIO()
     with contextlib.redirect_stderr(error), contextlib.redirect_stdout(io.StringIO()):
         try:

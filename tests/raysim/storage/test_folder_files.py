@@ -110,7 +110,7 @@ DOORS = (resumed, longer, paged, judged, modeled, watched, read)
 
 
 TRIED = [*((longer, name) for name in OWN), *((door, "environment.json") for door in DOORS)]
-"""A small part; ``python -m benchmarks.attack --only link`` goes through all doors with all names."""
+"""A small part; ``python -m benchmarks.attack --doors link`` goes through all doors with all names."""
 
 
 @pytest.mark.parametrize(("door", "name"), TRIED, ids=lambda value: getattr(value, "__name__", value))
