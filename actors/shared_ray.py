@@ -28,7 +28,7 @@ Calls = SimpleQueue[tuple["Future[Any]", Callable[[], Any]]]
 SHUTDOWN = 20.0
 """Seconds that Ray has to shut down before what is left of it is killed."""
 BROKEN = 2.0
-"""The same for one of which a part is dead or frozen: it is killed before, and only this process has to let go of it."""
+"""The same for one of which a part is dead or frozen: it is killed before, and this process lets go."""
 
 
 @dataclass(frozen=True)

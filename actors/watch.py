@@ -77,7 +77,7 @@ class Watch:
         if self.joining:
             return (
                 f"the Ray cluster at {self.joining} has answered, and has not let this process join for "
-                f"{self._silent:.0f} s. Next: look there whether it is sound (`ray status`), and whether it is the same "
+                f"{self._silent:.0f} s. Next: look there whether it is sound (`ray status`), and has the same "
                 "version of Ray; a slow one has longer with --engine.heartbeat_limit"
             )
         if not self._ever_heard:
