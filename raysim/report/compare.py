@@ -20,7 +20,7 @@ from raysim.config.options import show
 from raysim.config.run_config import flatten, options_of
 from raysim.errors import ResultsError
 from raysim.report.figures import figures, text_of
-from raysim.report.html import Cell, Link, Table, on_both_grounds, render
+from raysim.report.html import Cell, Link, Number, Table, in_both_forms, render
 from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
 from raysim.run_result import RunResult, load_result
 from raysim.storage.atomic_files import write_atomically
@@ -66,8 +66,8 @@ def compare(folders: Sequence[Path], target: Path) -> list[Path]:
     content: dict[str, object] = {
         "title": title,
         "notes": _notes(results, settings),
-        "curves": on_both_grounds(lambda dark: comparison_picture(runs, title, dark), "curves of all runs"),
-        "costs": on_both_grounds(lambda dark: cost_picture(judged, title, dark), "accuracy against costs")
+        "curves": in_both_forms(lambda form: comparison_picture(runs, title, form), "curves of all runs"),
+        "costs": in_both_forms(lambda form: cost_picture(judged, title, form), "accuracy against costs")
         if judged and drawn_costs(rounds for _, tables in judged for rounds in tables)
         else None,
         "results": _results(settings),
@@ -75,7 +75,7 @@ def compare(folders: Sequence[Path], target: Path) -> list[Path]:
     }
     table = target.with_suffix(".csv")
     write_atomically(table, _csv(settings).encode())
-    write_atomically(target, render("compare.html", **content))
+    write_atomically(target, render("compare.html", content, sorts=True))
     return [target, table]
 
 
@@ -140,8 +140,8 @@ def _runs(settings: Sequence[Setting], target: Path) -> Table:
         # Quoted, with its colons: a folder's name is no address of its own, such as javascript:.
         address = quote(os.path.relpath(os.fsencode(run.folder / "report.html"), os.fsencode(target.parent)))
         label = os.path.relpath(run.folder.resolve(), common) + _mark(run)
-        texts = {figure.name: text_of(figure.unit, figure.value) for figure in figures(run)}
-        rows.append([Link(label, address), setting.label, *(texts.get(name, "–") for name in names)])
+        own = {figure.name: Number(text_of(figure.unit, figure.value), figure.value) for figure in figures(run)}
+        rows.append([Link(label, address), setting.label, *(own.get(name, "–") for name in names)])
     return Table(["run", "setting", *names], rows, words=("run", "setting"))
 
 

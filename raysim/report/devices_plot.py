@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
-from raysim.report.plots import LIGHT
+from raysim.report.canvas import LIGHT, MUTED, new_figure, picture_bytes, style
 from raysim.storage.atomic_files import write_atomically
 from raysim.units import time_unit
 

@@ -1,13 +1,23 @@
-"""Self-contained HTML pages from the templates beside this file: no script, nothing from outside, all text escaped."""
+"""Self-contained HTML pages from the templates beside this file: nothing from outside, all text escaped.
+
+A page has no script but, where it is asked for, the one beside the templates that sorts tables, which the page's policy
+names by its digest; it works without that too.
+"""
 
 from __future__ import annotations
 
 import base64
+import hashlib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import ClassVar
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup
+
+from raysim.report.canvas import NARROW, WIDE, Form
+from raysim.report.page_svg import series_colors
 
 WORDS = ("name", "who", "stage", "phase")
 """Columns that hold text."""
@@ -27,9 +37,31 @@ class Bar:
 
     text: str
     share: float
+    is_bar: ClassVar[bool] = True
 
 
-Cell = str | Link | Bar
+@dataclass(frozen=True)
+class Heat:
+    """A cell of a table with a number, on a ground that is the stronger the larger its share of the largest."""
+
+    text: str
+    share: float
+    is_heat: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class Number:
+    """A cell of a table with a number in a unit that differs from row to row, and the value by which to sort."""
+
+    text: str
+    value: float
+
+
+Cell = str | Link | Bar | Heat | Number
+SIGN, GAP = 7.6, 20.0
+"""Pixels of a sign of a table, and between two columns, about."""
+DESK, PHONE = 950.0, 300.0
+"""Pixels that a table has on a page on a desk and on a phone."""
 
 
 class Table:
@@ -43,23 +75,51 @@ class Table:
         self.headings, self.rows = headings, [list(row) for row in rows]
         self.words = {place for place, heading in enumerate(headings) if heading in words}
 
+    @property
+    def reach(self) -> str:
+        """Where the table is wider than its page, as far as that can be told: on a desk, on a phone, or nowhere."""
+        lines = [self.headings, *self.rows]
+        signs = (max(_signs(line[place]) for line in lines) for place in range(len(self.headings)))
+        width = sum(SIGN * count + GAP for count in signs)
+        return "desk" if width > DESK else "phone" if width > PHONE else ""
+
+
+def _signs(cell: Cell) -> int:
+    return len(cell) if isinstance(cell, str) else len(cell.text) + (14 if isinstance(cell, Bar) else 0)
+
 
 @dataclass(frozen=True)
 class Picture:
-    """A PNG on light ground and, where there is one, its twin on dark ground, which a browser chooses by itself."""
+    """A picture as SVG elements of the page, in a form for a desk and one for a phone."""
 
     description: str
-    light: bytes
-    dark: bytes = b""
+    wide: Markup
+    narrow: Markup
 
 
-def on_both_grounds(draw: Callable[[bool], bytes], description: str) -> Picture:
-    """The picture that ``draw(dark)`` makes, for light and for dark."""
-    return Picture(description, draw(False), draw(True))
+@dataclass(frozen=True)
+class Photo:
+    """A PNG on white, as a run's folder has it."""
+
+    description: str
+    content: bytes
 
 
-def render(template: str, **content: object) -> bytes:
-    """The whole page that a template makes of its content."""
+def in_both_forms(draw: Callable[[Form], bytes], description: str) -> Picture:
+    """The picture that ``draw(form)`` makes, as wide and as narrow form; its text has to be escaped already."""
+    return Picture(description, *(Markup(draw(form).decode()) for form in (WIDE, NARROW)))
+
+
+def render(template: str, content: dict[str, object], *, sorts: bool = False) -> bytes:
+    """The whole page that a template makes of its content.
+
+    Args:
+        sorts: whether its tables are sorted by a click on a heading.
+    """
+    if sorts:
+        script = _SORTS.read_text(encoding="utf-8")
+        digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+        content = content | {"script": Markup(script), "script_digest": digest}
     return _ENVIRONMENT.get_template(template).render(**content).encode(errors="backslashreplace")
 
 
@@ -71,4 +131,6 @@ _ENVIRONMENT = Environment(
     lstrip_blocks=True,
     keep_trailing_newline=True,
 )
+_SORTS = Path(__file__).parent / "templates" / "sort.js"
+_ENVIRONMENT.globals["series_colors"] = series_colors
 _ENVIRONMENT.filters["data_address"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"

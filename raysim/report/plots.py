@@ -1,23 +1,23 @@
-"""Pictures of accuracy and loss against rounds, and of accuracy against what it cost, as PNG."""
+"""Pictures of accuracy and loss against rounds, and of accuracy against what it cost: files, or parts of a page."""
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
+from raysim.report.canvas import FILE, LIGHT, MUTED, Form, new_figure, picture_bytes, style
+from raysim.report.page_svg import page_svg
 from raysim.run_result import running_costs
 from raysim.units import scale, time_unit
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
     from pandas import DataFrame
 
-# Okabe and Ito's colors, told apart with every kind of color vision; lighter where the ground is dark.
-LIGHT = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#b8860b", "#56b4e9", "#5b5b5b", "#7b3fa0")
-_DARK = ("#56b4e9", "#ff8c42", "#2bc79a", "#e6a3c8", "#f0c541", "#8ab6ff", "#b5b5b5", "#c39be6")
 _STYLES = ("-", "--", ":", "-.")
 _GRID = {
     "axes.grid": True,
@@ -41,13 +41,13 @@ class _Line:
     band: Any = None
 
 
-def run_picture(rounds: DataFrame, title: str, dark: bool = False) -> bytes:
-    """Accuracy (global, and over clients with its standard deviation and worst tenth) and loss of one run, as PNG.
+def run_picture(rounds: DataFrame, title: str, form: Form = FILE) -> bytes:
+    """Accuracy (global, and over clients with its standard deviation and worst tenth) and loss of one run.
 
     Args:
         rounds: a run's table of rounds; columns that are absent or empty are left out.
-        title: shown above; the caller says there whether the data is synthetic.
-        dark: for a dark ground.
+        title: shown above a file; the caller says there whether the data is synthetic.
+        form: a PNG, or an SVG for a page.
     """
     accuracy = [
         _line(rounds, "accuracy", "test accuracy", 0),
@@ -57,11 +57,11 @@ def run_picture(rounds: DataFrame, title: str, dark: bool = False) -> bytes:
     if np.array_equal(accuracy[0].y, accuracy[1].y):  # a personal method has no other accuracy than its clients'
         del accuracy[0]
     loss = [_line(rounds, "loss", "test", 0), _line(rounds, "train_loss", "training", 1)]
-    return _draw(accuracy, loss, title, dark, epochs=rounds if "epochs_total" in rounds else None)
+    return _draw(accuracy, loss, title, form, epochs=rounds if "epochs_total" in rounds else None)
 
 
-def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, dark: bool = False) -> bytes:
-    """Accuracy and loss of several settings as PNG; clients' mean where there is no global accuracy.
+def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, form: Form = FILE) -> bytes:
+    """Accuracy and loss of several settings; clients' mean where there is no global accuracy.
 
     Args:
         runs: label of a setting, and the table of rounds of its run with each seed: their mean is drawn, in a band of
@@ -73,7 +73,7 @@ def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: s
         personal = [_line(rounds, "client_accuracy_mean", label, rank) for rounds in tables]
         accuracy.append(own if len(own.x) else _mean_line(personal))
         loss.append(_mean_line([_line(rounds, "loss", label, rank) for rounds in tables]))
-    return _draw(accuracy, loss, title, dark, shared_legend=True)
+    return _draw(accuracy, loss, title, form, shared_legend=True)
 
 
 COSTS = ("bytes", "virtual_seconds")
@@ -86,8 +86,8 @@ def drawn_costs(tables: Iterable[DataFrame]) -> list[str]:
     return [cost for cost in COSTS if all(cost in own for own in known)]
 
 
-def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, dark: bool = False) -> bytes:
-    """Accuracy against traffic and virtual time, as far as all runs have them, as PNG.
+def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, form: Form = FILE) -> bytes:
+    """Accuracy against traffic and virtual time, as far as all runs have them.
 
     Args:
         runs: label of a setting, and the table of rounds of its run with each seed. Of several seeds the mean accuracy
@@ -95,16 +95,19 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, da
     """
     every = [rounds for _, tables in runs for rounds in tables]
     axes = [(cost, *_unit_of_costs(cost, every)) for cost in drawn_costs(every)]
-    colors = _DARK if dark else LIGHT
-    with style(_GRID, dark):
-        figure = new_figure(figsize=(6.4, 3.4 * len(axes)), dpi=150, layout="constrained")
-        figure.suptitle(title, fontsize=13, fontweight="bold")
+    with style(_GRID):
+        labels = [name for name, _ in runs] if len(runs) > 1 else []
+        height = _height(3.4, form) * len(axes) + _legend_height(labels, form)
+        figure = new_figure(figsize=(form.width, height), dpi=150, layout="constrained")
+        _entitle(figure, title, form)
         for panel, (cost, factor, label) in zip(figure.subplots(len(axes), squeeze=False)[:, 0], axes, strict=True):
             lines = [_against(cost, factor, name, tables, rank) for rank, (name, tables) in enumerate(runs)]
-            _plot(panel, [line for line in lines if len(line.x)], colors, legend=len(runs) > 1, highest=1.0)
+            _plot(panel, [line for line in lines if len(line.x)], form, legend=False, highest=1.0)
             panel.set(xlabel=label, ylabel="accuracy")
             panel.yaxis.set_major_formatter(_percent())
-        return picture_bytes(figure)
+        if len(runs) > 1:
+            _legend_below(figure, panel)
+        return _finished(figure, form)
 
 
 def _unit_of_costs(cost: str, tables: Iterable[DataFrame]) -> tuple[float, str]:
@@ -159,44 +162,73 @@ def _draw(
     accuracy: list[_Line],
     loss: list[_Line],
     title: str,
-    dark: bool,
+    form: Form,
     *,
     epochs: DataFrame | None = None,
     shared_legend: bool = False,
 ) -> bytes:
     from matplotlib.ticker import MaxNLocator
 
-    with style(_GRID, dark):
-        height = 6.4 + (0.22 * len(accuracy) if shared_legend else 0)
-        figure = new_figure(figsize=(6.4, height), dpi=150, layout="constrained")
+    with style(_GRID):
+        labels = [line.label for line in accuracy] if shared_legend else []
+        height = _height(6.4, form) + _legend_height(labels, form)
+        figure = new_figure(figsize=(form.width, height), dpi=150, layout="constrained")
         # One above the other: side by side they would be too small on a phone.
         upper, lower = figure.subplots(2, 1, sharex=True)
-        figure.suptitle(title, fontsize=13, fontweight="bold")
+        _entitle(figure, title, form)
         for axes, name, lines, highest in ((upper, "accuracy", accuracy, 1.0), (lower, "loss", loss, np.inf)):
-            _plot(axes, [line for line in lines if len(line.x)], _DARK if dark else LIGHT, not shared_legend, highest)
+            _plot(axes, [line for line in lines if len(line.x)], form, not shared_legend, highest)
             axes.set_ylabel(name)
         figure.align_ylabels()
         if shared_legend:
-            shown = max((upper, lower), key=lambda axes: len(axes.get_lines()))
-            figure.legend(
-                shown.get_lines(), [line.get_label() for line in shown.get_lines()], loc="outside lower center"
-            )
+            _legend_below(figure, max((upper, lower), key=lambda axes: len(axes.get_lines())))
         upper.yaxis.set_major_formatter(_percent())
         lower.set_xlabel("round")
         lower.xaxis.set_major_locator(MaxNLocator(integer=True, nbins=8))
         upper.spines["top"].set_visible(epochs is not None)
         if epochs is not None and len(epochs):
             _label_epochs(upper, epochs)
-        return picture_bytes(figure)
+        return _finished(figure, form)
 
 
-def _plot(axes: Any, lines: list[_Line], colors: tuple[str, ...], legend: bool, highest: float) -> None:
+def _height(inches: float, form: Form) -> float:
+    """A picture's height; on a phone a picture is as wide as high, nearly."""
+    return inches if form.wide else 0.8 * inches
+
+
+def _entitle(figure: Figure, title: str, form: Form) -> None:
+    if not form.page:
+        figure.suptitle(title, fontsize=13, fontweight="bold")
+
+
+def _finished(figure: Figure, form: Form) -> bytes:
+    return page_svg(figure) if form.page else picture_bytes(figure)
+
+
+def _legend_below(figure: Figure, axes: Any) -> None:
+    """One legend under all panels, where it covers no line."""
+    lines = axes.get_lines()
+    figure.legend(lines, [line.get_label() for line in lines], loc="outside lower center")
+
+
+def _legend_height(labels: Sequence[str], form: Form) -> float:
+    """Inches of a legend below the panels."""
+    return 0.22 * sum(_label(label, form).count("\n") + 1 for label in labels)
+
+
+def _label(label: str, form: Form) -> str:
+    """A label as a legend has it: in lines that are not longer than the picture is wide, without signs of control."""
+    text = "".join(sign if sign.isprintable() else "?" for sign in label)
+    # A thin space in front, since a label that begins with "_" would be dropped.
+    return "\u200a" + textwrap.fill(text, 64 if form.wide else 32, max_lines=3, placeholder=" …")
+
+
+def _plot(axes: Any, lines: list[_Line], form: Form, legend: bool, highest: float) -> None:
     for line in lines:
-        color = colors[line.rank % len(colors)]
-        style = _STYLES[line.rank // len(colors) % len(_STYLES)]
+        color = LIGHT[line.rank % len(LIGHT)]
+        style = _STYLES[line.rank // len(LIGHT) % len(_STYLES)]
         marker = "o" if len(line.x) <= 30 else None
-        # A thin space in front, since a label that begins with "_" would be dropped.
-        label = f"\u200a{line.label}"
+        label = _label(line.label, form)
         axes.plot(line.x, line.y, style, color=color, marker=marker, markersize=3.5, linewidth=1.7, label=label)
         if line.band is not None:
             # A band beyond what can be would say nothing: a share is at most 1, and neither it nor a loss below 0.

@@ -18,7 +18,8 @@ from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor import profile_table
 from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
-from raysim.report.html import Bar, Picture, Table, on_both_grounds, render
+from raysim.report.html import Bar, Photo, Table, in_both_forms, render
+from raysim.report.partition_map import heat_map
 from raysim.report.plots import cost_picture, drawn_costs, run_picture
 from raysim.report.settings_line import repeat_command, settings_line
 from raysim.run_result import costs_to_accuracies, load_result
@@ -43,19 +44,21 @@ def page(folder: Path) -> Path:
     result = load_result(folder)
     rounds, title = result.rounds, run_title(result.config, result.summary)
     state = "" if result.summary else "This run is not finished; the numbers are those of its rounds so far."
-    pictures = {name: folder / f"{name}.png" for name in ("partition", "devices")}
     clients, clients_note = _fairness(result.clients)
     profile, profile_note = _profile(folder)
+    partition, partition_note = heat_map(folder)
     content: dict[str, object] = {
         "title": title,
         "line": settings_line(result.config, result.summary),
         "command": repeat_command(result.config),
         "notes": [note for note in (folder.resolve().name, state) if note],
         "tiles": [(figure.name, text_of(figure.unit, figure.value)) for figure in figures(result)],
-        "curves": on_both_grounds(lambda dark: run_picture(rounds, title, dark), "curves") if len(rounds) else None,
+        "curves": in_both_forms(lambda form: run_picture(rounds, title, form), "curves") if len(rounds) else None,
         "costs": _costs(rounds, title),
         "costs_table": _costs_table(rounds),
-        **{name: Picture(name, data) if (data := _content(path)) else None for name, path in pictures.items()},
+        "partition": partition,
+        "partition_note": partition_note,
+        "devices": Photo("devices of the clients", data) if (data := _content(folder / "devices.png")) else None,
         "clients": clients,
         "clients_note": clients_note,
         "rounds": _table(rounds.iloc[::-1].head(_LAST_ROUNDS)) if len(rounds) else None,
@@ -70,7 +73,7 @@ def page(folder: Path) -> Path:
         ],
     }
     target = folder / PAGE
-    write_atomically(target, render("run.html", **content))
+    write_atomically(target, render("run.html", content))
     return target
 
 
@@ -92,7 +95,7 @@ def _costs(rounds: DataFrame, title: str) -> Any:
     """The picture of accuracy against traffic and virtual time; None of a run that was judged less than twice."""
     if not drawn_costs([rounds]) or rounds["accuracy"].notna().sum() < 2:
         return None
-    return on_both_grounds(lambda dark: cost_picture([("", [rounds])], title, dark), "accuracy against costs")
+    return in_both_forms(lambda form: cost_picture([("", [rounds])], title, form), "accuracy against costs")
 
 
 def _costs_table(rounds: DataFrame) -> Table | None:

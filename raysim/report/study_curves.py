@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from raysim.report.canvas import new_figure, picture_bytes
-from raysim.report.plots import LIGHT
+from raysim.report.canvas import LIGHT, new_figure, picture_bytes
 from raysim.report.study_reader import Reader
 from raysim.run_result import running_costs
 from raysim.units import scale

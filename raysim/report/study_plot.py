@@ -12,9 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim import units
-from raysim.report.canvas import new_figure, picture_bytes
+from raysim.report.canvas import LIGHT, new_figure, picture_bytes
 from raysim.report.measures import Measure
-from raysim.report.plots import LIGHT
 from raysim.report.study_reader import Reader
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]

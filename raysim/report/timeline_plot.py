@@ -6,8 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.report.canvas import MUTED, new_figure, picture_bytes, style
-from raysim.report.plots import LIGHT
+from raysim.report.canvas import LIGHT, MUTED, new_figure, picture_bytes, style
 from raysim.units import scale, time_unit
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ def test_comparison(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         str(target),
         str(tmp_path / "compare.csv"),
     ]
-    found = check(target)
+    found = check(target, scripts=1)
     assert [address for address in found.addresses if not address.startswith("data:")] == [
         "a/run/report.html",
         "b/run/report.html",

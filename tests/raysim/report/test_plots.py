@@ -19,7 +19,7 @@ def test_curve_draws_each_series_that_is_there() -> None:
     assert colored(png, "#0072b2") > 500 and colored(png, "#d55e00") > 500
     without = run_picture(rounds.drop(columns="train_loss"), "digits")
     assert colored(without, "#d55e00") < 50
-    assert colored(without, "#ffffff") > 100_000 and colored(run_picture(rounds, "digits", dark=True), "#ffffff") < 1000
+    assert colored(without, "#ffffff") > 100_000
 
 
 def test_the_accuracy_of_a_personal_method_is_drawn_once() -> None:

@@ -16,14 +16,13 @@ pytestmark = pytest.mark.usefixtures("no_pictures")
 
 def test_page_is_self_contained_escaped_and_whole(tmp_path: Path) -> None:
     folder = make(tmp_path / f"run {EVIL.replace('/', '')}")
-    (folder / "partition.png").write_bytes(b"partition")
+    (folder / "devices.png").write_bytes(b"devices")
     path = run_page.page(folder)
     assert path == folder / "report.html"
     found = check(path)
-    assert len(found.addresses) == 5 and all(
-        address.startswith("data:image/png;base64,") for address in found.addresses
-    )
-    assert base64.b64decode(found.addresses[4].partition(",")[2]) == b"partition"
+    (address,) = found.addresses
+    assert base64.b64decode(address.removeprefix("data:image/png;base64,")) == b"devices"
+    assert path.read_bytes().count(b"picture</div>") == 4  # curves and costs, in a wide and a narrow form
     text = path.read_text()
     assert "http:" not in text and "https:" not in text and "url(" not in text
     assert "prefers-color-scheme" in text and 'name="viewport"' in text and "default-src 'none'" in text
@@ -45,9 +44,9 @@ def test_the_settings_and_the_command_stand_under_the_title(tmp_path: Path) -> N
 
 def test_clients_are_sorted_by_their_last_accuracy_and_many_are_cut(tmp_path: Path) -> None:
     text = run_page.page(make(tmp_path / "few")).read_text()
-    assert [float(value) for value in re.findall(r"width:([\d.]+)%", text)] == [33.3, 66.7, 100.0]
+    assert [float(value) for value in re.findall(r'style="width:([\d.]+)%', text)] == [33.3, 66.7, 100.0]
     many = run_page.page(make(tmp_path / "many", clients=100)).read_text()
-    widths = [float(value) for value in re.findall(r"width:([\d.]+)%", many)]
+    widths = [float(value) for value in re.findall(r'style="width:([\d.]+)%', many)]
     assert len(widths) == 60 and widths == sorted(widths) and (widths[0], widths[-1]) == (1.0, 100.0)
     assert "100 clients: 1.00\u202f% to 100.00\u202f%" in many and "40 in the middle are not shown" in many
 
@@ -95,7 +94,7 @@ def test_finished_reports_are_not_drawn_again(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setattr(run_page, "run_picture", draw)
     assert run_page.main([str(done), str(going)]) == 0
-    assert len(drawn) == 2  # light and dark of the run that goes on
+    assert len(drawn) == 2  # wide and narrow of the run that goes on
     assert run_page.main([str(done)]) == 0
     assert len(drawn) == 4  # asked for by itself it is made anew
 
