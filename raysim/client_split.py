@@ -30,8 +30,8 @@ def split(
     """Cut a data set over clients, for ``raysim.run(…, clients=…)``.
 
     Args:
-        data: a pair (x, y) of arrays or tensors, a torch Dataset of such pairs, or graphs: a data set or a list of
-            PyTorch Geometric's ``Data``, labeled, of which every client gets a list.
+        data: a pair (x, y) of arrays or tensors, x also a list of texts, a torch Dataset of such pairs, or graphs: a
+            data set or a list of PyTorch Geometric's ``Data``, labeled, of which every client gets a list.
         clients: number of clients.
         partition: iid, dirichlet, shards, pathological, quantity, lognormal or sites (docs/data.md).
         seed: of the split, which is the same in every run with it.

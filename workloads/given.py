@@ -18,6 +18,7 @@ from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from workloads.own_arrays import OwnArrays
 from workloads.partition import Common, Partition
 from workloads.split_options import ValidationShare, held_out
+from workloads.text.tokens import TokenOptions
 
 if TYPE_CHECKING:
     import torch
@@ -74,8 +75,8 @@ class GivenClients(Holding):
 
 
 @dataclass(frozen=True)
-class GivenData(GivenClients):
-    """Arrays given in Python. ``load`` draws from the streams local_test and validation."""
+class GivenData(GivenClients, TokenOptions):
+    """Arrays or texts given in Python. ``load`` draws from the streams local_test and validation."""
 
     name: ClassVar[str] = GIVEN
     inputs: ClassVar[Literal["array", "graph"]] = "array"
@@ -108,16 +109,27 @@ class GivenData(GivenClients):
         objective = self.objective()
         outputs = self.classes or _outputs(own.labels, objective.kind)
         has_classes = objective.kind in ("classification", "sequences")
+        split = held_out(own.train, tests, self.test_share, self.validation_share, stream, own.names)
+        inputs, test_inputs, vocabulary = own.inputs, own.test_inputs, 0
+        notes: tuple[str, ...] = ()
+        if inputs.dtype.kind == "O":
+            training = np.unique(split.train.pooled().indices)
+            found = self.as_tokens([*inputs, *test_inputs], training)
+            inputs, test_inputs = found.ids[: len(inputs)], found.ids[len(inputs) :]
+            vocabulary, notes = found.vocabulary, (f"{self.title}: {found.note}",)
         return ArrayFederation(
             name=self.title,
-            inputs=own.inputs,
+            inputs=inputs,
             labels=own.labels,
-            test_inputs=own.test_inputs,
+            test_inputs=test_inputs,
             test_labels=own.test_labels,
             class_names=tuple(map(str, range(outputs))) if has_classes else (),
             outputs=outputs,
             objective=objective,
-            **vars(held_out(own.train, tests, self.test_share, self.validation_share, stream, own.names)),
+            vocabulary=vocabulary,
+            padded=vocabulary > 0,
+            notes=notes,
+            **vars(split),
         )
 
     def sketch(self, stream: Stream) -> ArrayFederation:

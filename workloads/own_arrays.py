@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 from workloads.errors import WorkloadError
 from workloads.own_items import read_items, untensored
 from workloads.partition import Partition
+from workloads.text.tokens import check_texts
 
 Array = NDArray[Any]
 LONGEST_NAME = 200
 """Largest number of characters of a client's name."""
-FORMS = "a pair (x, y) of arrays or tensors, or a torch Dataset of such pairs"
+FORMS = "a pair (x, y) of arrays or tensors, x also a list of texts, or a torch Dataset of such pairs"
 
 
 @dataclass(frozen=True, eq=False)
@@ -49,7 +50,10 @@ class ClientSplit(Sequence[tuple[Array, Array]]):
 
 @dataclass(frozen=True, eq=False)
 class OwnArrays:
-    """All clients' training samples [N, ...] and the test samples [M, ...], with who owns which."""
+    """All clients' training samples [N, ...] and the test samples [M, ...], with who owns which.
+
+    Inputs that are texts are arrays [N] and [M] of objects.
+    """
 
     inputs: Array
     labels: Array
@@ -74,7 +78,12 @@ def digest_of(parts: Sequence[Array], head: str = "") -> str:
     found = hashlib.sha256(head.encode())
     for part in parts:
         found.update(f"{part.dtype.str} {part.shape} ".encode())
-        found.update(np.ascontiguousarray(part).data)
+        if part.dtype.kind == "O":  # texts
+            for text in part.tolist():
+                encoded = text.encode("utf-8", "surrogatepass")
+                found.update(len(encoded).to_bytes(8) + encoded)
+        else:
+            found.update(np.ascontiguousarray(part).data)
     return found.hexdigest()
 
 
@@ -107,7 +116,7 @@ def gather(clients: object, test: object = None) -> OwnArrays:
 
 
 def read(data: object, where: str) -> tuple[Array, Array]:
-    """The inputs [N, ...] and labels [N, ...] of one data, checked.
+    """The inputs [N, ...], or texts [N] as objects, and the labels [N, ...] of one data, checked.
 
     Raises:
         WorkloadError: with ``where``, what is wrong with it.
@@ -133,7 +142,21 @@ def read(data: object, where: str) -> tuple[Array, Array]:
     return x, y
 
 
+def _texts(value: Any, where: str) -> Array | None:
+    """A sequence whose first item is a text, as objects [N]; None for any other. WorkloadError if one is no text."""
+    value = value.to_numpy() if hasattr(value, "to_numpy") else value
+    items = value.tolist() if isinstance(value, np.ndarray) and value.ndim == 1 else value
+    if not (isinstance(items, list | tuple) and items and isinstance(items[0], str)):
+        return None
+    check_texts(items, where, "sample", 0)
+    found = np.empty(len(items), dtype=object)
+    found[:] = items
+    return found
+
+
 def _array(value: Any, where: str) -> Array:
+    if where.endswith(": x") and (texts := _texts(value, where)) is not None:
+        return texts
     try:
         value = value.to_numpy() if hasattr(value, "to_numpy") else untensored(value)
     except ValueError as error:
@@ -254,6 +277,11 @@ def _check_alike(where: str, x: Array, y: Array, other: str, other_x: Array, oth
             raise WorkloadError(
                 f"{where}: a sample's {name} has shape {one.shape[1:]}, but that of {other} {two.shape[1:]}; "
                 "all samples must have one shape"
+            )
+        if (one.dtype.kind == "O") != (two.dtype.kind == "O"):
+            held, other_held = ("texts" if part.dtype.kind == "O" else "numbers" for part in (one, two))
+            raise WorkloadError(
+                f"{where}: {name} holds {held}, but that of {other} {other_held}; give both as one kind"
             )
         if (one.dtype.kind == "f") != (two.dtype.kind == "f"):
             raise WorkloadError(
