@@ -3,7 +3,8 @@
     git clone https://github.com/TsingZ0/PFLlib         # and the repositories that the files *_authors.py name
     pip install fluke-fl h5py cvxpy ujson
     python -m benchmarks.agreement --pfllib PFLlib --fluke --gcfl GCFL --fedstar FedStar --fedssp FedSSP \
-        --qfedavg fair_flearn --ifca ifca
+        --qfedavg fair_flearn --ifca ifca --float64
+    python -m benchmarks.agreement --float64           # the same beside plain float64 code, which needs nothing else
 
 Both begin with the same values and take the same mini-batches in the same order, so that only rounding is left where
 they compute the same. A program is run as it is, and again with the changes that make it the method of the paper, or
@@ -19,7 +20,15 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from benchmarks.agreement import fedssp_authors, fluke_side, graph_authors, ifca_authors, pfllib, qfedavg_authors
+from benchmarks.agreement import (
+    fedssp_authors,
+    float64,
+    fluke_side,
+    graph_authors,
+    ifca_authors,
+    pfllib,
+    qfedavg_authors,
+)
 from benchmarks.agreement.case import Case, compared
 
 FIELDS = ("method", "program", "as_it_is", "changed", "changes")
@@ -32,6 +41,7 @@ def main() -> int:
     for name in ("pfllib", "gcfl", "fedstar", "fedssp", "qfedavg", "ifca"):
         parser.add_argument(f"--{name}", type=Path, metavar="FOLDER", help="a checkout")
     parser.add_argument("--fluke", action="store_true", help="Fluke is installed")
+    parser.add_argument("--float64", action="store_true", help="what others lack, beside plain float64 code")
     parser.add_argument("--csv", type=Path, help="write the table here")
     options = parser.parse_args()
     rows = []
@@ -47,7 +57,7 @@ def main() -> int:
                 )
             )
         )
-        print(f"{case.method:12}{program:10}{found.unchanged:9.0e}{found.changed:9.0e}  {changes}", flush=True)
+        print(f"{case.method:12}{program:36}{found.unchanged:9.0e}{found.changed:9.0e}  {changes}", flush=True)
     if options.csv:
         with options.csv.open("w", newline="", encoding="utf-8") as file:
             writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
@@ -67,6 +77,8 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Case]]:
     for name, module in (("fedssp", fedssp_authors), ("qfedavg", qfedavg_authors), ("ifca", ifca_authors)):
         if folder := getattr(options, name):
             yield from (("authors", case) for case in module.cases(folder))
+    if options.float64:
+        yield from ((f"float64: {words}", case) for words, case in float64.cases())
 
 
 def table(rows: Sequence[Row]) -> list[str]:

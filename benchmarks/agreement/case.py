@@ -118,7 +118,14 @@ def value(result: RunResult, name: str) -> Tensor:
     """The values of this name as raysim has them."""
     if name == "server":
         return server(result)
+    if name in ("control", "correction"):
+        return torch.from_numpy(np.array(getattr(state_of(result), name)))
+    if name == "tuned":
+        last = result.clients.groupby("client")["tuned_loss"].last()
+        return torch.tensor([*last, result.rounds["tuned_loss"].iloc[-1]])
     number = int(name[-1])
+    if name.startswith("model"):
+        return torch.from_numpy(np.array(state_of(result).models[number]))
     if name.startswith("predictions"):
         with torch.inference_mode():
             predicted: Tensor = result.client_model(number)(problem.points()).argmax(dim=1)
@@ -132,7 +139,12 @@ def client(result: RunResult, number: int) -> Tensor:
 
 def server(result: RunResult) -> Tensor:
     """What the server holds of the model, whether or not a client is judged by it."""
+    state = state_of(result)
+    return torch.from_numpy(np.array(getattr(state, "parameters", state)))
+
+
+def state_of(result: RunResult) -> Any:
+    """The server's last state."""
     assert result.settings is not None
     worker = Worker(result.settings, load_federation(result.settings, Sequential()))
-    state = newest_state(RunFolder(result.folder), worker).server
-    return torch.from_numpy(np.array(getattr(state, "parameters", state)))
+    return newest_state(RunFolder(result.folder), worker).server
