@@ -68,7 +68,8 @@ class EarlyStopping:
         if math.isnan(value):  # a round without evaluation, or without a client
             return
         options, number = self._options, int(row["round"])
-        if self._sign * value > self._best:
+        # The first counts also where it is infinite, as FedProto's loss is while a class has no prototype.
+        if self._sign * value > self._best or not self._best_round:
             self._best, self._best_round, self._waited = self._sign * value, number, 0
         else:
             self._waited += 1

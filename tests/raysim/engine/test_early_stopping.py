@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from math import nan
+from math import inf, nan
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +47,13 @@ def test_patience_counts_evaluations_since_the_best() -> None:
     )
     assert ends(values, patience=3)[0] == 7
     assert ends(values, patience=4)[0] == ends(values)[0] == 0
+
+
+def test_an_infinite_loss_is_the_best_until_one_is_finite() -> None:
+    """FedProto's loss is infinite as long as a class has no prototype."""
+    assert ends([inf, inf, 2.0, 1.0], measure="loss", patience=2)[0] == 0
+    reason = "loss has not been better for 2 evaluations than the inf of round 1"
+    assert ends([inf, inf, inf, 2.0], measure="loss", patience=2) == (3, reason)
 
 
 def test_a_column_that_will_not_be_there_is_one_sentence() -> None:
