@@ -139,6 +139,15 @@ def test_it_runs_by_its_name_and_learns(tmp_path: Path, name: str) -> None:
     assert fingerprint(tmp_path / "one") == fingerprint(tmp_path / "two")
 
 
+@pytest.mark.parametrize("given", [("--privacy.kind=local", "--noise_multiplier=1"), ("--compression.kind=top-k",)])
+def test_class_counts_go_with_no_noise_and_no_compression(
+    capsys: pytest.CaptureFixture[str], given: tuple[str, ...]
+) -> None:
+    """As the page says: both are for clients that send one vector."""
+    assert main([*SMALL, "--method=examples.feddisco:FedDisco", *given, "--print-config"]) == 2
+    assert "whose clients send more than that" in capsys.readouterr().err
+
+
 def code_of(name: str) -> str:
     """What the page shows of a file: the head of the class, and its functions from ``message`` or ``train`` on."""
     text = (ROOT / "examples" / f"{name}.py").read_text(encoding="utf-8")
