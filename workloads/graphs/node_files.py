@@ -20,7 +20,16 @@ from workloads.array_pickles import unpickled
 from workloads.errors import WorkloadError
 from workloads.graphs.graph_set import Floats, Integers
 from workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, NodeGraph, check_size, node_graph
+from workloads.table_files import listed
 
+HETEROPHILOUS = "as the heterophilous graphs of Platonov et al. 2023"
+FORMS: Mapping[str, tuple[str, ...]] = {
+    HETEROPHILOUS: ("node_features", "node_labels", "edges", "train_masks", "val_masks", "test_masks"),
+    "as Amazon and Coauthor": (
+        "attr_shape", "attr_data", "attr_indices", "attr_indptr", "adj_indices", "adj_indptr", "labels",
+    ),
+}  # fmt: skip
+"""Layout of an .npz file to its arrays; a file is in the one whose first array it has, whatever it is called."""
 PLANETOID = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 VALIDATION_NODES = 500
 """Of the public split: those that follow the training nodes (Yang et al. 2016)."""
@@ -68,7 +77,15 @@ def _npz(path: Path) -> NodeGraph:
     with zipfile.ZipFile(path) as archive:
         members = array_members(archive)
         arrays = {name: read_member(archive, member) for name, member in members.items()}
-    if "node_features" in arrays:
+    form = next((form for form, names in FORMS.items() if names[0] in arrays), "")
+    missing = [name for name in FORMS.get(form, ()) if name not in arrays]
+    if not form or missing:
+        expected = "; or ".join(f"{', '.join(names)} ({layout})" for layout, names in FORMS.items())
+        raise WorkloadError(
+            f"{path}: it is no graph of nodes with classes; expected are the arrays {expected}, and it has "
+            f"{listed(arrays) or 'none'}"
+        )
+    if form == HETEROPHILOUS:
         return _heterophilous(arrays, path.stem)
     rows, width = (int(size) for size in arrays["attr_shape"])
     check_size(rows, width, path.stem)

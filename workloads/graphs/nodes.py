@@ -65,7 +65,11 @@ class Nodes:
         Help("graph in $RAYSIM_DATA, in the folders that PyTorch Geometric has (planetoid/Cora/raw …)"),
     ] = "cora"  # fmt: skip
     path: Annotated[
-        str, Help("in place of graph: an .npz file as of Amazon and Coauthor, or a folder of Planetoid's ind.NAME.x …")
+        str,
+        Help(
+            "in place of graph: an .npz file in the layout of Amazon and Coauthor or of the heterophilous graphs, "
+            "whose name the data then has, or a folder of Planetoid's ind.NAME.x …"
+        ),
     ] = ""
     clients: Annotated[PositiveInt, Help("number of clients")] = 5
     partition: Annotated[

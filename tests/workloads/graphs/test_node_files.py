@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tests.workloads.conftest import seeded as stream
 from workloads.errors import WorkloadError
 from workloads.graphs import node_graph
 from workloads.graphs.node_files import read_nodes
 from workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, NodeGraph
+from workloads.graphs.nodes import Nodes
 
 X = np.array([[0, 2], [1, 0], [0, 0], [3, 4], [5, 0], [0, 7]], np.float32)
 CLASSES = np.eye(3, dtype=np.int32)[[0, 1, 2, 0, 1, 2]]
@@ -138,7 +140,7 @@ DAMAGED: dict[str, tuple[Write, dict[str, Any], str]] = {
     "no numbers": (planetoid, {"graph": {0: ["a"]}}, "graph has nodes that are no whole numbers"),
     "nan": (planetoid, {"allx": np.full((4, 2), np.nan)}, "no finite numbers"),
     "endless": (amazon, {"attr_shape": np.array([np.inf, 2])}, "cannot convert float infinity"),
-    "no labels": (amazon, {"labels": None}, "'labels' is missing"),
+    "no labels": (amazon, {"labels": None}, r"adj_indptr, labels \(as Amazon and Coauthor\), and it has class_names, "),
     "rows": (amazon, {"attr_indptr": np.array([0, 9, 1, 1, 1, 1, 1])}, "do not follow one another"),
     "objects": (amazon, {"labels": np.array([{}] * 6)}, "it holds Python objects"),
     "columns": (amazon, {"adj_indices": np.array([1, 0, 2, -1])}, "an edge names node -1"),
@@ -171,6 +173,22 @@ def test_memory_is_not_taken_for_what_is_only_claimed(tmp_path: Path, monkeypatc
     with pytest.raises(WorkloadError, match="take 28 GB as float32, and at most 4 GB are allowed"):
         read_nodes(tmp_path)
     assert node_graph.LARGEST_FEATURES == 4e9
+
+
+def test_a_sixth_set_in_the_heterophilous_layout_has_its_own_name(tmp_path: Path) -> None:
+    heterophilous(tmp_path)
+    (tmp_path / "toy.npz").rename(tmp_path / "sixth.npz")
+    federation = Nodes(path=str(tmp_path / "sixth.npz"), clients=1, normalize=False).load(stream)
+    assert federation.name == "sixth" and "sixth" in federation.graph.name
+    assert federation.samples(0) == 1
+
+
+def test_an_npz_file_of_something_else_is_told_what_is_expected(tmp_path: Path) -> None:
+    np.savez(tmp_path / "pictures.npz", train_images=np.zeros((2, 4, 4)), train_labels=np.zeros(2))
+    words = r"expected are the arrays node_features, .* attr_shape, .*, and it has train_images, train_labels$"
+    with pytest.raises(WorkloadError, match=words) as error:
+        read_nodes(tmp_path / "pictures.npz")
+    assert "Copy it again" not in str(error.value)
 
 
 def test_no_graph_or_two(tmp_path: Path) -> None:
