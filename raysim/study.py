@@ -171,7 +171,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         action="append",
         default=[],
         metavar="FOLDER",
-        help="import code (package.module:Class) and join the Ray cluster that a study file in FOLDER names",
+        help="import code (package.module:Class), join the Ray cluster and download the data that a study file in "
+        "FOLDER names",
     )
     arguments = parser.parse_args(argv)
     try:

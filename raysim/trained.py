@@ -11,7 +11,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file
+from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file, without_download
 from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.errors import ConfigError, ResultsError
 from raysim.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
@@ -109,6 +109,7 @@ def trusted_config(folder: Path, trust: Trust) -> RunConfig:
             "give its class (trust=MyClass, imported from the module of that name), or trust=True for all that it names"
         )
         check_names(settings, file, named, advice=advice)
+        settings = without_download(settings, file)
     return build([settings])
 
 

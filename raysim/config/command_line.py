@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
 from raysim.config import registry
-from raysim.config.config_file import ADDRESS, CONFIG_NAME, check_address, check_names, read_config_file
+from raysim.config.config_file import CONFIG_NAME, check_calls, check_names, given_calls, read_config_file
 from raysim.config.options import Option
 from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.run_config import (
@@ -96,7 +96,7 @@ def parse(argv: Sequence[str]) -> Invocation:
             if settings.get(f"{kind}.name") in [*registry.GIVEN[kind]] and f"{kind}.name" not in named:
                 raise missing(kind)
         check_names(settings, source, named, line.trusted)
-        check_address(settings, source, _addressed(typed for typed, _ in line.pairs), line.trusted)
+        check_calls(settings, source, given_calls(typed for typed, _ in line.pairs), line.trusted)
     # Which model and options are the default may go by the workload's task.
     for typed, word in line.pairs:
         if typed in ("task", "workload.task"):
@@ -136,7 +136,7 @@ def given_config(
         file = Path(resume) / CONFIG_NAME
         layers.append(read_config_file(file, run_folder=True))
         check_names(layers[0], file, given | registry.names_of(own), advice="name it in the settings too")
-        check_address(layers[0], file, _addressed(given), advice=f"name it in the settings too ({ADDRESS})")
+        check_calls(layers[0], file, given_calls(given), advice="name it in the settings too")
     if any("." not in name for name in given):
         options = options_of(choose_classes([*layers, given], own)[0])
         given = {_path(name, options, prefix=""): value for name, value in given.items()}
@@ -182,11 +182,6 @@ def _value(typed: str, text: str | None, option: Option | None = None) -> str:
 def _kind(typed: str) -> str | None:
     kind = typed.removesuffix(".name")
     return kind if kind in registry.KINDS else None
-
-
-def _addressed(names: Iterable[str]) -> list[str]:
-    """The option of the cluster's address, if it is among these names as they were typed."""
-    return [ADDRESS for name in names if name.replace("-", "_") in (ADDRESS, ADDRESS.rpartition(".")[2])]
 
 
 def _path(typed: str, options: Mapping[str, Option], prefix: str = "--") -> str:

@@ -9,7 +9,7 @@ on as another run. The line is a comment: the file can be read, copied and chang
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,9 @@ from raysim.storage.untrusted_files import MAX_YAML_BYTES, UnreadableFileError, 
 
 CONFIG_NAME = "config.yaml"
 ADDRESS = "engine.address"
+DOWNLOAD = "workload.download"
+CALLING = (ADDRESS, DOWNLOAD)
+"""Options by which a run calls another machine: a file alone cannot ask for them."""
 _SEAL = "# SHA-256 of the lines above, which --resume checks: "
 
 
@@ -79,7 +82,7 @@ def check_names(
             )
 
 
-def check_address(
+def check_calls(
     settings: Mapping[str, object],
     file: Path,
     given: Collection[str],
@@ -87,29 +90,56 @@ def check_address(
     *,
     advice: str = "",
 ) -> None:
-    """Refuse a file that says at which address there is a Ray cluster, unless the user has said so too.
+    """Refuse a file by which a run would call another machine, unless the user has said so too.
 
-    Whoever listens there is shown the cluster's token, and is sent the code and the data of the run.
+    A Ray cluster is shown its token, and is sent the code and the data of the run; a download tells its server who asks
+    for what the file names.
 
     Args:
-        given: the options that the user gave directly; an address among them is used instead of the file's.
+        given: the options that the user gave directly; those of ``CALLING`` among them are used instead of the file's.
         trusted: as of :func:`check_names`.
-        advice: how to name the address; empty: on the command line.
+        advice: how to name the option; empty: on the command line.
 
     Raises:
-        ConfigError: the file names an address (other than ``local`` and ``auto``), and is not trusted.
+        ConfigError: the file names a cluster's address (other than ``local`` and ``auto``) or turns the download of
+            data on, and is not trusted.
     """
-    address = settings.get(ADDRESS)
-    if not isinstance(address, str) or ":" not in address or ADDRESS in given or _is_trusted(file, trusted):
+    if _is_trusted(file, trusted):
         return
-    words = (
-        f"add --{ADDRESS} {address}, or --trust {file.parent} for files in that folder; --{ADDRESS} local stays on "
-        "this machine"
-    )
-    raise ConfigError(
-        f"{file} names a Ray cluster, {ADDRESS} {address!r}, which would be shown your token, so a file alone cannot "
-        f"ask for it. If you know that cluster, {advice or words}."
-    )
+    folder = f"or --trust {file.parent} for files in that folder"
+    address = settings.get(ADDRESS)
+    if _calls(ADDRESS, address) and ADDRESS not in given:
+        words = f"add --{ADDRESS} {address}, {folder}; --{ADDRESS} local stays on this machine"
+        raise ConfigError(
+            f"{file} names a Ray cluster, {ADDRESS} {address!r}, which would be shown your token, so a file alone "
+            f"cannot ask for it. If you know that cluster, {advice or words}."
+        )
+    if _calls(DOWNLOAD, settings.get(DOWNLOAD)) and DOWNLOAD not in given:
+        words = f"add --{DOWNLOAD} true, {folder}; --{DOWNLOAD} false takes what is on this machine"
+        source = settings.get("workload.repository") or settings.get("workload.name")
+        raise ConfigError(
+            f"{file} downloads data ({DOWNLOAD}; {source}), and a file alone cannot ask for that. If you want it, "
+            f"{advice or words}."
+        )
+
+
+def without_download(settings: Mapping[str, object], file: Path, trusted: Sequence[Path] = ()) -> dict[str, object]:
+    """The settings for a look at a run folder: its data is what is on this machine, unless the folder is trusted."""
+    kept = dict(settings)
+    return kept if DOWNLOAD not in kept or _is_trusted(file, trusted) else kept | {DOWNLOAD: False}
+
+
+def given_calls(names: Iterable[str]) -> list[str]:
+    """The options of ``CALLING`` that are among these names, as they were typed: in full, or the last part alone."""
+    typed = {name.replace("-", "_") for name in names}
+    return [option for option in CALLING if typed & {option, option.rpartition(".")[2]}]
+
+
+def _calls(option: str, value: object) -> bool:
+    """Whether another machine would be called; of values that no option allows, too."""
+    if option == ADDRESS:
+        return isinstance(value, str) and ":" in value
+    return value not in (None, False) and str(value).lower() != "false"
 
 
 def _is_trusted(file: Path, trusted: Sequence[Path]) -> bool:
@@ -118,9 +148,12 @@ def _is_trusted(file: Path, trusted: Sequence[Path]) -> bool:
 
 
 def naming_words(settings: Mapping[str, object]) -> str:
-    """The command-line words that name a configuration's own code and cluster again: `` --method mine:Method``."""
-    given = [(kind, settings.get(f"{kind}.name")) for kind in registry.KINDS] + [(ADDRESS, settings.get(ADDRESS))]
-    return "".join(f" --{option} {name}" for option, name in given if isinstance(name, str) and ":" in name)
+    """The command-line words that name a configuration's own code and calls again: `` --method mine:Method``."""
+    code = [(kind, settings.get(f"{kind}.name")) for kind in registry.KINDS]
+    given = [(kind, name) for kind, name in code if isinstance(name, str) and ":" in name]
+    calls = [(option, settings[option]) for option in CALLING if _calls(option, settings.get(option))]
+    words = [(option, "true" if value is True else value) for option, value in [*given, *calls]]
+    return "".join(f" --{option} {value}" for option, value in words)
 
 
 def stored_text(config: RunConfig) -> str:

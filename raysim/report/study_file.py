@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raysim.config.config_file import check_address, check_names
+from raysim.config.config_file import check_calls, check_names
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
 from raysim.report import study_compare, study_curves, study_plot
@@ -138,7 +138,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
     )
     for layer in (study.base, *study.columns.values(), *study.rows.values(), *inside.values()):
         check_names(layer, path, {}, trusted)
-        check_address(layer, path, (), trusted, advice=f"add --trust {path.parent}")
+        check_calls(layer, path, (), trusted, advice=f"add --trust {path.parent}")
     for cell in study.cells():  # a mistake in the last row is told before the first cell's hours
         try:
             cell.config()

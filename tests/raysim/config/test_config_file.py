@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import yaml
@@ -16,11 +17,16 @@ import raysim
 from raysim.config.command_line import given_config, parse
 from raysim.config.config_file import check_seal, naming_words, sealed, stored_text
 from raysim.config.run_config import default_config
-from raysim.errors import ConfigError
+from raysim.driver import load_federation
+from raysim.errors import ConfigError, RaysimError
+from raysim.evaluate import main as evaluate
 from raysim.launch import main
 from raysim.preparation import prepare
 from raysim.storage.run_folder import RunFolder
 from raysim.study import main as study
+from raysim.trained import trusted_config
+from tests.http_server import served
+from workloads.parallel_map import Sequential
 
 EVIL = """
 from pathlib import Path
@@ -90,7 +96,7 @@ def test_a_file_alone_sends_no_token_to_an_address(
         assert said.count("\n") == 1 and f"engine.address '{start}{address}'" in said and "--trust run" in said
     assert study(["study.yaml"]) == 2
     assert "engine.address" in capsys.readouterr().err
-    with pytest.raises(ConfigError, match=r"name it in the settings too \(engine\.address\)"):
+    with pytest.raises(ConfigError, match=r"engine\.address .*name it in the settings too"):
         raysim.run("fedavg", resume="run")
     server.setblocking(False)
     with pytest.raises(BlockingIOError):  # nobody has called
@@ -111,6 +117,62 @@ def test_a_cluster_that_is_named_or_trusted_is_used(listener: tuple[str, socket.
     assert naming_words({"engine.address": address}) == f" --engine.address {address}"
     Path("own.yaml").write_text("engine: {address: auto}\n")  # that of the user's own environment
     assert parse(["--config", "own.yaml"]).config.engine.address == "auto"
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
+    """A folder ``run`` and a study that download a repository; what was asked of the server there."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "served").mkdir()
+    data: dict[str, Any] = {"workload.name": "huggingface", "workload.repository": "me/pets", "workload.path": "new"}
+    data |= {"workload.download": True, "model.name": "logistic", "engine.backend": "inline"}
+    text = "method: {name: fedavg}\n" + yaml.safe_dump(nested(data))
+    RunFolder.create(tmp_path / "run", sealed(text), {})
+    study = {"title": "s", "results": "r", "table": "t.md", "seeds": [0], "measures": {"accuracy": "accuracy"}}
+    study |= {"base": data, "columns": {"c": {}}, "rows": {"r": {"method": "fedavg"}}}
+    (tmp_path / "study.yaml").write_text(yaml.safe_dump(study))
+    with served(tmp_path / "served") as (address, asked):
+        monkeypatch.setenv("HF_ENDPOINT", address)
+        yield asked
+
+
+def nested(settings: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    found: dict[str, dict[str, Any]] = {}
+    for path, value in settings.items():
+        section, _, option = path.partition(".")
+        found.setdefault(section, {})[option] = value
+    return found
+
+
+@pytest.mark.parametrize("word", ["true", "'yes'", "1", "'True'"])
+def test_a_file_alone_downloads_nothing(hub: list[str], word: str, capsys: pytest.CaptureFixture[str]) -> None:
+    config = Path("run") / "config.yaml"
+    config.write_text(sealed(config.read_text().rpartition("# SHA")[0].replace("download: true", f"download: {word}")))
+    for words in (
+        ["--resume", "run"],
+        ["--config", "run/config.yaml"],
+        ["--config", "run/config.yaml", "--trust", "x"],
+    ):
+        assert main(words) == 2
+        said = capsys.readouterr().err
+        assert said.count("\n") == 1 and "workload.download; me/pets" in said and "--trust run" in said
+    assert study(["study.yaml"]) == 2
+    assert "workload.download" in capsys.readouterr().err
+    with pytest.raises(ConfigError, match=r"workload\.download.*name it in the settings too"):
+        raysim.run("fedavg", resume="run")
+    assert evaluate(["run"]) == 2
+    with pytest.raises(RaysimError, match="set download to true"):
+        load_federation(trusted_config(Path("run"), trust=()), Sequential())
+    assert not hub
+
+
+def test_a_download_that_is_asked_for_is_tried(hub: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["--resume", "run", "--trust", "run"], ["--config", "run/config.yaml", "--workload.download"]):
+        assert main(words) != 0
+        assert "me/pets cannot be downloaded" in capsys.readouterr().err and hub
+        hub.clear()
+    assert main(["--config", "run/config.yaml", "--download", "false"]) == 2 and not hub
+    assert naming_words({"workload.download": True, "engine.address": "auto"}) == " --workload.download true"
 
 
 @pytest.mark.parametrize("words", [["--method", "evil_method:Method"], ["--trust", "run"], ["--trust", "."]])
