@@ -22,10 +22,14 @@ LONGEST = 24
 def make_token() -> None:
     """Write a new token where Ray would, with mode 0600, unless there is one or a variable names another.
 
-    What cannot be written is left to Ray, which says so.
+    One that is there is taken from the group and the others if it is this user's. What cannot be written is left to
+    Ray, which says so.
     """
     path = TOKEN.expanduser()
-    if path.exists() or any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")):
+    if any(os.environ.get(name) for name in ("RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH")):
+        return
+    if path.exists():
+        _close(path)
         return
     with suppress(OSError):
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -36,6 +40,18 @@ def make_token() -> None:
             os.link(name, path)  # whole or not at all, and never over another process's
         finally:
             Path(name).unlink()
+
+
+def _close(path: Path) -> None:
+    """Give a file of this user's mode 0600, or less if it has less; through no link."""
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        try:
+            found = os.fstat(descriptor)
+            if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and found.st_mode & 0o177:
+                os.fchmod(descriptor, stat.S_IMODE(found.st_mode) & 0o600)
+        finally:
+            os.close(descriptor)
 
 
 def session_folder() -> str | None:

@@ -69,6 +69,21 @@ def test_a_token_that_is_there_stays(home: Path, monkeypatch: pytest.MonkeyPatch
     assert not token.exists()
 
 
+@pytest.mark.parametrize(("before", "after"), [(0o644, 0o600), (0o666, 0o600), (0o600, 0o600), (0o400, 0o400)])
+def test_a_token_that_others_can_read_is_closed(home: Path, before: int, after: int) -> None:
+    token = home / ".ray" / "auth_token"
+    token.parent.mkdir()
+    token.write_text("of-the-user")
+    token.chmod(before)
+    make_token()
+    assert mode(token) == after and token.read_text() == "of-the-user"
+    target = token.rename(home / "elsewhere")
+    target.chmod(0o644)
+    token.symlink_to(target)  # somebody's arrangement
+    make_token()
+    assert mode(target) == 0o644
+
+
 def test_a_home_that_cannot_be_written_is_no_error(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (home / ".ray").write_text("a file")
     make_token()
