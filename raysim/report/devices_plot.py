@@ -57,7 +57,7 @@ def picture(table: DataFrame, fleet: Fleet, seconds: float) -> bytes:
     """The picture as PNG; its lower half only where clients are not always available."""
     availability = fleet.profiles.availability
     with style({"axes.spines.top": False, "axes.spines.right": False}):
-        figure = new_figure(figsize=(6.4, 5.6 if availability else 3.4), dpi=130, layout="constrained")
+        figure = new_figure(figsize=(4.6, 5.6 if availability else 3.4), dpi=160, layout="constrained")
         panels = figure.subplots(2 if availability else 1, squeeze=False)[:, 0]
         figure.suptitle(f"Devices of {len(table)} clients", fontsize=13, fontweight="bold")
         _task_seconds(panels[0], table)

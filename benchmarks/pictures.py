@@ -1,0 +1,187 @@
+"""Draw the pictures of the live page, of a run and of a timeline in docs/ anew, and say which are out of date.
+
+``python -m benchmarks.pictures [NAME ...]`` draws, ``python -m benchmarks.pictures --check`` only looks. A picture
+carries a stamp of what it is made of: the settings of its run, and the code that draws it, without its comments,
+docstrings and imports. The pictures of studies are drawn from their rows by ``python -m raysim.study FILE
+--table-only``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import functools
+import hashlib
+import io
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+STAMP = "raysim-stamp"
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One picture of the docs."""
+
+    path: str
+    words: Sequence[str]
+    """The command line of its run."""
+    sources: Sequence[str]
+    """Files, or patterns of files, that say how it looks."""
+    draw: Callable[[Drawn], bytes]
+
+    def stamp(self) -> str:
+        """Digest of settings and drawing code."""
+        files = sorted(path for pattern in self.sources for path in ROOT.glob(pattern))
+        return hashlib.sha256("\n".join([*self.words, *map(_meaning, files)]).encode()).hexdigest()[:16]
+
+    def is_current(self) -> bool:
+        """Whether the file in docs/ has been drawn by this code from these settings."""
+        from PIL import Image
+
+        path = ROOT / self.path
+        if not path.is_file():
+            return False
+        with Image.open(path) as picture:
+            return picture.info.get(STAMP) == self.stamp()
+
+
+def _meaning(path: Path) -> str:
+    """A file's text; of Python what it does, whatever its modules are called."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".py":
+        return text
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if isinstance(body, list):
+            node.body = [line for line in body if not _says_nothing(line)]  # type: ignore[attr-defined]
+    return ast.dump(tree)
+
+
+def _says_nothing(line: ast.stmt) -> bool:
+    is_text = isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant)
+    return is_text or isinstance(line, (ast.Import, ast.ImportFrom))
+
+
+def _timeline(drawn: Drawn) -> bytes:
+    from raysim import timeline
+
+    with tempfile.TemporaryDirectory() as folder:
+        timeline.main([*drawn.words, "--output", f"{folder}/plan"])
+        return Path(folder, "plan", "timeline.png").read_bytes()
+
+
+def _curve(drawn: Drawn) -> bytes:
+    from raysim import launch
+
+    with tempfile.TemporaryDirectory() as folder:
+        launch.main([*drawn.words, "--engine.backend", "inline", "--output", f"{folder}/run"])
+        return Path(folder, "run", "curve.png").read_bytes()
+
+
+_SCREENS = {
+    "docs/pictures/page-light.png": ("light", 1280, 1400),
+    "docs/pictures/page-dark.png": ("dark", 1280, 900),
+    "docs/pictures/page-phone.png": ("light", 390, 844),
+}
+
+
+def _page(drawn: Drawn) -> bytes:
+    return _screens(tuple(drawn.words))[drawn.path]
+
+
+@functools.cache
+def _screens(words: tuple[str, ...]) -> dict[str, bytes]:
+    """The live page of one run on every screen."""
+    from playwright.sync_api import sync_playwright
+
+    from raysim import launch
+    from raysim.ui.serving import Address, Page
+
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    found: dict[str, bytes] = {}
+    with tempfile.TemporaryDirectory() as root:
+        folder = Path(root, "fedavg-digits")
+        launch.main([*words, "--pictures", "false", "--engine.backend", "inline", "--output", str(folder)])
+        with closing(Page(folder, Address("127.0.0.1", 0))) as page, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox"])
+            for path, (scheme, width, height) in _SCREENS.items():
+                opened = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
+                opened.goto(page.url)
+                opened.locator("#utilization path.js-line").first.wait_for()
+                found[path] = bytes(opened.screenshot())
+                opened.close()
+            browser.close()
+    return found
+
+
+_PAGE = ("--method", "fedavg", "--model", "logistic", "--clients", "12", "--rounds", "60")
+_PHONES = ("--method", "fedavg", "--devices.preset", "phones", "--timing.mode", "buffered", "--buffer", "5")
+_MORE = (
+    "--clients",
+    "30",
+    "--timing.concurrency",
+    "12",
+    "--schedule.rounds",
+    "40",
+    "--devices.drop_probability",
+    "0.05",
+)
+PICTURES = (
+    Drawn(
+        "docs/pictures/timeline.png",
+        (*_PHONES, *_MORE),
+        ("raysim/report/timeline_plot.py", "raysim/report/canvas.py"),
+        _timeline,
+    ),
+    Drawn(
+        "docs/fedrad-digits.png", ("--method", "fedrad"), ("raysim/report/plots.py", "raysim/report/canvas.py"), _curve
+    ),
+    *(Drawn(path, _PAGE, ("raysim/ui/static/*", "raysim/report/settings_line.py"), _page) for path in _SCREENS),
+)
+"""All pictures that this program draws."""
+
+
+def stamped(content: bytes, stamp: str) -> bytes:
+    """A PNG with a stamp in it."""
+    from PIL import Image
+    from PIL.PngImagePlugin import PngInfo
+
+    info, buffer = PngInfo(), io.BytesIO()
+    info.add_text(STAMP, stamp)
+    with Image.open(io.BytesIO(content)) as picture:
+        picture.convert("RGB").quantize(256).save(buffer, "PNG", pnginfo=info, optimize=True)
+    return buffer.getvalue()
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code, 1 if a picture is out of date."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pictures", description=__doc__.partition("\n")[0])
+    parser.add_argument("names", nargs="*", help="pictures to draw, by the stems of their files (default: all)")
+    parser.add_argument("--check", action="store_true", help="draw none; name those that are out of date")
+    options = parser.parse_args(arguments)
+    known = {Path(picture.path).stem: picture for picture in PICTURES}
+    unknown = [name for name in options.names if name not in known]
+    if unknown:
+        parser.error(f"unknown picture {unknown[0]}. Known: {', '.join(known)}")
+    chosen = [known[name] for name in options.names] or list(PICTURES)
+    if options.check:
+        late = [picture.path for picture in chosen if not picture.is_current()]
+        for path in late:
+            print(f"{path} is out of date: python -m benchmarks.pictures {Path(path).stem}", file=sys.stderr)
+        return bool(late)
+    for picture in chosen:
+        (ROOT / picture.path).write_bytes(stamped(picture.draw(picture), picture.stamp()))
+        print(picture.path)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

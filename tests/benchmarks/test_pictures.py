@@ -1,0 +1,48 @@
+"""The pictures in docs/ are those that today's code draws; the cheap one is drawn anew."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+from benchmarks import pictures
+from benchmarks.pictures import PICTURES, ROOT, Drawn, stamped
+
+
+@pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: Path(picture.path).stem)
+def test_a_picture_of_the_docs_is_current_and_shown(picture: Drawn) -> None:
+    assert picture.is_current(), f"draw it anew: python -m benchmarks.pictures {Path(picture.path).stem}"
+    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
+    assert any(Path(picture.path).name in page.read_text(encoding="utf-8") for page in pages)
+
+
+def test_the_timeline_is_drawn_anew_as_large_as_it_is_in_the_docs() -> None:
+    from PIL import Image
+
+    picture = next(picture for picture in PICTURES if picture.path.endswith("timeline.png"))
+    with Image.open(io.BytesIO(picture.draw(picture))) as drawn, Image.open(ROOT / picture.path) as kept:
+        assert drawn.size == kept.size
+
+
+def test_a_stamp_is_about_what_the_code_does_and_the_settings(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from PIL import Image
+
+    monkeypatch.setattr(pictures, "ROOT", tmp_path)
+    plain = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(plain, "PNG")
+    drawn = Drawn("a.png", ("--seed", "1"), ("*.py",), lambda drawn: plain.getvalue())
+    monkeypatch.setattr(pictures, "PICTURES", (drawn,))
+    code = tmp_path / "draw.py"
+    code.write_text("import old\n\ndef draw():\n    return 1\n")
+    assert pictures.main(["--check"]) == 1  # there is none
+    assert pictures.main([]) == 0 and drawn.is_current()
+    code.write_text('"""Words."""\nimport new\n\ndef draw():\n    """More words."""\n    return 1  # a remark\n')
+    assert pictures.main(["--check"]) == 0
+    code.write_text("def draw():\n    return 2\n")
+    assert pictures.main(["--check"]) == 1 and "python -m benchmarks.pictures a" in capsys.readouterr().err
+    assert not Drawn("a.png", ("--seed", "2"), ("*.py",), drawn.draw).is_current()
+    assert stamped(plain.getvalue(), "x")[:4] == b"\x89PNG"
