@@ -16,10 +16,11 @@ import io
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 ROOT = Path(__file__).parent.parent
 STAMP = "raysim-stamp"
@@ -86,7 +87,7 @@ def _curve(drawn: Drawn) -> bytes:
         return Path(folder, "run", "curve.png").read_bytes()
 
 
-_SCREENS = {
+_SCREENS: Mapping[str, tuple[Literal["light", "dark"], int, int]] = {
     "docs/pictures/page-light.png": ("light", 1280, 1400),
     "docs/pictures/page-dark.png": ("dark", 1280, 900),
     "docs/pictures/page-phone.png": ("light", 390, 844),
