@@ -34,6 +34,7 @@ SPECTRAL_COST = DOCS / "results" / "spectral-cost.csv"
 METHOD_COST = DOCS / "results" / "image-methods-cost.csv"
 AGREEMENT = DOCS / "results" / "agreement.csv"
 CANARY_AUDIT = DOCS / "results" / "canary-audit.csv"
+ATTACK = DOCS / "results" / "attack.csv"
 STUDIES = sorted((DOCS / "studies").glob("*.yaml"))
 PAGES = sorted((*ROOT.glob("*.md"), *DOCS.glob("*.md"), *(ROOT / "benchmarks").glob("*.md")))
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -71,7 +72,7 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
-    rows = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT}
+    rows = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK}
     there = {path.with_name(path.name.replace(".failed.csv", ".csv")) for path in rows}
     assert sorted(map(str, there - known)) == []
     assert {path.with_suffix(".csv") for path in (DOCS / "results").rglob("*.yaml")} <= there
@@ -102,6 +103,12 @@ def test_the_audit_of_privacy_is_what_the_benchmark_wrote() -> None:
     )
     assert f"{found}{adaptive['found']:.2f} (adaptive bound) and {sgd['found']:.2f} (dp-sgd)" in page
     assert f"it found {plain['found']:.2f}, the most that its {plain['guesses']} guesses" in page
+
+
+def test_the_counts_of_the_attack_are_what_the_command_wrote() -> None:
+    page, rows = (DOCS / "faults.md").read_text(), pd.read_csv(ATTACK)
+    table = [f"| {row['door']} | {row['tried']} | {row['held']} |" for row in rows.to_dict("records")]
+    assert "\n".join(["| door | tried | held |", "|---|---|---|", *table]) in page
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
