@@ -21,7 +21,7 @@ def test_levels_of_neighbors_give_the_bits_of_one_sum() -> None:
     drawn = np.random.default_rng(0).standard_normal((600, 5)).astype(np.float32)
     vectors = [None if k % 7 == 0 else vector for k, vector in enumerate(drawn)]
     whole = tree_reduce.sum_of([None if vector is None else vector.copy() for vector in vectors])
-    pool = InlinePool(SimpleNamespace(device="cpu", federation=None))  # type: ignore[arg-type]
+    pool = InlinePool(SimpleNamespace(device="cpu", federation=None, own_code=False))  # type: ignore[arg-type]
     left = tree_reduce.add_on_workers(vectors, lambda jobs: pool.run(jobs, print), "round 1")
     assert len(left) == 3  # 600 / 16 = 37.5, 38 / 16 = 2.4
     assert whole is not None
