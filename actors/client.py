@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import ray
 
-from actors.quick_import import garbage_collection_paused
+from raysim.actors.quick_import import garbage_collection_paused
 from raysim.engine.backend import Seat
 from raysim.engine.timing import now
 

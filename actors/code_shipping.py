@@ -13,18 +13,16 @@ from raysim.config.run_config import classes_of
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
 
-OWN = ("raysim", "actors", "aggregators", "workloads")
-
 
 def modules(config: RunConfig) -> list[str]:
-    """Folders and files of Python code that a run needs: raysim's packages, and those of a user's own code.
+    """Folders and files of Python code that a run needs: raysim's package, and those of a user's own code.
 
     That is the modules of own methods, workloads and models, and of the model, the loss and the metrics that were given
     in Python, but for installed packages, which the nodes must have. What is of ``__main__`` travels by value.
     """
     owners = [cls.__module__ for cls in classes_of(config).values()]
     owners += [name for name in map(_module_of, _given(config)) if not _is_installed(name)]
-    names = dict.fromkeys([*OWN, *(name.partition(".")[0] for name in owners)])
+    names = dict.fromkeys(["raysim", *(name.partition(".")[0] for name in owners)])
     return [_place(name) for name in names if name != "__main__"]
 
 

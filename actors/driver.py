@@ -10,8 +10,8 @@ from typing import Any
 
 import ray
 
-from actors.quick_import import garbage_collection_paused
-from actors.sending import send_modules_by_name
+from raysim.actors.quick_import import garbage_collection_paused
+from raysim.actors.sending import send_modules_by_name
 from raysim.engine.observer import Forwarding, Several
 from raysim.engine.outcome import Outcome, guarded
 from raysim.errors import ResultsError
@@ -84,8 +84,8 @@ class DriverActor:
         return guarded(self._drive)
 
     def _drive(self) -> str:
-        from actors.early_actors import EarlyActors
-        from actors.parallel_map import RayParallel
+        from raysim.actors.early_actors import EarlyActors
+        from raysim.actors.parallel_map import RayParallel
 
         if not self._folder.is_dir():
             raise ResultsError(
@@ -96,7 +96,7 @@ class DriverActor:
         early = EarlyActors(self._config)  # before anything that takes long
         try:
             with garbage_collection_paused():
-                from actors.metrics import Metrics
+                from raysim.actors.metrics import Metrics
                 from raysim.driver import drive
 
             observer = Several(self._events, Metrics(self._folder.name))

@@ -6,15 +6,15 @@ from typing import TYPE_CHECKING
 
 import ray
 
-from actors.capacity import Placement, place, useful_actors
-from actors.client import Starter
-from actors.pool import RayPool
-from actors.slots import alive_nodes
+from raysim.actors.capacity import Placement, place, useful_actors
+from raysim.actors.client import Starter
+from raysim.actors.pool import RayPool
+from raysim.actors.slots import alive_nodes
 from raysim.config.run_config import with_sections
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 
 class EarlyActors:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from actors import cluster_probe
-from actors.sending import check_sendable
-from actors.watch import Watch
+from raysim.actors import cluster_probe
+from raysim.actors.sending import check_sendable
+from raysim.actors.watch import Watch
 from raysim.engine.outcome import Outcome
 from raysim.engine.timing import now
 from raysim.errors import ConfigError
@@ -42,7 +42,7 @@ def follow(
     from ray.exceptions import RayActorError
     from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-    from actors.driver import DriverActor
+    from raysim.actors.driver import DriverActor
 
     try:
         check_sendable(config)

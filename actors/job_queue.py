@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from actors.slots import Slot
+from raysim.actors.slots import Slot
 from raysim.engine.backend import Job
 from raysim.engine.timing import now
 

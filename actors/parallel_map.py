@@ -1,4 +1,4 @@
-"""A function over many items as Ray tasks: the parallel twin of workloads.parallel_map.Sequential."""
+"""A function over many items as Ray tasks: the parallel twin of raysim.workloads.parallel_map.Sequential."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import ray
 from ray.exceptions import RayError, RayTaskError
 
 from raysim.errors import PlacementError, RaysimError, code_error
-from workloads.parallel_map import OnProgress, silent, where
+from raysim.workloads.parallel_map import OnProgress, silent, where
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")

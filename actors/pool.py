@@ -11,10 +11,10 @@ import ray
 from ray.exceptions import ActorUnavailableError, ObjectLostError, OutOfMemoryError, RayActorError, RayTaskError
 from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-from actors.capacity import Placement, less_crowded, place
-from actors.client import Starter
-from actors.job_queue import Deadline, Work
-from actors.slots import Patience, Slot, Slots, alive_nodes
+from raysim.actors.capacity import Placement, less_crowded, place
+from raysim.actors.client import Starter
+from raysim.actors.job_queue import Deadline, Work
+from raysim.actors.slots import Patience, Slot, Slots, alive_nodes
 from raysim.engine.backend import Done, Job, Result
 from raysim.engine.profiler import OFF, WAIT
 from raysim.engine.timing import now
@@ -23,7 +23,7 @@ from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 SMALL = 16 * 1024
 """Arrays smaller than this number of bytes travel inside the call, as Ray does not store such objects either."""

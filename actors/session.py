@@ -13,13 +13,13 @@ from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
-from actors import cluster_probe, private_places, shared_ray
-from actors.code_shipping import modules
-from actors.following import follow
-from actors.own_ray import OwnRay
-from actors.shared_ray import Connection, Request
-from actors.start_retry import patiently
-from actors.watch import Watch
+from raysim.actors import cluster_probe, private_places, shared_ray
+from raysim.actors.code_shipping import modules
+from raysim.actors.following import follow
+from raysim.actors.own_ray import OwnRay
+from raysim.actors.shared_ray import Connection, Request
+from raysim.actors.start_retry import patiently
+from raysim.actors.watch import Watch
 from raysim.engine.observer import Forwarding, hears_of_clients, step
 from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError

@@ -20,7 +20,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any, TypeVar
 
-from actors.own_ray import OwnRay
+from raysim.actors.own_ray import OwnRay
 
 Result = TypeVar("Result")
 Calls = SimpleQueue[tuple["Future[Any]", Callable[[], Any]]]

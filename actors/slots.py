@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any
 import ray
 from ray.exceptions import RayActorError, RayError
 
-from actors.client import Starter, actor_name
-from actors.sending import check_object
+from raysim.actors.client import Starter, actor_name
+from raysim.actors.sending import check_object
 from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
 from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 FIRST = 5.0
 """Seconds without an actor before the first report."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from actors.own_ray import OwnRay, processor_time, state
+from raysim.actors.own_ray import OwnRay, processor_time, state
 
 STEP = 2.0
 """Seconds between two looks count up to this number: a launcher that was itself suspended could hear no heartbeat."""

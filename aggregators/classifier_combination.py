@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.gram import Doubles, one_blas_thread
+from raysim.aggregators.gram import Doubles, one_blas_thread
 
 SMALLEST_WEIGHT = 1e-3
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aggregators.gram import Doubles
+from raysim.aggregators.gram import Doubles
 
 SMALLEST_PRODUCT = 1e-12
 """Least ‖Δ_i‖ ‖Δ_j‖ that a cosine is divided by (the authors' code): an update of zero has cosine 0 with all others."""

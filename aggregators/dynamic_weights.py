@@ -19,9 +19,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from aggregators.descent import plain_steps
-from aggregators.gram import Doubles
-from aggregators.means import BLOCK, check_vectors, sample_weights, weighted_sum
+from raysim.aggregators.descent import plain_steps
+from raysim.aggregators.gram import Doubles
+from raysim.aggregators.means import BLOCK, check_vectors, sample_weights, weighted_sum
 
 LOSS_BOUND = 1e6
 """Losses enter NeuNet clipped to ± this; a diverged client (NaN) counts as this bad."""

@@ -16,7 +16,7 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
-from aggregators.means import check_vectors, weighted_sum
+from raysim.aggregators.means import check_vectors, weighted_sum
 
 Vectors = Sequence[NDArray[np.float32]]
 Doubles = NDArray[np.float64]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aggregators.gram import Doubles, one_blas_thread
+from raysim.aggregators.gram import Doubles, one_blas_thread
 
 
 def harmonized_coefficients(gram: Doubles, weights: Doubles) -> Doubles:

@@ -18,7 +18,7 @@ from typing import Literal
 
 import numpy as np
 
-from aggregators.gram import Doubles, one_blas_thread
+from raysim.aggregators.gram import Doubles, one_blas_thread
 
 Conflict = Literal["keep", "drop"]
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from aggregators.gram import Doubles, one_blas_thread
+from raysim.aggregators.gram import Doubles, one_blas_thread
 
 
 def squared_distances(gram: Doubles) -> Doubles:

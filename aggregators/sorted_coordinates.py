@@ -14,8 +14,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.gram import Doubles, one_blas_thread
-from aggregators.means import check_vectors
+from raysim.aggregators.gram import Doubles, one_blas_thread
+from raysim.aggregators.means import check_vectors
 
 Vector = NDArray[np.float32]
 
@@ -30,8 +30,8 @@ def coordinate_median(vectors: Sequence[Vector], mixing: Doubles | None = None) 
 
     Args:
         vectors: n vectors float32 [d]; they are only read.
-        mixing: m × n weights (:func:`aggregators.robust.nearest_neighbor_mixing`): the m mixed vectors take the place
-            of the n; None: the vectors themselves.
+        mixing: m × n weights (:func:`raysim.aggregators.robust.nearest_neighbor_mixing`): the m mixed vectors take
+            the place of the n; None: the vectors themselves.
 
     Raises:
         ValueError: no vectors, or vectors that are not float32 of one common length.

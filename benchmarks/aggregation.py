@@ -26,10 +26,10 @@ import threadpoolctl
 from numpy.typing import NDArray
 from scipy.linalg.blas import saxpy, sdot
 
-from aggregators.gram import Vectors, combine, gram_matrix, piece_grams
-from aggregators.harmonize import harmonized_coefficients
-from aggregators.means import sample_weights, weighted_sum
-from aggregators.principal_gradients import axes_kept, principal_coefficients
+from raysim.aggregators.gram import Vectors, combine, gram_matrix, piece_grams
+from raysim.aggregators.harmonize import harmonized_coefficients
+from raysim.aggregators.means import sample_weights, weighted_sum
+from raysim.aggregators.principal_gradients import axes_kept, principal_coefficients
 
 Vector = NDArray[np.float32]
 SHARE = 0.8

@@ -29,7 +29,7 @@ from raysim import seeds
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message, Traits, Update
 from raysim.methods.fedavg import FedAvg
-from workloads.federated_data import ClientData
+from raysim.workloads.federated_data import ClientData
 
 CONFIDENCE = 0.95
 Options = Mapping[str, object]

@@ -14,9 +14,9 @@ import torch
 from torch import Tensor
 from torch.nn.functional import scaled_dot_product_attention
 
-from workloads.graphs.batch import GraphBatch
-from workloads.graphs.graph_set import Graphs
-from workloads.models.specformer import SpectralBody, mean_of_nodes
+from raysim.workloads.graphs.batch import GraphBatch
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.models.specformer import SpectralBody, mean_of_nodes
 
 
 class DenseBatch:

@@ -61,7 +61,7 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
     from raysim.config.run_config import build
     from raysim.driver import load_federation
     from raysim.simulation import run
-    from workloads.parallel_map import Sequential
+    from raysim.workloads.parallel_map import Sequential
 
     config = build([options])
     started = time.perf_counter()

@@ -23,11 +23,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators import robust
-from aggregators.gram import Doubles, gram_matrix, squared_lengths
-from aggregators.means import weighted_sum
-from aggregators.sorted_coordinates import coordinate_median, trimmed_mean
 from benchmarks.aggregation import Vector, interleaved, peak_allocated
+from raysim.aggregators import robust
+from raysim.aggregators.gram import Doubles, gram_matrix, squared_lengths
+from raysim.aggregators.means import weighted_sum
+from raysim.aggregators.sorted_coordinates import coordinate_median, trimmed_mean
 
 SIDES = ("raysim", "byzfl")
 RULES = ("median", "trimmed mean", "multi-Krum", "geometric median", "centered clipping", "mixing, then median")

@@ -27,12 +27,12 @@ import pandas as pd
 import torch
 
 from benchmarks.dense_spectral import DenseBasesBody, DenseBatch, DenseFiltersBody
-from workloads.federated_data import InputSpec
-from workloads.graphs.batch import collate
-from workloads.graphs.graph_set import Graphs
-from workloads.graphs.tudataset import TuDataset
-from workloads.models.graph_specs import Spectral
-from workloads.parallel_map import sequential
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.graphs.batch import collate
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.graphs.tudataset import TuDataset
+from raysim.workloads.models.graph_specs import Spectral
+from raysim.workloads.parallel_map import sequential
 
 BODIES: dict[str, Any] = {"edges": lambda body: body, "dense bases": DenseBasesBody, "dense filters": DenseFiltersBody}
 

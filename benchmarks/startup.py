@@ -32,12 +32,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from raysim.methods.fedavg import FedAvg
-from workloads.option_types import Help
+from raysim.workloads.option_types import Help
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
     from raysim.method import ClientTask, Context, Message, Update, Updates, Vector
-    from workloads.federated_data import ClientData
+    from raysim.workloads.federated_data import ClientData
 
 RAY = (
     "import time; a = time.time(); import ray; b = time.time(); "

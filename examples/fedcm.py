@@ -17,13 +17,13 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aggregators.descent import plain_steps
 from raysim import ClientTask, Context, Message, Traits, Update, Updates, WholeModel, local_sgd
-from workloads.option_types import Help, PositiveShare
+from raysim.aggregators.descent import plain_steps
+from raysim.workloads.option_types import Help, PositiveShare
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+    from raysim.workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

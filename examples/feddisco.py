@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.means import sample_weights, weighted_sum
 from raysim import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, local_sgd
+from raysim.aggregators.means import sample_weights, weighted_sum
 from raysim.traits import ExtraBytes, Sizes
-from workloads.option_types import Help, NonNegative
+from raysim.workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+    from raysim.workloads.federated_data import ClientData
 
 
 def extra_bytes(sizes: Sizes) -> ExtraBytes:

@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim import ClientTask, Context, GlobalModel, Message, Traits, Update, Updates, local_sgd
-from workloads.option_types import Help, Positive
+from raysim.workloads.option_types import Help, Positive
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+    from raysim.workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

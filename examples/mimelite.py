@@ -17,14 +17,14 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aggregators.means import plain_mean
 from raysim import ClientTask, Context, Message, Traits, Update, Updates, WholeModel, gradients, local_sgd
+from raysim.aggregators.means import plain_mean
 from raysim.traits import ExtraBytes, Sizes
-from workloads.option_types import Help, ShareBelowOne
+from raysim.workloads.option_types import Help, ShareBelowOne
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
+    from raysim.workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

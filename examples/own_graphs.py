@@ -17,7 +17,7 @@ import raysim
 
 if TYPE_CHECKING:
     from raysim.run_result import RunResult
-    from workloads.federated_data import InputSpec
+    from raysim.workloads.federated_data import InputSpec
 
 
 class Net(nn.Module):

@@ -17,13 +17,23 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from aggregators.means import plain_mean
-from raysim import ClientTask, Context, Message, Traits, Update, Updates, WholeModel, local_sgd
-from workloads.option_types import Help, Positive
+from raysim import (
+    ClientTask,
+    Context,
+    Help,
+    Message,
+    Positive,
+    Traits,
+    Update,
+    Updates,
+    WholeModel,
+    local_sgd,
+    plain_mean,
+)
 
 if TYPE_CHECKING:
+    from raysim import ClientData
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import ClientData
 
 Vector = NDArray[np.float32]
 

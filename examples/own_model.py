@@ -9,8 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
-from workloads.federated_data import InputSpec
-from workloads.option_types import Help, PositiveInt
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.option_types import Help, PositiveInt
 
 if TYPE_CHECKING:
     from torch import nn

@@ -16,6 +16,9 @@ from typing import TYPE_CHECKING, Any
 from raysim.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from raysim.aggregators.means import plain_mean as plain_mean
+    from raysim.aggregators.means import sample_weights as sample_weights
+    from raysim.aggregators.means import weighted_sum as weighted_sum
     from raysim.client_split import split as split
     from raysim.cohort import Cohort as Cohort
     from raysim.config.run_config import RunConfig as RunConfig
@@ -35,6 +38,17 @@ if TYPE_CHECKING:
     from raysim.trained import load_model as load_model
     from raysim.training import gradients as gradients
     from raysim.training import local_sgd as local_sgd
+    from raysim.workloads.federated_data import ClientData as ClientData
+    from raysim.workloads.federated_data import InputSpec as InputSpec
+    from raysim.workloads.option_types import Help as Help
+    from raysim.workloads.option_types import NonNegative as NonNegative
+    from raysim.workloads.option_types import NonNegativeInt as NonNegativeInt
+    from raysim.workloads.option_types import OpenShare as OpenShare
+    from raysim.workloads.option_types import Positive as Positive
+    from raysim.workloads.option_types import PositiveInt as PositiveInt
+    from raysim.workloads.option_types import PositiveShare as PositiveShare
+    from raysim.workloads.option_types import Share as Share
+    from raysim.workloads.option_types import ShareBelowOne as ShareBelowOne
 
 if sys.argv[:1] == ["-m"]:  # python -m raysim.NAME: Python looks for the command's module, and loads it next
     from raysim.missing_packages import end_without_packages
@@ -42,15 +56,26 @@ if sys.argv[:1] == ["-m"]:  # python -m raysim.NAME: Python looks for the comman
     end_without_packages()
 
 _MODULES = {
+    "ClientData": "raysim.workloads.federated_data",
     "ClientTask": "raysim.method",
     "Cohort": "raysim.cohort",
     "Context": "raysim.method",
     "GlobalModel": "raysim.method",
+    "Help": "raysim.workloads.option_types",
+    "InputSpec": "raysim.workloads.federated_data",
     "Message": "raysim.method",
     "Method": "raysim.method",
+    "NonNegative": "raysim.workloads.option_types",
+    "NonNegativeInt": "raysim.workloads.option_types",
     "Observer": "raysim.engine.observer",
+    "OpenShare": "raysim.workloads.option_types",
+    "Positive": "raysim.workloads.option_types",
+    "PositiveInt": "raysim.workloads.option_types",
+    "PositiveShare": "raysim.workloads.option_types",
     "RaysimError": "raysim.errors",
     "RunConfig": "raysim.config.run_config",
+    "Share": "raysim.workloads.option_types",
+    "ShareBelowOne": "raysim.workloads.option_types",
     "Traits": "raysim.method",
     "Update": "raysim.method",
     "Updates": "raysim.method",
@@ -59,8 +84,11 @@ _MODULES = {
     "gradients": "raysim.training",
     "load_model": "raysim.trained",
     "local_sgd": "raysim.training",
+    "plain_mean": "raysim.aggregators.means",
     "run": "raysim.simulation",
+    "sample_weights": "raysim.aggregators.means",
     "split": "raysim.client_split",
+    "weighted_sum": "raysim.aggregators.means",
 }
 """Where each public name is defined."""
 __all__ = [*_MODULES, "__version__"]

@@ -39,19 +39,19 @@ def split(
         options: alpha, sigma, classes_per_client, min_samples, …, as the command line has them.
 
     Returns:
-        A :class:`workloads.own_arrays.ClientSplit`, the sequence of every client's (x, y); of graphs a list with every
-        client's list of ``Data``, or with ``sites`` a dict name → list.
+        A :class:`raysim.workloads.own_arrays.ClientSplit`, the sequence of every client's (x, y); of graphs a list with
+        every client's list of ``Data``, or with ``sites`` a dict name → list.
 
     Raises:
         ConfigError: an option is unknown or not allowed.
         WorkloadError: the data is not sound or cannot be cut so.
     """
-    from workloads.errors import WorkloadError
-    from workloads.graphs.given_graphs import hold_graphs
-    from workloads.graphs.pyg_data import labels_of
-    from workloads.own_arrays import ClientSplit, as_classes, read, site_names
-    from workloads.partition import Partition
-    from workloads.split_options import Labeled, SplitOptions
+    from raysim.workloads.errors import WorkloadError
+    from raysim.workloads.graphs.given_graphs import hold_graphs
+    from raysim.workloads.graphs.pyg_data import labels_of
+    from raysim.workloads.own_arrays import ClientSplit, as_classes, read, site_names
+    from raysim.workloads.partition import Partition
+    from raysim.workloads.split_options import Labeled, SplitOptions
 
     if isinstance(seed, bool) or not isinstance(seed, int | np.integer) or seed < 0:
         raise ConfigError(f"split.seed: {seed!r} is not allowed. Allowed: a whole number ≥ 0; default 0.")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,10 @@ from raysim.config import registry
 from raysim.config.nearest import did_you_mean
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
-from workloads.data_sets.catalog import BY_NAME, DATA_SETS, DataSet
-from workloads.data_sets.converters import convert
-from workloads.data_sets.fetching import check_digest, fetch
-from workloads.errors import WorkloadError
+from raysim.workloads.data_sets.catalog import BY_NAME, DATA_SETS, DataSet
+from raysim.workloads.data_sets.converters import convert
+from raysim.workloads.data_sets.fetching import check_digest, fetch
+from raysim.workloads.errors import WorkloadError
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -14,8 +14,8 @@ from raysim.requirements import check_federation
 from raysim.run_summary import conclude
 from raysim.storage import run_folder
 from raysim.storage.process_lock import driving
-from workloads.federated_data import ONE_CLASS, has_one_class
-from workloads.parallel_map import Sequential
+from raysim.workloads.federated_data import ONE_CLASS, has_one_class
+from raysim.workloads.parallel_map import Sequential
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.backend import Pool
     from raysim.engine.observer import Observer
-    from workloads.federated_data import Federation
-    from workloads.parallel_map import Parallel
+    from raysim.workloads.federated_data import Federation
+    from raysim.workloads.parallel_map import Parallel
 
 Status = Literal["finished", "stopped"]
 SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from functools import partial
 
-from workloads.errors import RaysimError as RaysimError
-from workloads.errors import reason_of as reason_of
+from raysim.workloads.errors import RaysimError as RaysimError
+from raysim.workloads.errors import reason_of as reason_of
 
 
 class ConfigError(RaysimError):

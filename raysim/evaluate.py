@@ -40,7 +40,7 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
     from raysim.engine.inline_backend import InlinePool
     from raysim.engine.last_batch import with_last_batch
     from raysim.engine.worker import Worker, fixed_threads
-    from workloads.parallel_map import Sequential
+    from raysim.workloads.parallel_map import Sequential
 
     run = RunFolder.open(folder)
     federation = load_federation(config, Sequential())

@@ -12,7 +12,7 @@ from raysim.errors import ConfigError, RaysimError, reason_of
 if TYPE_CHECKING:
     import torch
 
-    from workloads.federated_data import InputSpec
+    from raysim.workloads.federated_data import InputSpec
 
 RESERVED = {"accuracy", "loss", "train_loss", "round", "client", "name", "samples", "steps", "auc", "balanced_accuracy"}
 """Columns of the tables that no metric of one's own may take the place of."""
@@ -108,7 +108,7 @@ def made_model(held: Any, task: InputSpec, name: str) -> torch.nn.Module:
     import torch
 
     from raysim.engine import process_state
-    from workloads.given import made
+    from raysim.workloads.given import made
 
     before = process_state.snapshot()
     try:

@@ -10,14 +10,14 @@ from types import CodeType
 from typing import TYPE_CHECKING, Any
 
 from raysim.config import registry
-from workloads.given import GivenModel
+from raysim.workloads.given import GivenModel
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.config.run_config import RunConfig
 
-INSTALLED = ("builtins", "torch", "torchvision", "torch_geometric", "raysim", "workloads", "aggregators")
+INSTALLED = ("builtins", "torch", "torchvision", "torch_geometric", "raysim")
 """Packages whose source is not recorded: a run's environment.json names their versions."""
 
 

@@ -22,16 +22,16 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.means import sample_weights, weighted_sum
 from raysim import seeds
+from raysim.aggregators.means import sample_weights, weighted_sum
 from raysim.cohort import UNKNOWN, Cohort
 from raysim.config.privacy import SamplePrivacy
 from raysim.config.sections import Training
 from raysim.storage import pytree
 from raysim.traits import Shape as Shape
 from raysim.traits import Traits as Traits
-from workloads.federated_data import Batch, ClientData
-from workloads.objective import CLASSIFICATION, Objective
+from raysim.workloads.federated_data import Batch, ClientData
+from raysim.workloads.objective import CLASSIFICATION, Objective
 
 if TYPE_CHECKING:
     from torch import Generator as Generator
@@ -127,7 +127,7 @@ class Updates:
     each: tuple[Update, ...]
     """One per client; with ``Traits.weighted_mean`` their ``delta`` is empty and ``weighted_total`` is set instead."""
     weighted_total: Vector | None = None
-    """Σ_i m_i Δ_i [d], added along a fixed tree over the clients (:class:`aggregators.means.PairwiseSum`)."""
+    """Σ_i m_i Δ_i [d], added along a fixed tree over the clients (:class:`raysim.aggregators.means.PairwiseSum`)."""
     robust_mean: Vector | None = None
     """What a robust rule or a sum with noise gives in the place of the mean [d] (raysim/wrappers/wrapped.py)."""
     staleness: tuple[int, ...] = ()

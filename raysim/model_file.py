@@ -18,13 +18,13 @@ from raysim.errors import CheckpointError
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.folder_files import open_file
 from raysim.storage.state_files import damaged
-from workloads.federated_data import InputSpec, distinct_tasks
+from raysim.workloads.federated_data import InputSpec, distinct_tasks
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.engine.worker import Worker
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 MODEL_NAME = "model.safetensors"
 CHECKSUM = "sha256"

@@ -20,13 +20,13 @@ from raysim.engine.model_parts import check_types
 from raysim.errors import ConfigError, ResultsError
 from raysim.given_checks import check_functions, check_has_data, copied, made_model
 from raysim.given_code import identity_of, module_digest, own_classes, source_of
-from workloads.given import GivenClients, GivenData, GivenModel
-from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
+from raysim.workloads.given import GivenClients, GivenData, GivenModel
+from raysim.workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
 
 if TYPE_CHECKING:
-    from workloads.federated_data import InputSpec
-    from workloads.objective import Figure
-    from workloads.own_arrays import OwnArrays
+    from raysim.workloads.federated_data import InputSpec
+    from raysim.workloads.objective import Figure
+    from raysim.workloads.own_arrays import OwnArrays
 
 SOURCE_NAME = "source.txt"
 """In a run's folder: the source of what was given as objects, for people to read; nothing reads it again."""
@@ -49,7 +49,7 @@ def config_of(
         resume: the run folder to continue, whose settings hold where none is given.
         options: settings by their short or full names.
         model: the name of a model, a module, what makes one, or a class or an instance with ``build``.
-        clients: every client's data (:func:`workloads.own_arrays.gather`), or their number in a named workload.
+        clients: every client's data (:func:`raysim.workloads.own_arrays.gather`), or their number in a named workload.
         test: the global test set, or every client's.
         loss: in the place of the task's own loss.
         metrics: further figures of the tables, by name.
@@ -99,9 +99,10 @@ def gathered(clients: object, test: object = None) -> OwnArrays | OwnGraphs:
     """The data of all clients, read and checked: graphs, or arrays of whatever else.
 
     Raises:
-        WorkloadError: as :func:`workloads.own_arrays.gather` and :func:`workloads.graphs.given_graphs.gather_graphs`.
+        WorkloadError: as :func:`raysim.workloads.own_arrays.gather` and
+            :func:`raysim.workloads.graphs.given_graphs.gather_graphs`.
     """
-    from workloads.own_arrays import gather
+    from raysim.workloads.own_arrays import gather
 
     with seeds.kept_streams(seeds.number(0, "data")):  # a Dataset may draw from them; the data is not the run's seed's
         return gather_graphs(clients, test) if hold_graphs(clients) else gather(clients, test)
@@ -167,7 +168,7 @@ class _Objects:
         """The config's model section with the model in it, and its digest."""
         import torch
 
-        from workloads.models.classifier import has_batch_norm
+        from raysim.workloads.models.classifier import has_batch_norm
 
         with seeds.kept_streams(seeds.number(config.seed, "model")):
             module = made_model(self._model, task_of(config), config.model.class_name)
@@ -211,7 +212,7 @@ def task_of(config: RunConfig) -> InputSpec:
 def _fitted(config: RunConfig) -> GivenClients:
     """The config's data section with as many classes as the model has outputs, checked."""
     from raysim.engine import process_state
-    from workloads.own_fit import fitted, fitted_graphs
+    from raysim.workloads.own_fit import fitted, fitted_graphs
 
     section: GivenGraphs | GivenData = config.workload
     federation: Any = section.load(partial(seeds.numpy_generator, config.seed))

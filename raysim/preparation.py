@@ -14,7 +14,7 @@ from raysim.requirements import check_request
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.process_lock import driving
-from workloads.naming import data_name
+from raysim.workloads.naming import data_name
 
 
 def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:

@@ -19,16 +19,16 @@ from raysim.engine.model_parts import lacks_part, mixes_samples, without_batch_n
 from raysim.engine.virtual_clock import profiles_of
 from raysim.errors import ConfigError, reason_of
 from raysim.method import Method, Traits
+from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.objective import objective_of
 from raysim.wrappers.attack import check_attack, check_strength, malicious
 from raysim.wrappers.defense import check_krum
-from workloads.federated_data import distinct_tasks
-from workloads.objective import objective_of
 
 if TYPE_CHECKING:
     from raysim.config.registry import Kind
     from raysim.config.run_config import RunConfig
-    from workloads.federated_data import Federation
-    from workloads.objective import Objective
+    from raysim.workloads.federated_data import Federation
+    from raysim.workloads.objective import Objective
 
 FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     "method": ("shared_names", "init_server", "init_client", "message", "train", "aggregate", "deploy"),
@@ -153,7 +153,7 @@ INPUTS = {"array": "arrays, such as images", "graph": "graphs", "nodes": "nodes 
 
 def _check_resources(config: RunConfig) -> None:
     if config.engine.backend == "ray":
-        from actors.capacity import check_this_machine
+        from raysim.actors.capacity import check_this_machine
 
         check_this_machine(config)
     elif config.engine.gpus_per_client:

@@ -11,11 +11,11 @@ from raysim.engine.schedule import planned_intervals
 from raysim.run_result import costs_to_accuracies
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_record import run_title
-from workloads.objective import objective_of
+from raysim.workloads.objective import objective_of
 
 if TYPE_CHECKING:
     from raysim.storage.run_folder import RunFolder
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 
 def conclude(config: RunConfig, folder: RunFolder, federation: Federation, values: int) -> None:

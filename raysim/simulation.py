@@ -27,7 +27,7 @@ from raysim.storage.atomic_files import write_atomically
 if TYPE_CHECKING:
     from raysim.engine.observer import Observer
     from raysim.run_result import RunResult
-    from workloads.objective import Figure
+    from raysim.workloads.objective import Figure
 
 
 def run(
@@ -104,7 +104,7 @@ def execute(
     outcome = Outcome("stopped")  # what a KeyboardInterrupt leaves
     try:
         if config.engine.backend == "ray":
-            from actors.session import run_on_ray  # late: an in-process run needs no Ray
+            from raysim.actors.session import run_on_ray  # late: an in-process run needs no Ray
 
             outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping, keep=keep_ray)
         else:
@@ -127,7 +127,7 @@ def blocked() -> bool:
 
     Such are a call of Ray's that never came back, and the partition's picture after a second Ctrl-C.
     """
-    shared_ray = sys.modules.get("actors.shared_ray")
+    shared_ray = sys.modules.get("raysim.actors.shared_ray")
     calls_aside = sys.modules.get("raysim.engine.inline_backend")
     ray_blocks = shared_ray is not None and bool(shared_ray.given_up)
     return ray_blocks or (calls_aside is not None and calls_aside.aside_at_work())

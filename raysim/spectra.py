@@ -18,10 +18,10 @@ from raysim.config import registry
 from raysim.config.command_line import parse
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED, STOPPED
-from workloads.naming import synthetic_mark
+from raysim.workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
-    from workloads.graphs.federation import GraphFederation
+    from raysim.workloads.graphs.federation import GraphFederation
 
 SUFFIXES = (".png", ".svg")
 NAMES_A_WORKLOAD = ("--workload", "--workload.name", "--config")
@@ -62,8 +62,8 @@ def _picture(name: str) -> Path:
 def _load(workload: Any, seed: int) -> GraphFederation:
     """The workload's graphs, with spectra."""
     from raysim import seeds
-    from workloads.graphs.federation import GraphFederation
-    from workloads.parallel_map import Sequential
+    from raysim.workloads.graphs.federation import GraphFederation
+    from raysim.workloads.parallel_map import Sequential
 
     federation = workload.load(lambda purpose: seeds.numpy_generator(seed, purpose))
     if not isinstance(federation, GraphFederation):

@@ -59,7 +59,7 @@ def clock_of(config: RunConfig) -> VirtualClock:
     from raysim.engine.virtual_clock import VirtualClock
     from raysim.engine.worker import Worker
     from raysim.requirements import check_federation
-    from workloads.parallel_map import Sequential
+    from raysim.workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())
     check_federation(config, federation)

@@ -16,7 +16,7 @@ from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.errors import ConfigError, ResultsError
 from raysim.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
 from raysim.storage.run_folder import RunFolder
-from workloads.given import GivenClients, GivenModel
+from raysim.workloads.given import GivenClients, GivenModel
 
 if TYPE_CHECKING:
     import torch
@@ -71,7 +71,7 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
     from raysim.driver import load_federation
     from raysim.engine.checkpointing import newest_state
     from raysim.engine.worker import Worker, fixed_threads
-    from workloads.parallel_map import Sequential
+    from raysim.workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())
     if client is None and not has_global_model(config, federation):

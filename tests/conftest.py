@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.session import QUICK_START
-from actors.start_retry import patiently
+from raysim.actors.session import QUICK_START
+from raysim.actors.start_retry import patiently
 from tests.small_runs import MakeConfig, small_run
 
 # Before Ray or torch is imported anywhere: no more threads than a test says, no usage statistics, and Ray's workers at

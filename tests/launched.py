@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from actors.own_ray import MARK
+from raysim.actors.own_ray import MARK
 from tests.processes import within
 
 ROOT = Path(__file__).parents[1]

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from workloads.graphs.batch import GraphBatch
-from workloads.graphs.graph_set import Graphs, offsets
+from raysim.workloads.graphs.batch import GraphBatch
+from raysim.workloads.graphs.graph_set import Graphs, offsets
 
 Edge = tuple[int, int]
 Made = tuple[int, Sequence[Edge]]

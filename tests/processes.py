@@ -11,7 +11,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
-from actors.own_ray import stat_fields
+from raysim.actors.own_ray import stat_fields
 from tests.watch import Watch
 
 Found = TypeVar("Found")

@@ -9,7 +9,7 @@ from typing import Any
 from raysim.config.run_config import RunConfig, build
 from raysim.driver import load_federation
 from raysim.engine.worker import Worker
-from workloads.parallel_map import sequential
+from raysim.workloads.parallel_map import sequential
 
 MakeConfig = Callable[..., RunConfig]
 IN_PROCESS = {"method.name": "fedavg", "engine.backend": "inline", "pictures": False}

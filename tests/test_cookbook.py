@@ -16,11 +16,11 @@ from examples.feddisco import FedDisco
 from examples.fedsam import FedSAM
 from raysim.launch import main
 from raysim.method import Message, Update, Updates
+from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.federated_data import ClientData
 from tests.fingerprint import fingerprint
 from tests.raysim.methods.by_hand import context, linear, one_sample, sigmoid, updates
 from tests.small_runs import IN_PROCESS, LOGISTIC, words
-from workloads.array_samples import ArraySamples
-from workloads.federated_data import ClientData
 
 ROOT = Path(__file__).resolve().parents[1]
 METHODS = {"fedcm": "FedCM", "fedsam": "FedSAM", "feddisco": "FedDisco", "mimelite": "MimeLite"}

@@ -21,11 +21,11 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.launch import main
 from raysim.method import ClientTask, Message
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Batch, ClientData
 from tests.fingerprint import fingerprint
 from tests.raysim.methods.by_hand import InOrder, context, updates
 from tests.small_runs import IN_PROCESS, LOGISTIC, words
-from workloads.errors import WorkloadError
-from workloads.federated_data import Batch, ClientData
 
 ROOT = Path(__file__).resolve().parents[1]
 SETTINGS = IN_PROCESS | LOGISTIC | {"model.name": "mlp"}

@@ -24,14 +24,14 @@ from raysim.preparation import stored_config
 from raysim.run_result import load_result
 from raysim.study import main as study
 from raysim.ui.reading import Reading
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.spectra import SpectraCache
+from raysim.workloads.graphs.tu_reader import files_in, read_graphs
+from raysim.workloads.images.decode import decode
+from raysim.workloads.images.image_set import read_npz
+from raysim.workloads.images.torchvision_sets import Cifar10, Mnist
+from raysim.workloads.models.weights import read_state
 from tests.http_server import served
-from workloads.errors import WorkloadError
-from workloads.graphs.spectra import SpectraCache
-from workloads.graphs.tu_reader import files_in, read_graphs
-from workloads.images.decode import decode
-from workloads.images.image_set import read_npz
-from workloads.images.torchvision_sets import Cifar10, Mnist
-from workloads.models.weights import read_state
 
 ROOT = Path(__file__).parents[1]
 PACKAGES = ("raysim", "actors", "aggregators", "workloads", "monitoring")
@@ -233,11 +233,11 @@ def test_our_own_code_has_no_dangerous_call() -> None:
 
 LISTENING = """
 import json, os
-from actors.session import start_ray
+from raysim.actors.session import start_ray
 from raysim.config.run_config import Engine
 started, dashboard = start_ray(Engine())
 import psutil, ray
-from actors import cluster_probe
+from raysim.actors import cluster_probe
 @ray.remote
 def task(): return 1
 ray.get(task.remote())

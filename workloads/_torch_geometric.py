@@ -2,7 +2,7 @@
 
 import warnings
 
-from workloads._compiler import left_out
+from raysim.workloads._compiler import left_out
 
 with left_out("torch._dynamo"), warnings.catch_warnings():
     warnings.simplefilter("ignore", FutureWarning)

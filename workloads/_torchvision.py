@@ -1,6 +1,6 @@
 """torchvision without torch's compiler."""
 
-from workloads._compiler import left_out
+from raysim.workloads._compiler import left_out
 
 with left_out("torch._dynamo.utils"):
     from torchvision import datasets, models

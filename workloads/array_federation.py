@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Any, Self, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.federated_data import ClientData, InputSpec, Samples
-from workloads.objective import CLASSIFICATION, Objective
-from workloads.partition import Integers
-from workloads.partition_report import client_table
-from workloads.split_options import Split
+from raysim.workloads.federated_data import ClientData, InputSpec, Samples
+from raysim.workloads.objective import CLASSIFICATION, Objective
+from raysim.workloads.partition import Integers
+from raysim.workloads.partition_report import client_table
+from raysim.workloads.split_options import Split
 
 if TYPE_CHECKING:
     import pandas
 
-    from workloads.array_samples import ArraySamples
-    from workloads.federated_data import Federation
+    from raysim.workloads.array_samples import ArraySamples
+    from raysim.workloads.federated_data import Federation
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -95,7 +95,7 @@ class SplitFederation(Split, ABC):
         )
 
     def manifest(self) -> pandas.DataFrame:
-        """A table of who has what (:meth:`workloads.federated_data.Federation.manifest`)."""
+        """A table of who has what (:meth:`raysim.workloads.federated_data.Federation.manifest`)."""
         copied = [self._copied(client) for client in range(self.clients)]
         rows = [part for client, copies in enumerate(copied) for part in (self.train.of(client), copies)]
         federation = cast("Federation", self)  # which a class that has the samples is
@@ -130,11 +130,11 @@ class ArrayFederation(SplitFederation):
     inputs: NDArray[Any]
     test_inputs: NDArray[Any]
     vocabulary: int = 0
-    """Of token ids: how many there are (:attr:`workloads.federated_data.InputSpec.vocabulary`)."""
+    """Of token ids: how many there are (:attr:`raysim.workloads.federated_data.InputSpec.vocabulary`)."""
     padded: bool = False
-    """Of token ids: whether token 0 is padding (:attr:`workloads.federated_data.InputSpec.padded`)."""
+    """Of token ids: whether token 0 is padding (:attr:`raysim.workloads.federated_data.InputSpec.padded`)."""
     categories: tuple[int, ...] = ()
-    """Of a table: the sizes of its categorical columns (:attr:`workloads.federated_data.InputSpec.categories`)."""
+    """Sizes of a table's categorical columns (:attr:`raysim.workloads.federated_data.InputSpec.categories`)."""
     objective: Objective = CLASSIFICATION
     """What models are trained for and judged by."""
     outputs: int = 0
@@ -177,6 +177,6 @@ class ArrayFederation(SplitFederation):
         channels_last: bool = True,
         rows: Integers | None = None,
     ) -> ArraySamples:
-        from workloads.array_samples import ArraySamples
+        from raysim.workloads.array_samples import ArraySamples
 
         return ArraySamples(inputs, labels, device, rows)

@@ -10,8 +10,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from workloads.batch_bounds import LastBatch, bounds_of_pass
-from workloads.federated_data import Batch
+from raysim.workloads.batch_bounds import LastBatch, bounds_of_pass
+from raysim.workloads.federated_data import Batch
 
 WHOLE_SET_BYTES = 64 * 2**20
 """Up to this size, inputs are converted once instead of in each epoch."""

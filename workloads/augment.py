@@ -7,7 +7,7 @@ import math
 import torch
 from torch import Tensor
 
-from workloads.augmentation import Augmentation
+from raysim.workloads.augmentation import Augmentation
 
 TRIES = 10
 """Number of draws of a box; the first that fits into the image is taken, the whole image if none does."""

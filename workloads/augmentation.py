@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from workloads.option_types import Help
+from raysim.workloads.option_types import Help
 
 Augment = Literal["none", "crop_flip", "resized_crop", "rotation", "resized_crop_rotation"]
 AUGMENT = Help(

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.partition import Partition
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.partition import Partition
 
 CHUNK = 2048  # copies made at a time, which bounds the memory for their padded originals
 
@@ -32,7 +32,7 @@ class Fill:
         """The client's copies [copies, H, W, C], uint8, of ``images`` [N, H, W, C]."""
         import torch
 
-        from workloads.augment import crop_and_flip_with
+        from raysim.workloads.augment import crop_and_flip_with
 
         result = np.empty((self.sources.size(client), *images.shape[1:]), dtype=np.uint8)
         first, last = self.sources.offsets[client : client + 2].tolist()

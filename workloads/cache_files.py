@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from workloads.errors import WorkloadError
+from raysim.workloads.errors import WorkloadError
 
 Usable = Callable[[Path], bool]
 HOW_TO_GET_IT = "; python -m raysim.data list says how to get it"

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.batch_bounds import LastBatch
-from workloads.objective import objective_of
+from raysim.workloads.batch_bounds import LastBatch
+from raysim.workloads.objective import objective_of
 
 if TYPE_CHECKING:
     import pandas

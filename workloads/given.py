@@ -10,15 +10,15 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_federation import ArrayFederation
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec, Stream
-from workloads.objective import Figure, Kind, Objective
-from workloads.option_types import Help, NonNegativeInt, ShareBelowOne
-from workloads.own_arrays import OwnArrays
-from workloads.partition import Common, Partition
-from workloads.split_options import ValidationShare, held_out
-from workloads.text.tokens import TokenOptions
+from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec, Stream
+from raysim.workloads.objective import Figure, Kind, Objective
+from raysim.workloads.option_types import Help, NonNegativeInt, ShareBelowOne
+from raysim.workloads.own_arrays import OwnArrays
+from raysim.workloads.partition import Common, Partition
+from raysim.workloads.split_options import ValidationShare, held_out
+from raysim.workloads.text.tokens import TokenOptions
 
 if TYPE_CHECKING:
     import torch

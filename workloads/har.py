@@ -10,15 +10,15 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_federation import ArrayFederation
-from workloads.cache_files import published_place
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.images.image_set import read_npz
-from workloads.labeled_arrays import Part, federation_of
-from workloads.option_types import Help, ShareBelowOne
-from workloads.split_options import PARTITION_HELP, PartitionName, SplitOptions
-from workloads.time_order import hold_out_ends
+from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.cache_files import published_place
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.image_set import read_npz
+from raysim.workloads.labeled_arrays import Part, federation_of
+from raysim.workloads.option_types import Help, ShareBelowOne
+from raysim.workloads.split_options import PARTITION_HELP, PartitionName, SplitOptions
+from raysim.workloads.time_order import hold_out_ends
 
 ACTIVITIES = ("walking", "walking upstairs", "walking downstairs", "sitting", "standing", "laying")
 FILES = ("har/har.npz", "har/uci-har.npz")

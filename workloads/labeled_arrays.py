@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_federation import ArrayFederation
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.partition import Integers
-from workloads.split_options import Labeled, SplitOptions
+from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.partition import Integers
+from raysim.workloads.split_options import Labeled, SplitOptions
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.partition import Integers
-from workloads.table_files import listed, need_columns, read_table
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.partition import Integers
+from raysim.workloads.table_files import listed, need_columns, read_table
 
 TRAINING = ("train", "training")
 TESTING = ("test", "testing", "val", "valid", "validation")

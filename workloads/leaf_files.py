@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from workloads.errors import WorkloadError
-from workloads.naming import unfit
-from workloads.regular_files import read_regular
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.naming import unfit
+from raysim.workloads.regular_files import read_regular
 
 
 def is_leaf(folder: Path) -> bool:

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.objective import CLASSIFICATION, Objective
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.objective import CLASSIFICATION, Objective
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from workloads.federated_data import Batch
+    from raysim.workloads.federated_data import Batch
 
 # Each sample's loss is rounded to a multiple of this, so that float64 sums of up to 2**53 of them (a loss sum under
 # 5e8) are exact, and thus the same in any order and grouping.
@@ -49,7 +49,7 @@ class EvaluationSums:
         return self.count or int(self.confusion.sum())
 
     def figure(self, name: str) -> float:
-        """One of the figures of :attr:`workloads.objective.Objective.columns`, or `auc`; nan if it was not judged."""
+        """A figure of :attr:`raysim.workloads.objective.Objective.columns`, or `auc`; nan if it was not judged."""
         if name in self.further:
             return self.further[name].accuracy
         if name in self.sums:

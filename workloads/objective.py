@@ -6,12 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
 
-from workloads.errors import WorkloadError
+from raysim.workloads.errors import WorkloadError
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 Figure = Callable[[Any, Any], Any]
 """(outputs, labels) of a mini-batch -> one number for each of its samples [B], or their mean."""

@@ -11,10 +11,10 @@ from typing import Any, overload
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.own_items import read_items, untensored
-from workloads.partition import Partition
-from workloads.text.tokens import check_texts
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.own_items import read_items, untensored
+from raysim.workloads.partition import Partition
+from raysim.workloads.text.tokens import check_texts
 
 Array = NDArray[Any]
 LONGEST_NAME = 200

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
-from workloads.array_federation import ArrayFederation
-from workloads.errors import WorkloadError, reason_of
-from workloads.objective import Kind, Objective
-from workloads.own_arrays import as_classes
+from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.errors import WorkloadError, reason_of
+from raysim.workloads.objective import Kind, Objective
+from raysim.workloads.own_arrays import as_classes
 
 if TYPE_CHECKING:
-    from workloads.graphs.federation import GraphFederation
+    from raysim.workloads.graphs.federation import GraphFederation
 
 
 def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | None) -> tuple[Kind, int]:

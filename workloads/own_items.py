@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError, reason_of
+from raysim.workloads.errors import WorkloadError, reason_of
 
 READ_TWICE = 1000
 """At most this many items, spread evenly, are read a second time, to find a Dataset that is random."""

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from workloads.regular_files import allowed_bytes, open_regular, too_large
+from raysim.workloads.regular_files import allowed_bytes, open_regular, too_large
 
 ROWS = 65_536
 PART_BYTES = 2**26

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
+from raysim.workloads.errors import WorkloadError
 
 Integers = NDArray[np.int64]
 
@@ -134,8 +134,8 @@ def shards(
 
     This is the quantity-based label imbalance of Li et al. (arXiv 2102.02079), "#C = k", but that larger classes are
     cut into more shards, so that shards are of about one size. The split of McMahan et al. (arXiv 1602.05629), whose
-    shards may straddle two classes, is ``workloads.skewed_splits.sorted_shards``. Only where shards are too small for
-    ``min_samples`` does a client get samples of further classes, by the leveling of ``dirichlet``.
+    shards may straddle two classes, is ``raysim.workloads.skewed_splits.sorted_shards``. Only where shards are too
+    small for ``min_samples`` does a client get samples of further classes, by the leveling of ``dirichlet``.
     """
     check_enough(len(labels), clients, min_samples)
     present, counts = np.unique(labels, return_counts=True)

@@ -8,10 +8,10 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from workloads.federated_data import Federation
-from workloads.naming import synthetic_mark
-from workloads.objective import objective_of
-from workloads.partition import Integers
+from raysim.workloads.federated_data import Federation
+from raysim.workloads.naming import synthetic_mark
+from raysim.workloads.objective import objective_of
+from raysim.workloads.partition import Integers
 
 if TYPE_CHECKING:
     import pandas

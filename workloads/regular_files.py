@@ -17,7 +17,7 @@ import zlib
 from pathlib import Path
 from typing import IO, cast
 
-from workloads.array_files import MAX_ARRAY_BYTES
+from raysim.workloads.array_files import MAX_ARRAY_BYTES
 
 SMALLEST_LIMIT = 2**28
 RATIO = 100

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.partition import Integers, Partition, check_enough, from_owners, level
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.partition import Integers, Partition, check_enough, from_owners, level
 
 
 def sorted_shards(

@@ -9,12 +9,12 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads import partition, skewed_splits
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt, ShareBelowOne
-from workloads.partition import Common, Integers, Partition
-from workloads.virtual_clients import Views, set_aside, views
+from raysim.workloads import partition, skewed_splits
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt, ShareBelowOne
+from raysim.workloads.partition import Common, Integers, Partition
+from raysim.workloads.virtual_clients import Views, set_aside, views
 
 PartitionName = Literal[
     "auto",

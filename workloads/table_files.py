@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from workloads.errors import WorkloadError
-from workloads.parquet_files import read_parquet
-from workloads.regular_files import open_unpacked
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.parquet_files import read_parquet
+from raysim.workloads.regular_files import open_unpacked
 
 if TYPE_CHECKING:
     import pandas

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.partition import Integers, ranks
+from raysim.workloads.partition import Integers, ranks
 
 
 def hold_out_ends(groups: Integers, share: float, gap: int) -> tuple[Integers, Integers]:

@@ -13,8 +13,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.partition import Integers, Partition
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.partition import Integers, Partition
 
 TRAINING, TEST, VALIDATION = range(3)
 PARTS = ("training", "test", "validation")

@@ -25,7 +25,7 @@ from raysim.engine.checkpointing import newest_state
 from raysim.engine.worker import Worker
 from raysim.run_result import RunResult
 from raysim.storage.run_folder import RunFolder
-from workloads.parallel_map import Sequential
+from raysim.workloads.parallel_map import Sequential
 
 
 @dataclass(frozen=True)

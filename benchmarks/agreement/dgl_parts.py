@@ -12,8 +12,8 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from workloads.graphs.batch import collate
-from workloads.graphs.graph_set import Graphs
+from raysim.workloads.graphs.batch import collate
+from raysim.workloads.graphs.graph_set import Graphs
 
 Message = tuple[str, str]
 """Names of what is read and of what is written."""

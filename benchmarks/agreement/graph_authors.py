@@ -24,10 +24,10 @@ from benchmarks.agreement.problem import Values
 from raysim.config.command_line import given_config
 from raysim.driver import load_federation
 from raysim.engine.worker import Worker
-from workloads.graphs.federation import GraphFederation
-from workloads.graphs.graph_set import Graphs
-from workloads.graphs.pyg_data import as_data
-from workloads.parallel_map import Sequential
+from raysim.workloads.graphs.federation import GraphFederation
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.graphs.pyg_data import as_data
+from raysim.workloads.parallel_map import Sequential
 
 CLIENTS, HIDDEN, LAYERS, RATE = 3, 16, 2, 0.05
 SLOW = 0.01

@@ -19,7 +19,7 @@ TEST_SAMPLES = 2000
 
 def make(workload: Workload, path: Path) -> None:
     """Write the file: MedMNIST's keys, and the client of each training sample as its site."""
-    from workloads.images.synthetic import Synthetic
+    from raysim.workloads.images.synthetic import Synthetic
 
     size = workload.clients * workload.samples
     options = Synthetic(train_size=size, test_size=TEST_SAMPLES, noise=workload.noise)

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from benchmarks.rounds.task import FirstStep
-from workloads.federated_data import InputSpec
-from workloads.models.image_specs import Cnn, Mlp, MobileNet
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.models.image_specs import Cnn, Mlp, MobileNet
 
 if TYPE_CHECKING:
-    from workloads.models.classifier import Classifier
+    from raysim.workloads.models.classifier import Classifier
 
 INPUT = InputSpec((3, 32, 32), 10)
 

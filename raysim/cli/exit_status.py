@@ -14,7 +14,7 @@ from raysim.monitor.progress import plain_text
 from raysim.storage.run_folder import is_run
 from raysim.storage.run_record import read_summary
 from raysim.units import counted
-from workloads.naming import synthetic_mark
+from raysim.workloads.naming import synthetic_mark
 
 
 def tell(outcome: Outcome, folder: Path, stopped: int, times: str, output: TextIO | None = None) -> int:

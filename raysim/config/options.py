@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_o
 
 from raysim.config.nearest import STUDY, did_you_mean
 from raysim.errors import ConfigError
-from workloads.option_types import Help
+from raysim.workloads.option_types import Help
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter

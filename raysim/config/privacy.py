@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
-from workloads.option_types import Help, NonNegative, OpenShare, Positive
+from raysim.workloads.option_types import Help, NonNegative, OpenShare, Positive
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig

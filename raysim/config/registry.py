@@ -32,10 +32,10 @@ NO_CLASSES: Classes = MappingProxyType({})
 GIVEN: dict[Kind, dict[str, str]] = {
     "method": {},
     "workload": {
-        "given": "workloads.given:GivenData",
-        "given-graphs": "workloads.graphs.given_graphs:GivenGraphs",
+        "given": "raysim.workloads.given:GivenData",
+        "given-graphs": "raysim.workloads.graphs.given_graphs:GivenGraphs",
     },
-    "model": {"given": "workloads.given:GivenModel"},
+    "model": {"given": "raysim.workloads.given:GivenModel"},
 }
 """What stands for data and models that Python code hands over (raysim/own_run.py), by name; not listed, as no name
 alone can bring them."""
@@ -52,8 +52,8 @@ def known(kind: Kind) -> dict[str, str]:
                 found |= {name: f"raysim.methods.{info.name}:{attribute}" for name, attribute in names.items()}
         return dict(sorted(found.items()))
     if kind == "workload":
-        return dict(importlib.import_module("workloads.registry").WORKLOADS)
-    return dict(importlib.import_module("workloads.models").MODELS)
+        return dict(importlib.import_module("raysim.workloads.registry").WORKLOADS)
+    return dict(importlib.import_module("raysim.workloads.models").MODELS)
 
 
 def resolve(kind: Kind, name: str) -> type[Any]:
@@ -117,7 +117,7 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
     except AttributeError as error:
         raise ConfigError(f"{kind} {name!r}: {module_name} does not define {attribute!r}.") from error
     if kind == "model" and not is_dataclass(found):
-        from workloads.models.own_module import is_module_class, options_of_module
+        from raysim.workloads.models.own_module import is_module_class, options_of_module
 
         if is_module_class(found):
             found = options_of_module(found)

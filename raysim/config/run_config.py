@@ -32,8 +32,8 @@ from raysim.config.wrappers import Attack as Attack
 from raysim.config.wrappers import Compression as Compression
 from raysim.config.wrappers import Defense as Defense
 from raysim.errors import ConfigError
-from workloads.errors import WorkloadError
-from workloads.option_types import Help, NonNegativeInt
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.option_types import Help, NonNegativeInt
 
 OWN = ("seed", "output", "pictures")
 """Options that belong to no section."""

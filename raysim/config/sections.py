@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
-from workloads.batch_bounds import LastBatch
-from workloads.objective import Margin
-from workloads.option_types import (
+from raysim.workloads.batch_bounds import LastBatch
+from raysim.workloads.objective import Margin
+from raysim.workloads.option_types import (
     Help,
     NonNegative,
     NonNegativeInt,

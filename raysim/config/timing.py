@@ -7,7 +7,16 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
-from workloads.option_types import Gt, Help, NonNegative, NonNegativeInt, Positive, PositiveInt, PositiveShare, Share
+from raysim.workloads.option_types import (
+    Gt,
+    Help,
+    NonNegative,
+    NonNegativeInt,
+    Positive,
+    PositiveInt,
+    PositiveShare,
+    Share,
+)
 
 if TYPE_CHECKING:
     from raysim.config.sections import Evaluation, Training

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
-from workloads.option_types import Ge, Help, Lt, NonNegativeInt, Positive, PositiveInt, PositiveShare
+from raysim.workloads.option_types import Ge, Help, Lt, NonNegativeInt, Positive, PositiveInt, PositiveShare
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from raysim.config.timing import Devices
 from raysim.devices.availability import Availability, from_windows
 from raysim.errors import ConfigError
-from workloads.regular_files import UNREADABLE, open_regular, open_unpacked
+from raysim.workloads.regular_files import UNREADABLE, open_regular, open_unpacked
 
 COLUMNS = ("seconds_per_sample", "bandwidth_down", "bandwidth_up", "latency", "drop_probability", "watts")
 """Numbers of a row, in the units of the options of the same name, which hold for what a file leaves out."""

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 if TYPE_CHECKING:
     from raysim.engine.profiler import PhaseRecorder
     from raysim.engine.worker import Worker
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 Result = TypeVar("Result")
 
@@ -44,7 +44,7 @@ def cut(
     one a slot, have half of the work in all, the next have half of what is left, and so on (factoring, Flynn Hummel,
     Schonberg and Flynn 1992), down to what takes CALL_SECONDS; a quarter each time where clients differ, as chunks of
     whole clients fit less well then, or nobody knows how long tasks take. That is a matter of time alone: whatever
-    it is, the sums have the same bits (:class:`aggregators.means.PairwiseSum`). Lengths are rounded down to
+    it is, the sums have the same bits (:class:`raysim.aggregators.means.PairwiseSum`). Lengths are rounded down to
     two or three significant bits, because chunks that begin and end at multiples of large powers of two have the
     fewest sums.
 

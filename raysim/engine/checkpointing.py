@@ -15,7 +15,7 @@ from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsE
 from raysim.storage import checkpoint
 from raysim.storage.client_shards import ClientFiles
 from raysim.units import counted
-from workloads.regular_files import open_regular
+from raysim.workloads.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from raysim.engine.backend import Pool
     from raysim.engine.worker import Worker
     from raysim.storage.run_folder import RunFolder
-    from workloads.federated_data import InputSpec
+    from raysim.workloads.federated_data import InputSpec
 
 ROUNDS = "schedule.rounds"
 NOISE = "noise multiplier found"

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import torch
 
-from aggregators.means import PairwiseSum
 from raysim import seeds
+from raysim.aggregators.means import PairwiseSum
 from raysim.engine import process_state
 from raysim.engine.backend import power_of_two
 from raysim.engine.drift import Moment
@@ -25,7 +25,7 @@ from raysim.errors import reason_of
 from raysim.flat_model import FlatModel, as_tensor, finite, to_numpy
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.storage import pytree
-from workloads.models.classifier import has_batch_norm
+from raysim.workloads.models.classifier import has_batch_norm
 
 TaskResult: TypeAlias = "tuple[Update | Failure, ClientState | None, float]"
 """Update or failure, the client's new state, and seconds."""

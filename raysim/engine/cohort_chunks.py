@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from aggregators.means import node_count
+from raysim.aggregators.means import node_count
 from raysim.engine.backend import cut, power_of_two
 from raysim.engine.fedsgd import group_size, worth_it
 from raysim.engine.payload import Returned

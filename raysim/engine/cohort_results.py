@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import compress
 from typing import TYPE_CHECKING, Any
 
-from aggregators.means import PairwiseSum
+from raysim.aggregators.means import PairwiseSum
 from raysim.method import Update
 
 if TYPE_CHECKING:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING
 from raysim import seeds
 from raysim.engine import schedule
 from raysim.errors import ConfigError
-from workloads.federated_data import ChangedSamples, ClientData, Samples, distinct_tasks
-from workloads.objective import objective_of
+from raysim.workloads.federated_data import ChangedSamples, ClientData, Samples, distinct_tasks
+from raysim.workloads.objective import objective_of
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.config.run_config import RunConfig
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
     from raysim.config.sections import Evaluation
-    from workloads.objective import Objective
+    from raysim.workloads.objective import Objective
 
 
 class EarlyStopping:

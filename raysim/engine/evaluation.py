@@ -17,17 +17,17 @@ from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.drift import Moment
 from raysim.engine.fine_tuning import FineTuning, fine_tuning
 from raysim.engine.payload import Packed, PackedMessage, Packer
+from raysim.workloads.metrics import EvaluationSums, fairness
+from raysim.workloads.objective import objective_of
 from raysim.wrappers.attack import SUCCESS, judged_by
 from raysim.wrappers.wrapped import running_method
-from workloads.metrics import EvaluationSums, fairness
-from workloads.objective import objective_of
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.backend import Pool
     from raysim.engine.checkpointing import State
     from raysim.engine.worker import Worker
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 SPREAD = ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile")
 TUNED = "tuned_"

@@ -36,13 +36,13 @@ from raysim.flat_model import FlatModel, finite
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.training.gradients import autocast
 from raysim.training.local_sgd import Trained, epoch_batches
-from workloads.batch_bounds import batch_bounds
-from workloads.federated_data import distinct_tasks
+from raysim.workloads.batch_bounds import batch_bounds
+from raysim.workloads.federated_data import distinct_tasks
 
 if TYPE_CHECKING:
     from raysim.config.run_config import Training
     from raysim.engine.worker import Worker
-    from workloads.federated_data import Batch
+    from raysim.workloads.federated_data import Batch
 
 MERGED_SAMPLES = 512
 """Most samples in a batch of merged clients."""

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.worker import Worker
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import Samples
+    from raysim.workloads.federated_data import Samples
 
 STREAM = "fine-tune"
 """The purpose of the random streams: shuffling, augmentation and dropout."""

@@ -11,7 +11,7 @@ from raysim import seeds
 from raysim.config.run_config import with_sections
 from raysim.errors import ConfigError
 from raysim.training.gradients import training_mode
-from workloads.models.classifier import has_batch_norm
+from raysim.workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig

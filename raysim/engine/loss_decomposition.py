@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aggregators.loss_decomposition import decompose
-from aggregators.means import sample_weights
+from raysim.aggregators.loss_decomposition import decompose
+from raysim.aggregators.means import sample_weights
 from raysim.engine.backend import Job, cut, job_name, results_of
 from raysim.engine.drift import Moment
 from raysim.engine.evaluation import EvaluateClients
@@ -49,7 +49,7 @@ def decompose_round(
     note: Callable[[str], None],
     seconds: float = 0.0,
 ) -> dict[str, float]:
-    """Columns of the rounds table, those of :func:`aggregators.loss_decomposition.decompose`.
+    """Columns of the rounds table, those of :func:`raysim.aggregators.loss_decomposition.decompose`.
 
     Args:
         collected: what the round's client tasks gave, with every whole trained model [N] as ``train`` left it in the

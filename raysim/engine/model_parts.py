@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from raysim import seeds
 from raysim.config import registry
 from raysim.errors import ConfigError
-from workloads.models.model_options import ModelOptions
+from raysim.workloads.models.model_options import ModelOptions
 
 if TYPE_CHECKING:
     from collections.abc import Collection
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from raysim.config.run_config import RunConfig
     from raysim.engine.worker import Worker
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 
 def extended(method: Any, module: torch.nn.Module, seed: int) -> torch.nn.Module:
@@ -33,7 +33,7 @@ def extended(method: Any, module: torch.nn.Module, seed: int) -> torch.nn.Module
         return module
     import torch
 
-    from workloads.models.classifier import task_specific
+    from raysim.workloads.models.classifier import task_specific
 
     torch.manual_seed(seeds.number(seed, "extension"))
     specific = task_specific(module)
@@ -166,7 +166,7 @@ def check_head_of_body(config: RunConfig, federation: Federation) -> None:
             f"method {registry.public_name('method', config.method)} takes features from a model's body and "
             f"predicts by its head: the model must be head(body(x)) and no more, and {type(module).__name__} is not. "
             "Call its parts self.body and self.head, and let body hold all that comes before head, activations too, as "
-            "in workloads.models.classifier.Classifier."
+            "in raysim.workloads.models.classifier.Classifier."
         )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from raysim.errors import ConfigError, PlacementError, RaysimError, reason_of
-from workloads.errors import WorkloadError
+from raysim.workloads.errors import WorkloadError
 
 
 @dataclass(frozen=True)

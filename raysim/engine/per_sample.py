@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import torch
 
 from raysim import seeds
-from workloads.models.classifier import has_batch_norm
+from raysim.workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
     from raysim.flat_model import FlatModel

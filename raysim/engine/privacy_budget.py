@@ -19,9 +19,9 @@ from raysim.engine.model_parts import NO_BATCH_NORM, mixes_samples
 from raysim.errors import ConfigError
 from raysim.training.private_gradient import poisson_sampling
 from raysim.units import counted
+from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.models.classifier import has_batch_norm
 from raysim.wrappers.accounting import History, Sums, calibrated, epsilon
-from workloads.federated_data import distinct_tasks
-from workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from raysim.engine.round_plan import Planner
     from raysim.engine.worker import Worker
     from raysim.flat_model import FlatModel
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 
 class PrivacyBudget:

@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
-from aggregators.loss_decomposition import decompose
+from raysim.aggregators.loss_decomposition import decompose
 from raysim.engine import schedule
 from raysim.engine.evaluation import SPREAD, TUNED
+from raysim.workloads.objective import Kind, Objective
 from raysim.wrappers.attack import SUCCESS
-from workloads.objective import Kind, Objective
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,9 +37,7 @@ def is_share(column: str, objective: Objective) -> bool:
 
 def possible(config: RunConfig) -> tuple[str, ...] | None:
     """The columns that a run may have by its settings, whatever its data; None where code of a user's own decides."""
-    if not all(
-        type(each).__module__.startswith(("raysim.", "workloads.")) for each in (config.method, config.workload)
-    ):
+    if not all(type(each).__module__.startswith("raysim.") for each in (config.method, config.workload)):
         return None
     measures = ("accuracy", "loss")
     return (

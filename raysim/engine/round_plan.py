@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from raysim.cohort import Cohort
     from raysim.config.run_config import RunConfig
     from raysim.engine.virtual_clock import VirtualClock
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 
 @dataclass(frozen=True)

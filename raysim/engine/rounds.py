@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from aggregators.means import sample_weights
+from raysim.aggregators.means import sample_weights
 from raysim.engine import fedsgd, schedule
 from raysim.engine.checkpointing import Saves, State, kept_noise
 from raysim.engine.cohort_run import Collected, Collector
@@ -30,7 +30,7 @@ from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
 from raysim.storage import pytree
 from raysim.storage.tree_template import check_fits
-from workloads.models.classifier import has_batch_norm
+from raysim.workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig

@@ -5,7 +5,7 @@ numbers mean: a head that tells mutagenic molecules from others is of no use to 
 method wants to share is shared without
 
 - the input layer and the head, weights and biases, and what else the model says fits one task
-  (:func:`workloads.models.classifier.task_specific`);
+  (:func:`raysim.workloads.models.classifier.task_specific`);
 - every layer that has not the same shapes in all clients' models.
 
 With one task, one data set cut over clients, everything that the method names is shared.
@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 
 import torch
 
-from workloads.models.classifier import task_specific
+from raysim.workloads.models.classifier import task_specific
 
 
 def common_names(modules: Sequence[torch.nn.Module]) -> set[str]:

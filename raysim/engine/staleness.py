@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from aggregators.means import PairwiseSum
+from raysim.aggregators.means import PairwiseSum
 from raysim.method import NOTHING
 
 if TYPE_CHECKING:

@@ -3,7 +3,7 @@
 If the driver adds them, b sums of d values, 4 b d bytes, pass through it: 36 GB a round for 4,000 sums of MobileNetV2.
 Above ``DRIVER_BYTES`` they therefore stay where they were made, one a chunk, and groups of ``FAN_IN`` neighbors are
 added by remote tasks, level by level, until few are left. Both ways follow the tree of
-:class:`aggregators.means.PairwiseSum`, so that they give the same bits.
+:class:`raysim.aggregators.means.PairwiseSum`, so that they give the same bits.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Generator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from aggregators.means import PairwiseSum
+from raysim.aggregators.means import PairwiseSum
 from raysim.engine.backend import Done, Job
 
 if TYPE_CHECKING:

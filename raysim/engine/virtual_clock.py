@@ -18,7 +18,7 @@ from raysim.engine.drift import check_drift_time
 from raysim.engine.fleet import Fleet, Rules, never_available
 from raysim.engine.timeline import Flight, ServerStep, plan
 from raysim.traits import ExtraBytes, Sizes
-from workloads.batch_bounds import samples_of_steps
+from raysim.workloads.batch_bounds import samples_of_steps
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -159,7 +159,7 @@ def sizes_of(model: FlatModel, classes: int) -> Sizes:
 def trained_samples(config: RunConfig, held: NDArray[np.int64]) -> NDArray[np.int64]:
     """How many samples the clients that hold these numbers of them train on in a local epoch [n].
 
-    Mini-batches are cut as training cuts them (:mod:`workloads.batch_bounds`); those of DP-SGD have a mean size.
+    Mini-batches are cut as training cuts them (:mod:`raysim.workloads.batch_bounds`); those of DP-SGD have a mean size.
     """
     training = config.training
     if training.steps_per_epoch == 0 and training.last_batch != "drop":

@@ -26,16 +26,16 @@ from raysim.given_code import has_own_code
 from raysim.method import NOTHING, Vector
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
+from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.metrics import EvaluationSums, evaluate
+from raysim.workloads.objective import objective_of
 from raysim.wrappers.attack import SUCCESS, judged_by, trigger_of, triggered
 from raysim.wrappers.wrapped import running_method
-from workloads.federated_data import distinct_tasks
-from workloads.metrics import EvaluationSums, evaluate
-from workloads.objective import objective_of
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.method import ClientTask, Message, Update
-    from workloads.federated_data import ClientData, Federation, InputSpec, Samples
+    from raysim.workloads.federated_data import ClientData, Federation, InputSpec, Samples
 
 CACHED_BYTES = 64 * 2**20
 """The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""

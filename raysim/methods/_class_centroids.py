@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from raysim.method import ClientTask, FlatModel, Loss, Message, Tensor, Update, Vector
 from raysim.traits import Sizes
-from workloads.federated_data import Batch, Samples
-from workloads.objective import CLASSIFICATION, Objective
+from raysim.workloads.federated_data import Batch, Samples
+from raysim.workloads.objective import CLASSIFICATION, Objective
 
 
 def centroid_bytes(sizes: Sizes) -> int:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from torch.nn.functional import gumbel_softmax, normalize
 
 from raysim.errors import ConfigError
-from workloads.models.classifier import task_specific
+from raysim.workloads.models.classifier import task_specific
 
 BANDWIDTHS = (10.0, 15.0, 20.0, 50.0)
 """a of the kernels exp(−d² / 2a) that are added up, as in the authors' code."""
@@ -42,7 +42,7 @@ class ConditionalClassifier(nn.Module):
     :meth:`set_context`, not trained.
 
     Args:
-        module: a ``workloads.models.classifier.Classifier``, whose parts are taken over.
+        module: a ``raysim.workloads.models.classifier.Classifier``, whose parts are taken over.
         noise: see :class:`Policy`.
     """
 
@@ -53,7 +53,7 @@ class ConditionalClassifier(nn.Module):
         body, head = getattr(module, "body", None), getattr(module, "head", None)
         if not isinstance(body, nn.Module) or not isinstance(head, nn.Linear):
             raise ConfigError(
-                "fedcp needs a model of a body and a linear head (workloads.models.classifier.Classifier), not "
+                "fedcp needs a model of a body and a linear head (raysim.workloads.models.classifier.Classifier), not "
                 f"{type(module).__name__}; every model that comes with raysim is one"
             )
         self.body, self.head = body, head

@@ -20,7 +20,7 @@ from raysim.method import (
     Vector,
     WholeModel,
 )
-from workloads.federated_data import ClientData
+from raysim.workloads.federated_data import ClientData
 
 HEAD = "head."
 """How names of the head's parameters begin."""

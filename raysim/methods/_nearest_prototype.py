@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from raysim.errors import ConfigError
-from workloads.models.classifier import task_specific
+from raysim.workloads.models.classifier import task_specific
 
 
 class NearestPrototype(nn.Module):
@@ -18,7 +18,7 @@ class NearestPrototype(nn.Module):
     training mode, and as long as no class has a prototype, the logits are the head's.
 
     Args:
-        module: a ``workloads.models.classifier.Classifier``, whose parts are taken over.
+        module: a ``raysim.workloads.models.classifier.Classifier``, whose parts are taken over.
 
     Raises:
         ConfigError: the module is no body with a linear head, which says how wide features are.
@@ -35,8 +35,8 @@ class NearestPrototype(nn.Module):
         if not isinstance(body, nn.Module) or not isinstance(head, nn.Linear):
             raise ConfigError(
                 "fedproto with method.predict prototypes needs a model of a body and a linear head "
-                f"(workloads.models.classifier.Classifier), not {type(module).__name__}. Set method.predict to head, "
-                "or take a model that comes with raysim."
+                f"(raysim.workloads.models.classifier.Classifier), not {type(module).__name__}. Set method.predict to "
+                "head, or take a model that comes with raysim."
             )
         self.body, self.head = body, head
         self.task_specific = (*task_specific(module), "prototypes", "known")

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.clusters import largest_norm
-from aggregators.gram import Doubles, gram_matrix
-from aggregators.means import sample_weights, weighted_sum
+from raysim.aggregators.clusters import largest_norm
+from raysim.aggregators.gram import Doubles, gram_matrix
+from raysim.aggregators.means import sample_weights, weighted_sum
 from raysim.method import Context, FlatModel, Message, Updates, Vector
 from raysim.methods._halves import StatelessClients
 

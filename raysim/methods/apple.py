@@ -10,11 +10,11 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.means import sample_weights, weighted_sum
+from raysim.aggregators.means import sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Method, Module, Traits, Update, Updates, Vector
 from raysim.traits import ExtraBytes, Sizes
-from workloads.federated_data import Batch, ClientData
-from workloads.option_types import Help, NonNegative, Share
+from raysim.workloads.federated_data import Batch, ClientData
+from raysim.workloads.option_types import Help, NonNegative, Share
 
 Clients = NDArray[np.int64]
 Weights = NDArray[np.float64]

@@ -8,11 +8,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.clusters import least_cosine_across
-from aggregators.gram import Doubles
+from raysim.aggregators.clusters import least_cosine_across
+from raysim.aggregators.gram import Doubles
 from raysim.method import Traits
 from raysim.methods._splitting_clusters import COMPARES, SplittingClusters
-from workloads.option_types import Help, NonNegative, NonNegativeInt, Share
+from raysim.workloads.option_types import Help, NonNegative, NonNegativeInt, Share
 
 
 @dataclass(frozen=True)

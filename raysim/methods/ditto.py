@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar
 
 from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import PersonalModel
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, NonNegative
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, NonNegative
 
 
 @dataclass(frozen=True)

@@ -11,9 +11,9 @@ import numpy as np
 
 from raysim.method import NOTHING, ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import AveragedModel
-from workloads.batch_bounds import batch_bounds
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, OpenShare, Positive, PositiveInt
+from raysim.workloads.batch_bounds import batch_bounds
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, OpenShare, Positive, PositiveInt
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from raysim.method import ClientTask, Context, FlatModel, GlobalModel, Message, Traits, Update, Updates, Vector
-from workloads.federated_data import ClientData
+from raysim.workloads.federated_data import ClientData
 
 
 @dataclass(frozen=True)

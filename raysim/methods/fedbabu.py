@@ -10,8 +10,8 @@ import numpy as np
 from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import HEAD
 from raysim.methods.fedper import FedPer
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, NonNegativeInt
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, NonNegativeInt
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, cast
 
 from raysim.method import NOTHING, ClientTask, FlatModel, Loss, Message, Module, Tensor, Traits, Update, Vector
 from raysim.methods._halves import Averaged
-from workloads.federated_data import ClientData
-from workloads.objective import CLASSIFICATION, Objective
-from workloads.option_types import Help, NonNegative
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.objective import CLASSIFICATION, Objective
+from raysim.workloads.option_types import Help, NonNegative
 
 if TYPE_CHECKING:
     from raysim.methods._conditional_policy import ConditionalClassifier

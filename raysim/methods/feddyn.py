@@ -7,10 +7,10 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from aggregators.means import plain_mean
+from raysim.aggregators.means import plain_mean
 from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector, WholeModel
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, Positive
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, Positive
 
 
 @dataclass(frozen=True)

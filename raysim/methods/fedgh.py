@@ -7,9 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from aggregators.gram import combine, gram_matrix
-from aggregators.harmonize import harmonized_coefficients
-from aggregators.means import sample_weights
+from raysim.aggregators.gram import combine, gram_matrix
+from raysim.aggregators.harmonize import harmonized_coefficients
+from raysim.aggregators.means import sample_weights
 from raysim.method import Context, Traits, Updates, Vector
 from raysim.methods.fedavg import FedAvg
 

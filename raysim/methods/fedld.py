@@ -8,14 +8,14 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.gram import Doubles, combine, eigenvalue_shares, mean_cosine, piece_grams, step_shares
-from aggregators.means import sample_weights
-from aggregators.principal_gradients import authors_coefficients, axes_kept, principal_coefficients
+from raysim.aggregators.gram import Doubles, combine, eigenvalue_shares, mean_cosine, piece_grams, step_shares
+from raysim.aggregators.means import sample_weights
+from raysim.aggregators.principal_gradients import authors_coefficients, axes_kept, principal_coefficients
 from raysim.method import ClientTask, Context, FlatModel, Loss, Message, Module, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._halves import StatelessClients
-from workloads.federated_data import ClientData
-from workloads.objective import CLASSIFICATION, Margin, Objective, margin_term
-from workloads.option_types import Help, NonNegative, Positive, PositiveShare
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.objective import CLASSIFICATION, Margin, Objective, margin_term
+from raysim.workloads.option_types import Help, NonNegative, Positive, PositiveShare
 
 REPORTS = (
     "principal_axes",

@@ -8,9 +8,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from aggregators.descent import plain_steps
-from aggregators.gram import combine
-from aggregators.means import sample_weights
+from raysim.aggregators.descent import plain_steps
+from raysim.aggregators.gram import combine
+from raysim.aggregators.means import sample_weights
 from raysim.method import Context, Traits, Updates, Vector
 from raysim.methods.fedavg import FedAvg
 

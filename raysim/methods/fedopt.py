@@ -10,7 +10,7 @@ import numpy as np
 
 from raysim.method import Context, FlatModel, Message, Traits, Updates, Vector
 from raysim.methods._halves import StatelessClients
-from workloads.option_types import Help, Positive, ShareBelowOne
+from raysim.workloads.option_types import Help, Positive, ShareBelowOne
 
 
 @dataclass(frozen=True)

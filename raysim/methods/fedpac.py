@@ -9,15 +9,15 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.classifier_combination import combination_weights
-from aggregators.means import sample_weights, weighted_sum
+from raysim.aggregators.classifier_combination import combination_weights
+from raysim.aggregators.means import sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._class_centroids import centroid_bytes, centroid_loss, feature_sums, mixed_centroids, own_centroids
 from raysim.methods._halves import HEAD, SharedBody
 from raysim.traits import ExtraBytes, Sizes
-from workloads.federated_data import Batch, ClientData
-from workloads.objective import Objective
-from workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
+from raysim.workloads.federated_data import Batch, ClientData
+from raysim.workloads.objective import Objective
+from raysim.workloads.option_types import Help, NonNegative, NonNegativeInt, Positive
 
 
 @dataclass(frozen=True)

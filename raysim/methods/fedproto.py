@@ -12,8 +12,8 @@ from raysim.method import NOTHING, ClientTask, Context, FlatModel, Message, Modu
 from raysim.methods._class_centroids import centroid_bytes, centroid_loss, feature_sums, mixed_centroids, own_centroids
 from raysim.methods._halves import PartlyShared
 from raysim.traits import ExtraBytes, Sizes
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, NonNegative
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, NonNegative
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from raysim.method import ClientTask, FlatModel, Message, Update
 from raysim.methods.fedavg import FedAvg
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, NonNegative
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, NonNegative
 
 
 @dataclass(frozen=True)

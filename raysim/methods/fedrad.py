@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.dynamic_weights import (
+from raysim.aggregators.dynamic_weights import (
     LOSS_BOUND,
     NeuNet,
     accuracy_weights,
@@ -19,13 +19,13 @@ from aggregators.dynamic_weights import (
     learn,
     updated_weights,
 )
-from aggregators.means import plain_mean, sample_weights, weighted_sum
+from raysim.aggregators.means import plain_mean, sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._halves import StatelessClients
 from raysim.seeds import numpy_generator
 from raysim.traits import ExtraBytes, Sizes
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, NonNegative, PositiveInt
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, NonNegative, PositiveInt
 
 REPORTS: Mapping[str, tuple[str, ...]] = {
     "plain": (),
@@ -143,7 +143,7 @@ class FedRAD(StatelessClients[Server]):
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
         from raysim.training.local_sgd import train_epochs
-        from workloads.metrics import evaluate
+        from raysim.workloads.metrics import evaluate
 
         if self.aggregation == "plain":
             return super().train(model, data, message, state, task)

@@ -8,8 +8,8 @@ from typing import Annotated, ClassVar
 from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import HEAD
 from raysim.methods.fedper import FedPer
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, PositiveInt
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, PositiveInt
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.means import plain_mean
+from raysim.aggregators.means import plain_mean
 from raysim.method import (
     NOTHING,
     ClientTask,
@@ -25,9 +25,9 @@ from raysim.method import (
 )
 from raysim.methods._halves import PartlyShared
 from raysim.traits import ExtraBytes, Sizes
-from workloads.federated_data import Batch, ClientData
-from workloads.objective import CLASSIFICATION, Objective
-from workloads.option_types import Help, NonNegative, PositiveShare
+from raysim.workloads.federated_data import Batch, ClientData
+from raysim.workloads.objective import CLASSIFICATION, Objective
+from raysim.workloads.option_types import Help, NonNegative, PositiveShare
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
@@ -142,7 +142,7 @@ class FedSSP(PartlyShared[Server]):
     def extend(self, module: Module) -> Module:
         if not self.preference:
             return module
-        from workloads.models.classifier import WithPreference
+        from raysim.workloads.models.classifier import WithPreference
 
         return WithPreference(module)
 

@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, cast
 
 from raysim.method import ClientTask, FlatModel, Loss, Message, Module, Tensor, Traits, Update
 from raysim.methods.fedavg import FedAvg
-from workloads.federated_data import Batch, ClientData
-from workloads.objective import CLASSIFICATION, Objective
-from workloads.option_types import Help, NonNegative, Positive
+from raysim.workloads.federated_data import Batch, ClientData
+from raysim.workloads.objective import CLASSIFICATION, Objective
+from raysim.workloads.option_types import Help, NonNegative, Positive
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,11 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.clusters import mean_norm, minimum_cut, similarities
-from aggregators.gram import Doubles
+from raysim.aggregators.clusters import mean_norm, minimum_cut, similarities
+from raysim.aggregators.gram import Doubles
 from raysim.method import Traits
 from raysim.methods._splitting_clusters import COMPARES, SplittingClusters
-from workloads.option_types import Help, NonNegative, NonNegativeInt
+from raysim.workloads.option_types import Help, NonNegative, NonNegativeInt
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from aggregators.means import sample_weights, weighted_sum
 from raysim import seeds
+from raysim.aggregators.means import sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector, WholeModel
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, PositiveInt
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, PositiveInt
 
 
 @dataclass(frozen=True)
@@ -74,7 +74,7 @@ class IFCA(WholeModel[Server, int]):
         self, model: FlatModel, data: ClientData, message: Message, state: int, task: ClientTask
     ) -> tuple[Update, int]:
         from raysim.training.local_sgd import train_epochs
-        from workloads.metrics import evaluate
+        from raysim.workloads.metrics import evaluate
 
         models, losses = models_of(message), []
         for values in models:

@@ -7,8 +7,8 @@ from typing import Annotated, Any, ClassVar
 
 from raysim.method import ClientTask, FlatModel, Message, Tensor, Traits, Update, Vector
 from raysim.methods._halves import AveragedModel
-from workloads.federated_data import Batch, ClientData
-from workloads.option_types import Help, NonNegative, Positive
+from raysim.workloads.federated_data import Batch, ClientData
+from raysim.workloads.option_types import Help, NonNegative, Positive
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Annotated, ClassVar, Literal
 
 from raysim.method import ClientTask, FlatModel, Message, Traits, Update, Vector
 from raysim.methods._halves import PersonalModel
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, Positive
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, Positive
 
 
 @dataclass(frozen=True)

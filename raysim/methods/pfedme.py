@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar
 
 from raysim.method import ClientTask, Context, FlatModel, Generator, Message, Traits, Update, Updates, Vector
 from raysim.methods._halves import PersonalModel
-from workloads.batch_bounds import LastBatch
-from workloads.federated_data import Batch, ClientData, Samples
-from workloads.option_types import Help, Positive, PositiveInt
+from raysim.workloads.batch_bounds import LastBatch
+from raysim.workloads.federated_data import Batch, ClientData, Samples
+from raysim.workloads.option_types import Help, Positive, PositiveInt
 
 
 @dataclass(frozen=True)

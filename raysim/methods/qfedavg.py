@@ -7,11 +7,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from aggregators.gram import combine
-from aggregators.means import sample_weights
+from raysim.aggregators.gram import combine
+from raysim.aggregators.means import sample_weights
 from raysim.method import ClientTask, Context, FlatModel, GlobalModel, Message, Traits, Update, Updates, Vector
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, NonNegative
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, NonNegative
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class QFedAvg(GlobalModel):
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
         from raysim.training.local_sgd import local_update
-        from workloads.metrics import evaluate
+        from raysim.workloads.metrics import evaluate
 
         model.load_shared(message.parameters)
         batches = data.train.batches(task.evaluation_batch)

@@ -8,12 +8,12 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from aggregators.descent import plain_steps
-from aggregators.means import plain_mean, weighted_sum
+from raysim.aggregators.descent import plain_steps
+from raysim.aggregators.means import plain_mean, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Update, Updates, Vector, WholeModel
 from raysim.traits import ExtraBytes, Sizes
-from workloads.federated_data import ClientData
-from workloads.option_types import Help, Positive
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.option_types import Help, Positive
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 
 from raysim.engine.observer import Silent
 from raysim.storage.atomic_files import write_atomically
-from workloads.naming import synthetic_mark
+from raysim.workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
     from raysim.engine.backend import Pool
-    from workloads.federated_data import Federation
+    from raysim.workloads.federated_data import Federation
 
 MAX_PLOTTED_CLIENTS = 1000
 """Skip the partition's table and picture above this number of clients."""
@@ -66,7 +66,7 @@ def write_partition(federation: Federation, path: Path) -> None:
     manifest = federation.manifest()
     write_atomically(path.with_suffix(".csv"), manifest.to_csv(index=False).encode())
     if path.suffix == ".png":
-        from workloads.partition_report import draw_partition
+        from raysim.workloads.partition_report import draw_partition
 
         data = f"{federation.name}{synthetic_mark(federation.synthetic)}"
         drawn = io.BytesIO()

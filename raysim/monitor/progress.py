@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from raysim import units
 from raysim.engine.observer import Observer
-from workloads.naming import data_name, model_name
+from raysim.workloads.naming import data_name, model_name
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -25,7 +25,7 @@ from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
 from raysim.run_result import RunResult, load_result
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_record import is_synthetic, part_name
-from workloads.naming import synthetic_mark
+from raysim.workloads.naming import synthetic_mark
 
 SEED = "seed"
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 from raysim.errors import ResultsError
 from raysim.storage.folder_files import check_links
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json, read_yaml
-from workloads.naming import data_name, synthetic_mark
+from raysim.workloads.naming import data_name, synthetic_mark
 
 Part = Literal["method", "workload", "model"]
 _SECTIONS: Mapping[str, Any] = {

@@ -11,8 +11,8 @@ import torch
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Loss
-from workloads.batch_bounds import KEEP
-from workloads.federated_data import Batch, Samples
+from raysim.workloads.batch_bounds import KEEP
+from raysim.workloads.federated_data import Batch, Samples
 
 
 def full_gradient(model: FlatModel, samples: Samples, task: ClientTask, loss: Loss | None = None) -> torch.Tensor:

@@ -17,7 +17,7 @@ from raysim.method import ClientTask, Loss, Message, Update
 from raysim.training import optimizers
 from raysim.training.gradients import backward, restored, training_mode
 from raysim.training.private_gradient import PrivateGradient, poisson_batches
-from workloads.federated_data import Batch, ClientData, Samples
+from raysim.workloads.federated_data import Batch, ClientData, Samples
 
 
 @dataclass(frozen=True)

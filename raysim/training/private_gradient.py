@@ -11,7 +11,7 @@ from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Loss
 from raysim.training.optimizers import gradient_of
-from workloads.federated_data import Batch, Samples
+from raysim.workloads.federated_data import Batch, Samples
 
 VALUES = 2**24
 """Numbers that the gradients of samples computed at a time hold, 64 MiB."""

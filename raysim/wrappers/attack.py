@@ -11,14 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from aggregators.means import weighted_sum
 from raysim import seeds
+from raysim.aggregators.means import weighted_sum
 from raysim.config.wrappers import Attack
 from raysim.errors import ConfigError
 from raysim.method import ClientTask, Module, Tensor, Vector
-from workloads.federated_data import Batch, ChangedSamples, ClientData, Federation, Samples, distinct_tasks
-from workloads.metrics import EvaluationSums, evaluate
-from workloads.objective import Objective, objective_of
+from raysim.workloads.federated_data import Batch, ChangedSamples, ClientData, Federation, Samples, distinct_tasks
+from raysim.workloads.metrics import EvaluationSums, evaluate
+from raysim.workloads.objective import Objective, objective_of
 
 SUCCESS = "attack_success"
 """Column of the tables: the share of test samples that are given the label that the attackers want."""

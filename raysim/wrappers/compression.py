@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators.gram import one_blas_thread
 from raysim import seeds
+from raysim.aggregators.gram import one_blas_thread
 from raysim.config.wrappers import Compression
 from raysim.method import Context, FlatModel, Message, Shape, Vector
 

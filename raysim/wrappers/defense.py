@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from aggregators import robust
-from aggregators.gram import Doubles, combine, gram_matrix, piece_grams, squared_lengths
-from aggregators.means import sample_weights, weighted_sum
-from aggregators.principal_gradients import principal_coefficients
-from aggregators.sorted_coordinates import coordinate_median, trimmed_mean
 from raysim import seeds
+from raysim.aggregators import robust
+from raysim.aggregators.gram import Doubles, combine, gram_matrix, piece_grams, squared_lengths
+from raysim.aggregators.means import sample_weights, weighted_sum
+from raysim.aggregators.principal_gradients import principal_coefficients
+from raysim.aggregators.sorted_coordinates import coordinate_median, trimmed_mean
 from raysim.config.wrappers import Defense
 from raysim.errors import ConfigError
 from raysim.method import Context, Updates, Vector

@@ -13,8 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from aggregators.means import weighted_sum
 from raysim import seeds
+from raysim.aggregators.means import weighted_sum
 from raysim.config.privacy import Privacy
 from raysim.method import ClientTask, Context, Update, Updates, Vector
 

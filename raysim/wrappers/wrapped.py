@@ -32,11 +32,11 @@ from raysim.method import (
     Updates,
     Vector,
 )
+from raysim.workloads.federated_data import ClientData
 from raysim.wrappers.attack import Trigger, forged, malicious, poisoned, sent
 from raysim.wrappers.compression import Broadcast, decoded, encoded, first_broadcast, next_broadcast, wire_bytes
 from raysim.wrappers.defense import robust_mean
 from raysim.wrappers.privacy import CUT, PrivateServer, check_steps, clipped, gaussian_noise, private_round
-from workloads.federated_data import ClientData
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig

@@ -13,7 +13,7 @@ import pytest
 import ray
 from ray.cluster_utils import Cluster
 
-from actors.start_retry import patiently
+from raysim.actors.start_retry import patiently
 
 
 @contextmanager

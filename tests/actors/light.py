@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 import ray
 
-from actors.client import Client, Starter, actor_name
-from actors.pool import RayPool
+from raysim.actors.client import Client, Starter, actor_name
+from raysim.actors.pool import RayPool
 from raysim.engine.backend import Seat
 from raysim.engine.timing import now
 

@@ -12,7 +12,7 @@ from raysim.config.run_config import Engine, Schedule
 from raysim.flat_model import FlatModel
 from raysim.method import Context, Message, Traits, Updates
 from raysim.methods.fedavg import FedAvg
-from workloads.option_types import Ge, Help
+from raysim.workloads.option_types import Ge, Help
 
 
 @dataclasses.dataclass(frozen=True)

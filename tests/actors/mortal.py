@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import ray
 
-from actors.client import Client, Starter
+from raysim.actors.client import Client, Starter
 from raysim.config.run_config import RunConfig
 
 

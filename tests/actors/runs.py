@@ -7,18 +7,18 @@ from typing import Any
 
 import ray
 
-from actors.capacity import place
-from actors.parallel_map import RayParallel
-from actors.pool import RayPool
+from raysim.actors.capacity import place
+from raysim.actors.parallel_map import RayParallel
+from raysim.actors.pool import RayPool
 from raysim.config.run_config import RunConfig
 from raysim.driver import drive
 from raysim.preparation import prepare
 from raysim.simulation import run
+from raysim.workloads.federated_data import Federation
 from tests.actors.mortal import MortalStarter, sentence
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig
 from tests.watch import Watch
-from workloads.federated_data import Federation
 
 METHODS: dict[str, dict[str, Any]] = {
     "fedavg": {"method__name": "fedavg"},

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from actors.capacity import less_crowded, place
+from raysim.actors.capacity import less_crowded, place
 from raysim.errors import PlacementError
 from tests.small_runs import with_engine
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import ray
 
-from actors.client import Client
+from raysim.actors.client import Client
 from raysim.config.run_config import build
 from raysim.driver import load_federation
-from workloads.parallel_map import Sequential
+from raysim.workloads.parallel_map import Sequential
 
 
 @pytest.mark.usefixtures("ray_session")

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from actors.driver import EventLog
+from raysim.actors.driver import EventLog
 from raysim.engine.observer import Several, Silent, hears_of_clients
 
 

@@ -8,14 +8,14 @@ import pytest
 import ray
 from ray.exceptions import RayActorError
 
-from actors import early_actors
-from actors.capacity import UNKNOWN, useful_actors
-from actors.early_actors import EarlyActors
-from actors.parallel_map import RayParallel
+from raysim.actors import early_actors
+from raysim.actors.capacity import UNKNOWN, useful_actors
+from raysim.actors.early_actors import EarlyActors
+from raysim.actors.parallel_map import RayParallel
 from raysim.config.run_config import RunConfig, build
 from raysim.driver import load_federation
+from raysim.workloads.parallel_map import sequential
 from tests.actors.light import LightStarter, processes
-from workloads.parallel_map import sequential
 
 
 def config(**options: Any) -> RunConfig:

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 from ray.cluster_utils import Cluster
 
-from actors.early_actors import EarlyActors
-from actors.parallel_map import RayParallel
-from actors.start_retry import patiently
+from raysim.actors.early_actors import EarlyActors
+from raysim.actors.parallel_map import RayParallel
+from raysim.actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
 from raysim.driver import drive
 from raysim.preparation import prepare

@@ -14,8 +14,8 @@ import pytest
 import torch
 from ray import cloudpickle
 
-from actors.capacity import Placement
-from actors.pool import RayPool
+from raysim.actors.capacity import Placement
+from raysim.actors.pool import RayPool
 from raysim.engine.backend import Job
 from raysim.engine.device import run_task
 from raysim.errors import GpuMemoryError, RaysimError

@@ -15,9 +15,9 @@ import ray
 import torch
 from ray import cloudpickle
 
-from actors.client import Starter
-from actors.early_actors import EarlyActors
-from actors.start_retry import patiently
+from raysim.actors.client import Starter
+from raysim.actors.early_actors import EarlyActors
+from raysim.actors.start_retry import patiently
 from raysim.engine.backend import Job
 from raysim.errors import PlacementError
 from tests.actors.clusters import cluster_here

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from actors.job_queue import LEAST, TIMES, Deadline, Work
-from actors.slots import Slot
+from raysim.actors.job_queue import LEAST, TIMES, Deadline, Work
+from raysim.actors.slots import Slot
 from raysim.engine.backend import Job
 
 FIRST, SECOND = Slot(0), Slot(1)

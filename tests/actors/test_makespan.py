@@ -10,9 +10,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from actors.job_queue import Work
-from actors.pool import RayPool
-from actors.slots import Slot
+from raysim.actors.job_queue import Work
+from raysim.actors.pool import RayPool
+from raysim.actors.slots import Slot
 from raysim.engine.backend import Job, cut
 from raysim.engine.profiler import OFF
 

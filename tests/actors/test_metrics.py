@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from actors import metrics
+from raysim.actors import metrics
 from raysim.engine.backend import Seat
 from raysim.engine.observer import ChunkReturned
 

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 from ray import cloudpickle
 
-from actors.parallel_map import RETRIES, RayParallel
+from raysim.actors.parallel_map import RETRIES, RayParallel
 from raysim.errors import RaysimError
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.spectra import compute_spectra
+from raysim.workloads.parallel_map import sequential
 from tests.made_graphs import graphs_of, ring
-from workloads.errors import WorkloadError
-from workloads.graphs.spectra import compute_spectra
-from workloads.parallel_map import sequential
 
 # Workers cannot import this file.
 cloudpickle.register_pickle_by_value(sys.modules[__name__])

@@ -17,8 +17,8 @@ import pytest
 import ray
 from ray import cloudpickle
 
-from actors.capacity import Placement
-from actors.pool import RayPool
+from raysim.actors.capacity import Placement
+from raysim.actors.pool import RayPool
 from raysim.config.run_config import Engine, RunConfig
 from raysim.engine.backend import Job
 from raysim.engine.timing import now

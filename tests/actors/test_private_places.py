@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from actors import private_places
-from actors.private_places import make_token, session_folder
+from raysim.actors import private_places
+from raysim.actors.private_places import make_token, session_folder
 
 ROOT = Path(__file__).parents[2]
 STARTED = """
 import json, os
 os.umask(0)
-from actors.session import start_ray
+from raysim.actors.session import start_ray
 from raysim.config.run_config import Engine
 start_ray(Engine(dashboard=False))
 import ray

@@ -6,7 +6,7 @@ import gc
 
 import pytest
 
-from actors.quick_import import garbage_collection_paused
+from raysim.actors.quick_import import garbage_collection_paused
 
 
 def test_the_collector_is_paused_and_works_again_after_an_error() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from actors import cluster_probe, session, start_retry
+from raysim.actors import cluster_probe, session, start_retry
 from raysim.config.run_config import default_config
 from raysim.config.sections import Engine
 from raysim.engine.outcome import Outcome
@@ -113,7 +113,7 @@ def test_a_job_that_does_not_use_its_cluster_is_told(folder: Path, monkeypatch: 
 
 
 def test_a_folder_that_the_drivers_node_does_not_have(tmp_path: Path) -> None:
-    from actors.driver import DriverActor
+    from raysim.actors.driver import DriverActor
 
     actor: Any = DriverActor  # as Ray's decorator leaves it
     driver = actor.__ray_metadata__.modified_class(default_config("fedavg"), str(tmp_path / "elsewhere"))

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from actors import shared_ray
-from actors.own_ray import MARK, OwnRay
-from actors.shared_ray import Request
+from raysim.actors import shared_ray
+from raysim.actors.own_ray import MARK, OwnRay
+from raysim.actors.shared_ray import Request
 from tests.fingerprint import fingerprint
 from tests.processes import marked, within
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from actors import slots as module
-from actors.slots import FACTOR, FIRST, START, Patience
+from raysim.actors import slots as module
+from raysim.actors.slots import FACTOR, FIRST, START, Patience
 
 
 def test_it_is_said_soon_and_then_seldom(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from actors.start_retry import patiently
+from raysim.actors.start_retry import patiently
 from raysim.engine.observer import Silent
 from raysim.simulation import run
 from tests.actors.clusters import cluster_here

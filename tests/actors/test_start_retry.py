@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 import ray
 
-from actors import start_retry
-from actors.start_retry import patiently
+from raysim.actors import start_retry
+from raysim.actors.start_retry import patiently
 from tests.processes import within
 
 SLEEP = [sys.executable, "-c", "import time; time.sleep(60)"]

@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from actors.own_ray import MARK, OwnRay, marked, processor_time, state
-from actors.watch import BUSY, START, Watch
+from raysim.actors.own_ray import MARK, OwnRay, marked, processor_time, state
+from raysim.actors.watch import BUSY, START, Watch
 from tests.processes import within
 
 
@@ -89,7 +89,7 @@ def test_a_driver_that_uses_the_processor_is_not_frozen(
     sleeper: subprocess.Popen[bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As one does whose method holds Python's lock in a long call."""
-    from actors import watch as module
+    from raysim.actors import watch as module
 
     clock, used = Clock(), [0]
     monkeypatch.setattr(module, "processor_time", lambda number: used[0])
@@ -115,7 +115,7 @@ def test_states_and_times_of_processes(sleeper: subprocess.Popen[bytes]) -> None
 def test_what_carries_the_mark_ends_with_who_set_it() -> None:
     """However that one ends; and nothing else does."""
     program = (
-        "import subprocess, sys, time; from actors.own_ray import OwnRay; own = OwnRay(); "
+        "import subprocess, sys, time; from raysim.actors.own_ray import OwnRay; own = OwnRay(); "
         "child = subprocess.Popen(['sleep', '60'], start_new_session=True); own.started(); "
         "other = subprocess.Popen(['sleep', '60'], start_new_session=True); "
         "print(child.pid, other.pid, flush=True); time.sleep(60)"

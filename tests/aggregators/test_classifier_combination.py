@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.classifier_combination import SMALLEST_WEIGHT, combination_weights, simplex_minimum
-from aggregators.gram import Doubles
+from raysim.aggregators.classifier_combination import SMALLEST_WEIGHT, combination_weights, simplex_minimum
+from raysim.aggregators.gram import Doubles
 
 GRID = 200
 

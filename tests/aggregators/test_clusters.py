@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.clusters import largest_norm, least_cosine_across, mean_norm, minimum_cut, similarities
+from raysim.aggregators.clusters import largest_norm, least_cosine_across, mean_norm, minimum_cut, similarities
 
 
 def gram_of(*updates: list[float]) -> np.ndarray:

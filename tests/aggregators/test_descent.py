@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from aggregators.descent import plain_steps
+from raysim.aggregators.descent import plain_steps
 
 
 def test_without_momentum_it_is_the_number_of_steps() -> None:

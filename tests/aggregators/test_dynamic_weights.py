@@ -9,7 +9,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.dynamic_weights import (
+from raysim.aggregators.dynamic_weights import (
     NeuNet,
     accuracy_weights,
     coefficient_gradient,
@@ -18,7 +18,7 @@ from aggregators.dynamic_weights import (
     learn,
     updated_weights,
 )
-from aggregators.means import BLOCK, sample_weights
+from raysim.aggregators.means import BLOCK, sample_weights
 
 
 def test_accuracy_weights_and_coefficients_by_hand() -> None:

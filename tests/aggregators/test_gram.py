@@ -6,7 +6,15 @@ import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.gram import CHUNK, combine, eigenvalue_shares, gram_matrix, mean_cosine, squared_lengths, step_shares
+from raysim.aggregators.gram import (
+    CHUNK,
+    combine,
+    eigenvalue_shares,
+    gram_matrix,
+    mean_cosine,
+    squared_lengths,
+    step_shares,
+)
 
 
 @settings(deadline=None, max_examples=20)

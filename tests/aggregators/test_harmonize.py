@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.gram import Doubles
-from aggregators.harmonize import harmonized_coefficients
+from raysim.aggregators.gram import Doubles
+from raysim.aggregators.harmonize import harmonized_coefficients
 
 
 def pairwise(gradients: Doubles) -> Doubles:

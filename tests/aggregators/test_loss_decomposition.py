@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.loss_decomposition import decompose
+from raysim.aggregators.loss_decomposition import decompose
 
 
 def test_two_clients_by_hand() -> None:

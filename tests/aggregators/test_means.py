@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.means import BLOCK, PairwiseSum, node_count, plain_mean, sample_weights, weighted_sum
+from raysim.aggregators.means import BLOCK, PairwiseSum, node_count, plain_mean, sample_weights, weighted_sum
 
 
 def test_weighted_sum_by_hand() -> None:

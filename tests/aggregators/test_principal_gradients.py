@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.gram import Doubles, combine, gram_matrix, piece_grams
-from aggregators.principal_gradients import Conflict, authors_coefficients, axes_kept, principal_coefficients
+from raysim.aggregators.gram import Doubles, combine, gram_matrix, piece_grams
+from raysim.aggregators.principal_gradients import Conflict, authors_coefficients, axes_kept, principal_coefficients
 
 CONFLICTS: list[Conflict] = ["keep", "drop"]
 # Three clients in four dimensions; the third stands against the other two.

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from aggregators import robust
-from aggregators.gram import gram_matrix
-from aggregators.means import weighted_sum
-from aggregators.sorted_coordinates import BLOCK, comparisons, coordinate_median, trimmed_mean
+from raysim.aggregators import robust
+from raysim.aggregators.gram import gram_matrix
+from raysim.aggregators.means import weighted_sum
+from raysim.aggregators.sorted_coordinates import BLOCK, comparisons, coordinate_median, trimmed_mean
 from tests.aggregators import byzfl_results
 
 Vector = NDArray[np.float32]

@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 
-from actors.start_retry import TRIES
+from raysim.actors.start_retry import TRIES
 from tests.cluster.namespaces import HOSTS, SHARED, Namespaces, enter_world
 from tests.cluster.ray_up import ROOT, SMALL, say
 from tests.processes import within

@@ -7,8 +7,8 @@ import pytest
 
 import raysim
 from raysim.errors import ConfigError
+from raysim.workloads.errors import WorkloadError
 from tests.own_data import Items, samples
-from workloads.errors import WorkloadError
 
 
 def test_every_sample_has_one_client_and_a_seed_gives_one_split() -> None:

@@ -13,9 +13,9 @@ from raysim.cohort import UNKNOWN, Cohort, cohort_of
 from raysim.config.run_config import build
 from raysim.driver import load_federation
 from raysim.simulation import run
+from raysim.workloads.parallel_map import sequential
 from tests.raysim.scaffold import FOUR_ROUNDS
 from tests.small_runs import small_run
-from workloads.parallel_map import sequential
 
 # Clients 0 to 3 have targets 0, 4, 8, 16 and 2, 4, 6, 4 samples. A step is x - (x - t - c_i + c)/2, and c_i becomes the
 # gradient x - t.

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from raysim.data import main
+from raysim.workloads.data_sets import catalog
+from raysim.workloads.data_sets.catalog import BY_NAME, DATA_SETS, File
+from raysim.workloads.data_sets.converters import CONVERTERS
+from raysim.workloads.registry import WORKLOADS
 from tests.http_server import served
-from workloads.data_sets import catalog
-from workloads.data_sets.catalog import BY_NAME, DATA_SETS, File
-from workloads.data_sets.converters import CONVERTERS
-from workloads.registry import WORKLOADS
 
 PLAY = "Ann:\n" + "to be or not " * 100
 needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")

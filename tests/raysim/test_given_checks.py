@@ -13,8 +13,8 @@ import torch
 
 import raysim
 from raysim.errors import ConfigError, RaysimError
+from raysim.workloads.errors import WorkloadError
 from tests.own_data import QUICK, Net, samples, seeded, three_clients
-from workloads.errors import WorkloadError
 
 PLACES: dict[str, Any] = {}
 

@@ -23,7 +23,7 @@ CASES: dict[str, tuple[str, set[str]]] = {
     ),
     "all names": (
         "from raysim.config import registry\nfor kind in registry.KINDS: registry.known(kind)",
-        {"torch", "ray", "numpy", "raysim.methods.fedavg", "workloads.images.digits"},
+        {"torch", "ray", "numpy", "raysim.methods.fedavg", "raysim.workloads.images.digits"},
     ),
     "options of models and workloads": (
         "from raysim.config.registry import known, resolve\n"

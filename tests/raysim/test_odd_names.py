@@ -12,10 +12,10 @@ from raysim.config.config_file import sealed
 from raysim.launch import main
 from raysim.report.run_page import main as report
 from raysim.report.run_page import page
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.femnist import leaf_images
+from raysim.workloads.leaf_files import read_leaf
 from tests.raysim.report.pages import make
-from workloads.errors import WorkloadError
-from workloads.images.femnist import leaf_images
-from workloads.leaf_files import read_leaf
 
 WORDS = ["--method", "fedavg", "--model", "logistic", "--engine.backend", "inline", "--rounds", "1"]
 

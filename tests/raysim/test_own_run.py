@@ -14,9 +14,9 @@ import raysim
 from raysim.errors import ConfigError, ResultsError
 from raysim.launch import main
 from raysim.methods.fedavg import FedAvg
+from raysim.workloads.errors import WorkloadError
 from tests.fingerprint import fingerprint
 from tests.own_data import QUICK, Items, Net, samples, seeded, three_clients
-from workloads.errors import WorkloadError
 
 
 def run(output: Path, method: Any = "fedavg", **given: Any) -> Any:

@@ -12,9 +12,9 @@ import torch
 import raysim
 from raysim.cli.exit_status import _print_summary
 from raysim.errors import ConfigError
+from raysim.workloads.errors import WorkloadError
 from tests.fingerprint import fingerprint
 from tests.own_data import QUICK, samples
-from workloads.errors import WorkloadError
 
 
 class NextToken(torch.nn.Module):

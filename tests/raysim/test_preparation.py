@@ -10,9 +10,9 @@ import pytest
 import raysim
 from raysim.run_result import comparable, load_result
 from raysim.storage import checkpoint
+from raysim.workloads.errors import WorkloadError
 from tests.raysim.conftest import Start
 from tests.small_runs import LOGISTIC, small_run
-from workloads.errors import WorkloadError
 
 
 def test_a_folder_in_use_is_refused_and_left_alone(start: Start, tmp_path: Path) -> None:
@@ -52,7 +52,7 @@ def test_a_resumed_folder_is_never_removed(start: Start, tmp_path: Path, monkeyp
     def fail(*arguments: object) -> None:
         raise WorkloadError("the data is gone")
 
-    monkeypatch.setattr("workloads.images.digits.Digits.load", fail)
+    monkeypatch.setattr("raysim.workloads.images.digits.Digits.load", fail)
     code, error = start("--resume=run", small=False)
     assert code in (1, 2) and "the data is gone" in error
     assert (folder / "config.yaml").exists()

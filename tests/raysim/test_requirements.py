@@ -15,8 +15,8 @@ from raysim.config import registry
 from raysim.config.run_config import build
 from raysim.driver import load_federation
 from raysim.requirements import check_federation, check_request
+from raysim.workloads.parallel_map import sequential
 from tests.raysim.conftest import Start
-from workloads.parallel_map import sequential
 
 RAY = ("--engine.backend=ray", "--engine.dashboard=false", "--output=run")
 
@@ -125,8 +125,8 @@ def test_what_only_loading_tells_is_refused_in_the_same_way(start: Start, tmp_pa
 
 
 def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
-    from workloads.federated_data import InputSpec
-    from workloads.models.classifier import has_batch_norm
+    from raysim.workloads.federated_data import InputSpec
+    from raysim.workloads.models.classifier import has_batch_norm
 
     tasks = {
         "array": InputSpec((3, 64, 64), 2),

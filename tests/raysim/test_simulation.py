@@ -18,10 +18,10 @@ from raysim.flat_model import FlatModel
 from raysim.launch import main
 from raysim.report import run_page
 from raysim.run_result import comparable
+from raysim.workloads.federated_data import ClientData
 from tests.raysim.conftest import SMALL
 from tests.small_runs import LOGISTIC, small_run
 from tests.watch import Watch
-from workloads.federated_data import ClientData
 
 
 def test_run_returns_the_tables_that_are_in_its_folder(tmp_path: Path) -> None:
@@ -83,7 +83,7 @@ def test_a_picture_that_cannot_be_drawn_costs_no_run(tmp_path: Path, monkeypatch
         raise OSError("no such font")
 
     watch = Watch()
-    monkeypatch.setattr("workloads.partition_report.draw_partition", fail)
+    monkeypatch.setattr("raysim.workloads.partition_report.draw_partition", fail)
     result = raysim.run(small_run(tmp_path / "run", LOGISTIC, pictures=True), observer=watch)
     assert len(result.rounds) == 3 and not (result.folder / "partition.png").exists()
     assert "the partition could not be drawn: no such font" in watch.notes

@@ -19,8 +19,8 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.report import study_failed, study_file, study_table
 from raysim.run_result import RunResult
 from raysim.storage.claims import claimed
+from raysim.workloads.errors import WorkloadError
 from tests.raysim.small_study import TEXT, keep
-from workloads.errors import WorkloadError
 
 
 @pytest.fixture

@@ -20,10 +20,10 @@ from raysim.methods.fedavg import FedAvg
 from raysim.run_result import RunResult, load_result
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunFolder
+from raysim.workloads.metrics import evaluate
+from raysim.workloads.models.image_specs import Cnn
+from raysim.workloads.parallel_map import Sequential
 from tests.small_runs import LOGISTIC, small_run, worker_of
-from workloads.metrics import evaluate
-from workloads.models.image_specs import Cnn
-from workloads.parallel_map import Sequential
 
 TASKS = {"workload.name": "toy-graphs", "workload.limit": None, "workload.graphs_per_client": 60, "model.name": "gin"}
 

@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 
 import raysim
-from aggregators.means import plain_mean
 from raysim import Context, Traits, Updates
+from raysim.aggregators.means import plain_mean
 from raysim.methods.fedavg import FedAvg
 from raysim.run_result import RunResult
 from tests.small_runs import LOGISTIC, small_run

@@ -13,8 +13,8 @@ from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Message, Method, Update, Updates, Vector
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.local import Local
-from workloads.federated_data import ClientData, Federation, InputSpec
-from workloads.option_types import Help
+from raysim.workloads.federated_data import ClientData, Federation, InputSpec
+from raysim.workloads.option_types import Help
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class WithBatchNorm:
     def build(self, task: InputSpec) -> torch.nn.Module:
         from math import prod
 
-        from workloads.models.classifier import Classifier
+        from raysim.workloads.models.classifier import Classifier
 
         size = prod(task.input_shape)
         return Classifier(
@@ -151,8 +151,8 @@ class Unsketched:
     """A workload that says nothing before it is loaded; one of its clients has no test sample."""
 
     def load(self, stream: Callable[[str], np.random.Generator]) -> Federation:
-        from workloads.images.digits import Digits
-        from workloads.images.image_set import ImageSet
+        from raysim.workloads.images.digits import Digits
+        from raysim.workloads.images.image_set import ImageSet
 
         labels = np.arange(40) % 2
         sites = np.array(["crowd"] * 20 + ["lonely"] * 20)

@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from workloads import array_samples
-from workloads.array_federation import ArrayFederation
-from workloads.federated_data import Federation, InputSpec
-from workloads.partition import cut, iid
+from raysim.workloads import array_samples
+from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.federated_data import Federation, InputSpec
+from raysim.workloads.partition import cut, iid
 
 COUNT, TESTS = 30, 6
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workloads import array_files
-from workloads.array_files import check_header
-from workloads.errors import WorkloadError
-from workloads.images.image_set import image_set, read_npz
+from raysim.workloads import array_files
+from raysim.workloads.array_files import check_header
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.image_set import image_set, read_npz
 
 
 def npy(header: bytes, data: bytes = b"", version: int = 1) -> bytes:

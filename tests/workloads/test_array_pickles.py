@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workloads.array_pickles import unpickled
+from raysim.workloads.array_pickles import unpickled
 
 
 @pytest.mark.parametrize("protocol", [2, 4])

@@ -9,8 +9,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 from torchvision.transforms.functional import InterpolationMode, rotate
 
-from workloads.augment import augmented, crop_and_flip, crop_and_flip_with, crop_and_rotate, crop_and_rotate_with
-from workloads.augmentation import Augmentation, augmentation
+from raysim.workloads.augment import augmented, crop_and_flip, crop_and_flip_with, crop_and_rotate, crop_and_rotate_with
+from raysim.workloads.augmentation import Augmentation, augmentation
 
 
 def one_by_one(images: Tensor, offsets_y: Tensor, offsets_x: Tensor, flips: Tensor, padding: int) -> Tensor:
@@ -119,7 +119,7 @@ def test_a_box_inside_is_the_enlarged_crop() -> None:
 def test_random_boxes_and_angles_repeat_from_their_seed_and_stay_in_their_ranges(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    import workloads.augment as module
+    import raysim.workloads.augment as module
 
     seen: list[tuple[Tensor, ...]] = []
 

@@ -3,9 +3,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workloads.augmented_fill import CHUNK, Fill, draw_fill
-from workloads.errors import WorkloadError
-from workloads.partition import Partition
+from raysim.workloads.augmented_fill import CHUNK, Fill, draw_fill
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.partition import Partition
 
 
 def two_clients() -> Partition:

@@ -11,17 +11,17 @@ LOADED = "[name for name in ('torch._dynamo', 'sympy', 'triton') if name in sys.
 BUILT = f"""
 import sys
 import torch
-from workloads.images.torchvision_sets import Cifar10
-from workloads.models import torchvision_models
-from workloads._torchvision import datasets
+from raysim.workloads.images.torchvision_sets import Cifar10
+from raysim.workloads.models import torchvision_models
+from raysim.workloads._torchvision import datasets
 torchvision_models.mobilenet_v2(3, 10, small=True, width=0.1, dropout=0.0)(torch.zeros(2, 3, 8, 8)).sum().backward()
 assert datasets.CIFAR10.__module__ == "torchvision.datasets.cifar"
-from workloads.models import gnn
+from raysim.workloads.models import gnn
 gnn.Convolution("add")
 assert not {LOADED} and "torch._dynamo.utils" not in sys.modules, {LOADED}
 """
 MEANWHILE = """
-from workloads._compiler import left_out
+from raysim.workloads._compiler import left_out
 from torchvision.ops import roi_align
 supported = sys.modules["torchvision.ops.roi_align"].is_compile_supported
 with left_out("torch._dynamo.utils"):

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workloads.array_samples import ArraySamples
-from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec
+from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec
 
 
 def test_a_task_is_of_arrays_and_validation_empty_unless_said() -> None:

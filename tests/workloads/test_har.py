@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.har import Har
 from tests.small_runs import small_run
 from tests.workloads.conftest import needs_data
 from tests.workloads.conftest import seeded as stream
-from workloads.errors import WorkloadError
-from workloads.har import Har
 
 
 @pytest.fixture

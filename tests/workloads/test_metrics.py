@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from sklearn.metrics import accuracy_score, balanced_accuracy_score, confusion_matrix, log_loss
 from torch import Tensor, nn
 
-from workloads.errors import WorkloadError
-from workloads.federated_data import Batch
-from workloads.metrics import EvaluationSums, evaluate, fairness
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.metrics import EvaluationSums, evaluate, fairness
 
 
 def samples(count: int, classes: int, seed: int) -> tuple[Tensor, Tensor]:

@@ -8,7 +8,7 @@ import pytest
 
 from raysim.monitor.progress import title_of
 from raysim.storage.run_folder import new_run_path
-from workloads.naming import data_name
+from raysim.workloads.naming import data_name
 
 
 @pytest.mark.parametrize(

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 import torch
 
-from workloads.errors import WorkloadError
-from workloads.federated_data import Batch
-from workloads.metrics import LOSS_UNIT, EvaluationSums, evaluate
-from workloads.objective import Kind, Objective
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.metrics import LOSS_UNIT, EvaluationSums, evaluate
+from raysim.workloads.objective import Kind, Objective
 
 OUTPUTS: dict[Kind, torch.Tensor] = {
     "classification": torch.tensor([[0.0, 0.0], [0.0, np.log(3.0)]]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from workloads.parallel_map import Sequential, sequential, where
+from raysim.workloads.parallel_map import Sequential, sequential, where
 
 
 def half(number: int) -> float:

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads import partition, skewed_splits
-from workloads.errors import WorkloadError
-from workloads.partition import Partition
+from raysim.workloads import partition, skewed_splits
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.partition import Partition
 
 
 def generator(seed: int = 0) -> np.random.Generator:

@@ -8,7 +8,7 @@ import pytest
 from matplotlib.figure import Figure
 from matplotlib.image import imread
 
-from workloads.partition_report import BARS, draw_partition
+from raysim.workloads.partition_report import BARS, draw_partition
 
 
 def manifest(clients: int, classes: int = 3, synthetic: bool = False, filled: int = 0) -> pandas.DataFrame:

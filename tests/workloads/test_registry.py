@@ -6,8 +6,8 @@ from typing import get_type_hints
 import pytest
 
 from raysim.config.registry import resolve
-from workloads.option_types import Help
-from workloads.registry import WORKLOADS
+from raysim.workloads.option_types import Help
+from raysim.workloads.registry import WORKLOADS
 
 
 @pytest.mark.parametrize("name", WORKLOADS)

@@ -16,16 +16,16 @@ import pytest
 from PIL import Image
 from pyarrow import parquet
 
-from workloads.errors import WorkloadError
-from workloads.graphs.set_files import SetFiles
-from workloads.huggingface.arrow_files import read_columns
-from workloads.huggingface.encoded_images import decoded, image_shape
-from workloads.images.decode import FORMATS, decode
-from workloads.images.layout import _lines
-from workloads.leaf_files import read_leaf
-from workloads.parquet_files import read_parquet
-from workloads.regular_files import UNREADABLE, open_regular, open_unpacked
-from workloads.table_files import read_table
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.set_files import SetFiles
+from raysim.workloads.huggingface.arrow_files import read_columns
+from raysim.workloads.huggingface.encoded_images import decoded, image_shape
+from raysim.workloads.images.decode import FORMATS, decode
+from raysim.workloads.images.layout import _lines
+from raysim.workloads.leaf_files import read_leaf
+from raysim.workloads.parquet_files import read_parquet
+from raysim.workloads.regular_files import UNREADABLE, open_regular, open_unpacked
+from raysim.workloads.table_files import read_table
 
 EPS = b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 8 8\n%%EndComments\nshowpage\n%%EOF\n"
 

@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from workloads import skewed_splits
-from workloads.errors import WorkloadError
+from raysim.workloads import skewed_splits
+from raysim.workloads.errors import WorkloadError
 
 
 def generator(seed: int = 0) -> np.random.Generator:

@@ -5,8 +5,8 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from workloads.errors import WorkloadError
-from workloads.split_options import Labeled, PartitionName, SplitOptions
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.split_options import Labeled, PartitionName, SplitOptions
 
 LABELS = np.arange(120) % 6
 

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.time_order import hold_out_ends
+from raysim.workloads.time_order import hold_out_ends
 
 
 def test_ends_by_hand() -> None:

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.errors import WorkloadError
-from workloads.virtual_clients import _fitting, set_aside, views
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.virtual_clients import _fitting, set_aside, views
 
 
 @settings(deadline=None, max_examples=50)

@@ -37,7 +37,7 @@ class DataSet:
         license: its terms.
         megabytes: about how much is downloaded.
         place: its file or folder below the data folder.
-        layout: how it is published, a name of ``workloads.data_sets.converters.CONVERTERS``.
+        layout: how it is published, a name of ``raysim.workloads.data_sets.converters.CONVERTERS``.
         files: what to download; empty where the publisher has nothing to fetch by itself.
         how: what to do where there are no files.
     """

@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_pickles import unpickled
-from workloads.cache_files import whole_file
-from workloads.data_sets.catalog import DataSet
-from workloads.errors import WorkloadError
-from workloads.images.femnist import leaf_images
-from workloads.images.image_set import image_set, read_npz
-from workloads.text.windows import leaf_windows
+from raysim.workloads.array_pickles import unpickled
+from raysim.workloads.cache_files import whole_file
+from raysim.workloads.data_sets.catalog import DataSet
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.femnist import leaf_images
+from raysim.workloads.images.image_set import image_set, read_npz
+from raysim.workloads.text.windows import leaf_windows
 
 Arrays = dict[str, NDArray[Any]]
 IDX = {

@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from workloads.batch_bounds import LastBatch, bounds_of_pass
-from workloads.federated_data import Batch
-from workloads.graphs.graph_set import Graphs, Integers
+from raysim.workloads.batch_bounds import LastBatch, bounds_of_pass
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.graphs.graph_set import Graphs, Integers
 
 PACK_RATIO = 1.3
 """Largest ratio of nodes (and of slots for edges) between the largest and the smallest graph of a pack."""

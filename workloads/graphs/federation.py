@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
-from workloads.graphs.graph_set import Graphs, Integers, offsets
-from workloads.graphs.spectra import Laplacian, compute_spectra
-from workloads.objective import CLASSIFICATION, Objective
-from workloads.partition_report import client_table
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
+from raysim.workloads.graphs.graph_set import Graphs, Integers, offsets
+from raysim.workloads.graphs.spectra import Laplacian, compute_spectra
+from raysim.workloads.objective import CLASSIFICATION, Objective
+from raysim.workloads.partition_report import client_table
 
 if TYPE_CHECKING:
     import pandas
 
-    from workloads.parallel_map import Parallel
+    from raysim.workloads.parallel_map import Parallel
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +171,6 @@ def union(sets: list[Graphs]) -> Graphs:
 def _samples(graphs: Graphs, chosen: Integers, device: str) -> Samples:
     if not len(chosen):
         return NO_SAMPLES
-    from workloads.graphs.batch import GraphSamples
+    from raysim.workloads.graphs.batch import GraphSamples
 
     return GraphSamples(graphs.subset(chosen), device)

@@ -9,16 +9,16 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.given import GivenClients, missing
-from workloads.graphs.federation import GraphClient, GraphFederation, union
-from workloads.graphs.graph_set import Graphs, Integers
-from workloads.graphs.pyg_data import check_widths, read_graphs
-from workloads.graphs.stratified_split import stratified
-from workloads.objective import Objective
-from workloads.option_types import Help, ShareBelowOne
-from workloads.own_arrays import digest_of, each_client, tests_of_clients
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.given import GivenClients, missing
+from raysim.workloads.graphs.federation import GraphClient, GraphFederation, union
+from raysim.workloads.graphs.graph_set import Graphs, Integers
+from raysim.workloads.graphs.pyg_data import check_widths, read_graphs
+from raysim.workloads.graphs.stratified_split import stratified
+from raysim.workloads.objective import Objective
+from raysim.workloads.option_types import Help, ShareBelowOne
+from raysim.workloads.own_arrays import digest_of, each_client, tests_of_clients
 
 
 @dataclass(frozen=True, eq=False)

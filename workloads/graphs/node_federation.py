@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.batch_bounds import LastBatch, bounds_of_pass
-from workloads.errors import WorkloadError
-from workloads.federated_data import NO_SAMPLES, Batch, ClientData, InputSpec, Samples
-from workloads.graphs.graph_set import Integers
-from workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
-from workloads.partition_report import client_table
+from raysim.workloads.batch_bounds import LastBatch, bounds_of_pass
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import NO_SAMPLES, Batch, ClientData, InputSpec, Samples
+from raysim.workloads.graphs.graph_set import Integers
+from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
+from raysim.workloads.partition_report import client_table
 
 if TYPE_CHECKING:
     import pandas

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Floats, Integers
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.graph_set import Floats, Integers
 
 UNUSED, TRAIN, VALIDATION, TEST = range(4)
 """What a node is for, as ``NodeGraph.roles`` has it."""

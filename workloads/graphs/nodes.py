@@ -11,16 +11,16 @@ from typing import Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.graphs.client_parts import Skew, client_parts
-from workloads.graphs.graph_set import Floats, Integers
-from workloads.graphs.node_federation import NodeFederation
-from workloads.graphs.node_files import read_nodes
-from workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
-from workloads.graphs.stratified_split import stratified
-from workloads.graphs.tudataset import check_shares
-from workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.graphs.client_parts import Skew, client_parts
+from raysim.workloads.graphs.graph_set import Floats, Integers
+from raysim.workloads.graphs.node_federation import NodeFederation
+from raysim.workloads.graphs.node_files import read_nodes
+from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
+from raysim.workloads.graphs.stratified_split import stratified
+from raysim.workloads.graphs.tudataset import check_shares
+from raysim.workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
 
 PLACES: Mapping[str, str] = {
     "cora": "planetoid/Cora",

@@ -9,19 +9,19 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from workloads.cache_files import CACHE, search_folders
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.graphs.client_parts import Skew, client_parts
-from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graph_set import Integers, without_nodes
-from workloads.graphs.ogb_reader import TEST, TRAIN, VALIDATION, read_graphs, read_labels, read_split
-from workloads.graphs.set_files import SetFiles
-from workloads.graphs.spectra import Laplacian
-from workloads.graphs.stratified_split import stratified
-from workloads.graphs.transforms import TransformOption, built, parsed, transformed
-from workloads.graphs.tudataset import LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
-from workloads.option_types import Help, NonNegativeInt, OpenShare, PositiveInt, ShareBelowOne
+from raysim.workloads.cache_files import CACHE, search_folders
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.graphs.client_parts import Skew, client_parts
+from raysim.workloads.graphs.federation import GraphClient, GraphFederation
+from raysim.workloads.graphs.graph_set import Integers, without_nodes
+from raysim.workloads.graphs.ogb_reader import TEST, TRAIN, VALIDATION, read_graphs, read_labels, read_split
+from raysim.workloads.graphs.set_files import SetFiles
+from raysim.workloads.graphs.spectra import Laplacian
+from raysim.workloads.graphs.stratified_split import stratified
+from raysim.workloads.graphs.transforms import TransformOption, built, parsed, transformed
+from raysim.workloads.graphs.tudataset import LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
+from raysim.workloads.option_types import Help, NonNegativeInt, OpenShare, PositiveInt, ShareBelowOne
 
 SOURCE = "Hu et al. 2020, arXiv 2005.00687"
 PAGE = "https://ogb.stanford.edu/docs/graphprop"

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
-from workloads.graphs.set_files import LARGEST_FEATURES, MAX_FILE_BYTES, SetFiles, one_hot
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
+from raysim.workloads.graphs.set_files import LARGEST_FEATURES, MAX_FILE_BYTES, SetFiles, one_hot
 
 TRAIN, VALIDATION, TEST = range(3)
 SPLIT_FILES = ("train", "valid", "test")

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workloads.errors import WorkloadError
-from workloads.given import MAX_CLASSES
-from workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
-from workloads.own_items import untensored
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.given import MAX_CLASSES
+from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
+from raysim.workloads.own_items import untensored
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data
@@ -71,8 +71,8 @@ def as_data(graphs: Graphs) -> Iterator[Data]:
     """Each graph as ``Data`` with x, edge_index (both directions), edge_attr (where edges have attributes) and y."""
     import torch
 
-    from workloads._torch_geometric import Data
-    from workloads.graphs.batch import collate
+    from raysim.workloads._torch_geometric import Data
+    from raysim.workloads.graphs.batch import collate
 
     for number in range(len(graphs)):
         one = graphs.subset(np.array([number]))

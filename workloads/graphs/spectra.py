@@ -17,9 +17,9 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
-from workloads.cache_files import CACHE, whole_file
-from workloads.graphs.graph_set import NO_ATTRIBUTES, Floats, Graphs, Integers, spans
-from workloads.parallel_map import Parallel, sequential
+from raysim.workloads.cache_files import CACHE, whole_file
+from raysim.workloads.graphs.graph_set import NO_ATTRIBUTES, Floats, Graphs, Integers, spans
+from raysim.workloads.parallel_map import Parallel, sequential
 
 Matrices = NDArray[np.float64]
 Laplacian = Literal["normalized", "combinatorial"]

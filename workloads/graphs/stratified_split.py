@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Integers
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.graph_set import Integers
 
 PUBLISHED_SEED = 123
 """Seed of the one split that the code of GCFL, FedStar and FedSSP has for all runs."""

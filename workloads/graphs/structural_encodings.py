@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from scipy.sparse import csr_array
 
-from workloads.graphs.batch import GraphBatch
-from workloads.graphs.graph_set import Floats
+from raysim.workloads.graphs.batch import GraphBatch
+from raysim.workloads.graphs.graph_set import Floats
 
 CACHED_GRAPHS = 32_768
 """Number of graphs whose random walks stay in memory, 4 · steps bytes a node: they are the same in every epoch."""

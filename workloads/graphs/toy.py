@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from workloads.federated_data import Stream
-from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graph_set import Graphs, Integers, of_pairs, offsets, without_nodes
-from workloads.graphs.set_files import one_hot
-from workloads.graphs.spectra import Laplacian
-from workloads.graphs.stratified_split import stratified
-from workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
-from workloads.option_types import Ge, Help, Le, OpenShare, ShareBelowOne
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.graphs.federation import GraphClient, GraphFederation
+from raysim.workloads.graphs.graph_set import Graphs, Integers, of_pairs, offsets, without_nodes
+from raysim.workloads.graphs.set_files import one_hot
+from raysim.workloads.graphs.spectra import Laplacian
+from raysim.workloads.graphs.stratified_split import stratified
+from raysim.workloads.graphs.tudataset import DEFAULTS, LAPLACIAN, TEST_SHARE, VALIDATION_SHARE, check_shares
+from raysim.workloads.option_types import Ge, Help, Le, OpenShare, ShareBelowOne
 
 if TYPE_CHECKING:
     import networkx

@@ -10,9 +10,9 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Graphs
-from workloads.option_types import Help
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.option_types import Help
 
 TRANSFORMS: Mapping[str, Mapping[str, object]] = {
     "AddRandomWalkPE": {"attr_name": None},  # None: the encodings join x
@@ -66,7 +66,7 @@ def built(text: str) -> list[Any]:
     calls = parsed(text)
     if not calls:
         return []
-    from workloads._torch_geometric import transforms
+    from raysim.workloads._torch_geometric import transforms
 
     found = []
     for name, values, named in calls:
@@ -82,7 +82,7 @@ def transformed(graphs: Graphs, text: str, name: str) -> Graphs:
     steps = built(text)
     if not steps:
         return graphs
-    from workloads.graphs.pyg_data import as_data, read_graphs
+    from raysim.workloads.graphs.pyg_data import as_data, read_graphs
 
     items = []
     for number, item in enumerate(as_data(graphs)):

@@ -17,10 +17,10 @@ from pathlib import Path
 
 import numpy as np
 
-from workloads.cache_files import whole_file
-from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
-from workloads.graphs.set_files import SetFiles, one_hot
+from raysim.workloads.cache_files import whole_file
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
+from raysim.workloads.graphs.set_files import SetFiles, one_hot
 
 PUBLISHED_DEGREES = {"IMDB-BINARY": 135, "IMDB-MULTI": 88}
 """Largest degrees of sets without node features as published; a copy that lacks its largest graph keeps the width."""
@@ -53,7 +53,7 @@ def download(name: str, folder: Path) -> SetFiles:
     The file gets its name when it is whole, so any number of processes may do this at once. PyG's own download unpacks
     whatever paths are in the archive, and into the place where others read; here nothing is unpacked at all.
     """
-    from workloads._torch_geometric import TUDataset
+    from raysim.workloads._torch_geometric import TUDataset
 
     source = f"{TUDataset.url}/{name}.zip"
     try:

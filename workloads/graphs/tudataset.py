@@ -9,20 +9,20 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 import numpy as np
 
-from workloads.cache_files import CACHE, search_folders
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.graphs import tu_reader
-from workloads.graphs.client_parts import Skew, client_parts
-from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.graphs.graph_set import Graphs, Integers, without_nodes
-from workloads.graphs.spectra import Laplacian
-from workloads.graphs.stratified_split import published, stratified
-from workloads.graphs.transforms import TransformOption, built, parsed, transformed
-from workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
+from raysim.workloads.cache_files import CACHE, search_folders
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.graphs import tu_reader
+from raysim.workloads.graphs.client_parts import Skew, client_parts
+from raysim.workloads.graphs.federation import GraphClient, GraphFederation
+from raysim.workloads.graphs.graph_set import Graphs, Integers, without_nodes
+from raysim.workloads.graphs.spectra import Laplacian
+from raysim.workloads.graphs.stratified_split import published, stratified
+from raysim.workloads.graphs.transforms import TransformOption, built, parsed, transformed
+from raysim.workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
-    from workloads.graphs.set_files import SetFiles
+    from raysim.workloads.graphs.set_files import SetFiles
 
 MOLECULES = ("MUTAG", "BZR", "COX2", "DHFR", "PTC_MR", "AIDS", "NCI1")
 BIOLOGY = ("Peking_1", "OHSU", "PROTEINS")

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workloads.errors import WorkloadError
-from workloads.parquet_files import read_parquet, within
-from workloads.regular_files import allowed_bytes, read_regular
-from workloads.table_files import listed
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.parquet_files import read_parquet, within
+from raysim.workloads.regular_files import allowed_bytes, read_regular
+from raysim.workloads.table_files import listed
 
 SUFFIXES = (".arrow", ".parquet")
 SPLITS: Mapping[str, str] = {

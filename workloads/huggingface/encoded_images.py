@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_files import MAX_ARRAY_BYTES
-from workloads.errors import WorkloadError
-from workloads.images.decode import open_image, rgb
+from raysim.workloads.array_files import MAX_ARRAY_BYTES
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.decode import open_image, rgb
 
 
 def image_bytes(column: Any, origin: str) -> list[bytes]:

@@ -13,8 +13,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from workloads.errors import WorkloadError
-from workloads.table_files import listed
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.table_files import listed
 
 SECONDS = 60
 """Without an answer, a download is given up."""

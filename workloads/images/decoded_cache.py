@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.cache_files import CACHE
-from workloads.errors import WorkloadError
-from workloads.images.decode import decode
+from raysim.workloads.cache_files import CACHE
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.decode import decode
 
 FORMAT = 1  # part of the key: raise it when decode gives other pixels
 CHANNELS = 3

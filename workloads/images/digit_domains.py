@@ -9,15 +9,15 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.images.decode import resize
-from workloads.images.digits import Digits
-from workloads.images.image_set import ImageSet, image_set, read_npz
-from workloads.images.image_workload import ImageOptions
-from workloads.images.npz import find_npz
-from workloads.option_types import Ge, Help, Le, NonNegativeInt, PositiveInt
-from workloads.split_options import PARTITION_HELP, PartitionName
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.decode import resize
+from raysim.workloads.images.digits import Digits
+from raysim.workloads.images.image_set import ImageSet, image_set, read_npz
+from raysim.workloads.images.image_workload import ImageOptions
+from raysim.workloads.images.npz import find_npz
+from raysim.workloads.option_types import Ge, Help, Le, NonNegativeInt, PositiveInt
+from raysim.workloads.split_options import PARTITION_HELP, PartitionName
 
 BUNDLED = "optdigits"
 """The domain that comes with scikit-learn."""

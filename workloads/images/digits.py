@@ -12,9 +12,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.federated_data import Stream
-from workloads.images.image_set import ImageSet
-from workloads.images.image_workload import ImageOptions
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.image_set import ImageSet
+from raysim.workloads.images.image_workload import ImageOptions
 
 TEST_SHARE = 0.2
 

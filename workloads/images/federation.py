@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_federation import ArrayFederation
-from workloads.augmentation import NO_AUGMENTATION, Augmentation
-from workloads.augmented_fill import Fill
-from workloads.federated_data import InputSpec
-from workloads.partition import Integers
+from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.augmentation import NO_AUGMENTATION, Augmentation
+from raysim.workloads.augmented_fill import Fill
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.partition import Integers
 
 if TYPE_CHECKING:
-    from workloads.images.samples import ImageSamples
+    from raysim.workloads.images.samples import ImageSamples
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -68,7 +68,7 @@ class ImageFederation(ArrayFederation):
         rows: Integers | None = None,
         augment: Augmentation = NO_AUGMENTATION,
     ) -> ImageSamples:
-        from workloads.images.samples import ImageSamples
+        from raysim.workloads.images.samples import ImageSamples
 
         return ImageSamples(inputs, labels, self.mean, self.deviation, device, augment, rows, channels_last)
 

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_federation import SplitFederation
-from workloads.augmentation import NO_AUGMENTATION, Augmentation
-from workloads.batch_bounds import LastBatch
-from workloads.federated_data import Batch, InputSpec, Samples
-from workloads.images.decoded_cache import CHANNELS, ImageCache
-from workloads.partition import Integers
+from raysim.workloads.array_federation import SplitFederation
+from raysim.workloads.augmentation import NO_AUGMENTATION, Augmentation
+from raysim.workloads.batch_bounds import LastBatch
+from raysim.workloads.federated_data import Batch, InputSpec, Samples
+from raysim.workloads.images.decoded_cache import CHANNELS, ImageCache
+from raysim.workloads.partition import Integers
 
 if TYPE_CHECKING:
     import torch
@@ -50,7 +50,7 @@ class FileFederation(SplitFederation):
         cache, labels = (self.test_images, self.test_labels) if of_tests else (self.images, self.labels)
 
         def decoded() -> Samples:
-            from workloads.images.samples import ImageSamples
+            from raysim.workloads.images.samples import ImageSamples
 
             images = cache.images(rows)
             return ImageSamples(images, labels[rows], self.mean, self.deviation, device, augment, rows, channels_last)

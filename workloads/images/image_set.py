@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.array_files import array_members, blank_member, read_member
-from workloads.errors import WorkloadError
+from raysim.workloads.array_files import array_members, blank_member, read_member
+from raysim.workloads.errors import WorkloadError
 
 Array = NDArray[Any]
 MAX_CLASSES = 65_536

@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.augmentation import AUGMENT, Augment, augmentation
-from workloads.augmented_fill import draw_fill
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.images.federation import ImageFederation, channel_statistics
-from workloads.option_types import Help, NonNegativeInt
-from workloads.partition import Partition
-from workloads.split_options import Labeled, SplitOptions
+from raysim.workloads.augmentation import AUGMENT, Augment, augmentation
+from raysim.workloads.augmented_fill import draw_fill
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.federation import ImageFederation, channel_statistics
+from raysim.workloads.option_types import Help, NonNegativeInt
+from raysim.workloads.partition import Partition
+from raysim.workloads.split_options import Labeled, SplitOptions
 
 if TYPE_CHECKING:
-    from workloads.images.image_set import ImageSet
+    from raysim.workloads.images.image_set import ImageSet
 
 
 @dataclass(frozen=True)

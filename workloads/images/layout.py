@@ -19,11 +19,11 @@ from pathlib import Path, PurePosixPath
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.images.decode import SUFFIXES
-from workloads.partition import Integers, Partition
-from workloads.regular_files import read_regular
-from workloads.table_files import listed
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.decode import SUFFIXES
+from raysim.workloads.partition import Integers, Partition
+from raysim.workloads.regular_files import read_regular
+from raysim.workloads.table_files import listed
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar
 
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.images.image_set import ImageSet, image_set, read_npz
-from workloads.images.image_workload import ImageOptions
-from workloads.option_types import Help, NonNegativeInt
-from workloads.table_files import listed
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.image_set import ImageSet, image_set, read_npz
+from raysim.workloads.images.image_workload import ImageOptions
+from raysim.workloads.option_types import Help, NonNegativeInt
+from raysim.workloads.table_files import listed
 
 
 @dataclass(frozen=True)

@@ -11,17 +11,17 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from workloads import partition
-from workloads.augmentation import AUGMENT, Augment, augmentation
-from workloads.cache_files import CACHE
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.images import layout
-from workloads.images.decoded_cache import ImageCache, open_cache
-from workloads.images.file_federation import FileFederation
-from workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt
-from workloads.partition import Common, Integers, Partition
-from workloads.split_options import NO_NAMES, ValidationShare, held_out
+from raysim.workloads import partition
+from raysim.workloads.augmentation import AUGMENT, Augment, augmentation
+from raysim.workloads.cache_files import CACHE
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.images import layout
+from raysim.workloads.images.decoded_cache import ImageCache, open_cache
+from raysim.workloads.images.file_federation import FileFederation
+from raysim.workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt
+from raysim.workloads.partition import Common, Integers, Partition
+from raysim.workloads.split_options import NO_NAMES, ValidationShare, held_out
 
 PAPER = (
     "Yan et al. 2023 (Label-Efficient Self-Supervised Federated Learning for Tackling Data Heterogeneity in Medical "
@@ -32,7 +32,7 @@ REPOSITORY = "https://github.com/rui-yan/SSL-FL"
 
 @dataclass(frozen=True)
 class PublishedOptions(ABC):
-    """Images in the layout of ``workloads.images.layout``, decoded when they are first used.
+    """Images in the layout of ``raysim.workloads.images.layout``, decoded when they are first used.
 
     The global test set is ROOT/test. Images are stretched to ``size`` x ``size`` and normalized with the published
     channel statistics. The authors augment by resized crops, rotation and flips: ``augment`` resized_crop_rotation.

@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.federated_data import Stream
-from workloads.images.image_set import ImageSet, blank
-from workloads.images.image_workload import ImageOptions
-from workloads.option_types import Ge, Help, Le, NonNegative, PositiveInt
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.image_set import ImageSet, blank
+from raysim.workloads.images.image_workload import ImageOptions
+from raysim.workloads.option_types import Ge, Help, Le, NonNegative, PositiveInt
 
 COARSE = 5  # points of a template's coarse grid per side: smooth enough to survive a shift
 CHUNK = 4096  # images made at a time

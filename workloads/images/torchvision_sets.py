@@ -8,14 +8,14 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from workloads.augmentation import AUGMENT, Augment
-from workloads.cache_files import CACHE
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.images.image_set import Array, ImageSet, image_set, read_npz
-from workloads.images.image_workload import ImageOptions
-from workloads.images.npz import images_folder
-from workloads.option_types import Help
+from raysim.workloads.augmentation import AUGMENT, Augment
+from raysim.workloads.cache_files import CACHE
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.image_set import Array, ImageSet, image_set, read_npz
+from raysim.workloads.images.image_workload import ImageOptions
+from raysim.workloads.images.npz import images_folder
+from raysim.workloads.option_types import Help
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class TorchvisionOptions(ImageOptions):
         stored = self._stored(pixels=True)
         if stored is not None:
             return stored
-        from workloads._torchvision import datasets
+        from raysim.workloads._torchvision import datasets
 
         kind, root = getattr(datasets, self.torchvision_name), self._root()
         arrays = {}

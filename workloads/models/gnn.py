@@ -17,9 +17,9 @@ from pathlib import Path
 import torch
 from torch import Tensor, nn
 
-from workloads._torch_geometric import MessagePassing, global_add_pool
-from workloads.graphs.batch import GraphBatch
-from workloads.graphs.structural_encodings import structure_encodings
+from raysim.workloads._torch_geometric import MessagePassing, global_add_pool
+from raysim.workloads.graphs.batch import GraphBatch
+from raysim.workloads.graphs.structural_encodings import structure_encodings
 
 
 class Convolution(MessagePassing):  # type: ignore[misc]  # without types

@@ -1,9 +1,9 @@
 """Options of the models of graphs and of the nodes of one graph; light to import, networks are loaded in ``build``.
 
-``build(task)`` gives a ``workloads.models.classifier.Classifier`` from a ``GraphBatch`` of B graphs, or a ``NodeBatch``
-of B nodes (workloads/graphs/node_federation.py), to [B, task.classes]. Clients whose tasks differ share the graph
-convolutions only (with ``StructuralGin`` the structural channel too): input layer, head, and the layers between pooling
-and head stay with their client.
+``build(task)`` gives a ``raysim.workloads.models.classifier.Classifier`` from a ``GraphBatch`` of B graphs, or a
+``NodeBatch`` of B nodes (workloads/graphs/node_federation.py), to [B, task.classes]. Clients whose tasks differ share
+the graph convolutions only (with ``StructuralGin`` the structural channel too): input layer, head, and the layers
+between pooling and head stay with their client.
 """
 
 from __future__ import annotations
@@ -12,15 +12,15 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from workloads.errors import WorkloadError
-from workloads.models.model_options import ModelOptions
-from workloads.option_types import Ge, Help, PositiveInt, ShareBelowOne
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.models.model_options import ModelOptions
+from raysim.workloads.option_types import Ge, Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from workloads.federated_data import InputSpec
-    from workloads.models.classifier import Classifier
+    from raysim.workloads.federated_data import InputSpec
+    from raysim.workloads.models.classifier import Classifier
 
 
 class BodyOfGraphs(ModelOptions):
@@ -33,7 +33,7 @@ class BodyOfGraphs(ModelOptions):
     def network(self, task: InputSpec) -> Classifier:
         from torch import nn
 
-        from workloads.models.classifier import Classifier
+        from raysim.workloads.models.classifier import Classifier
 
         return Classifier(self.body(task.input_shape[0]), nn.Linear(self.hidden, task.classes))
 
@@ -63,7 +63,7 @@ class Gin(GraphNetwork):
     name: ClassVar[str] = "gin"
 
     def body(self, width: int) -> nn.Module:
-        from workloads.models.gnn import GinConvolution, GraphBody
+        from raysim.workloads.models.gnn import GinConvolution, GraphBody
 
         return GraphBody(width, self.hidden, self.layers, self.dropout, GinConvolution)
 
@@ -75,7 +75,7 @@ class GraphSage(GraphNetwork):
     name: ClassVar[str] = "graphsage"
 
     def body(self, width: int) -> nn.Module:
-        from workloads.models.gnn import GraphBody, SageConvolution
+        from raysim.workloads.models.gnn import GraphBody, SageConvolution
 
         return GraphBody(width, self.hidden, self.layers, self.dropout, SageConvolution)
 
@@ -100,7 +100,7 @@ class StructuralGin(GraphNetwork):
     ] = 16
 
     def body(self, width: int) -> nn.Module:
-        from workloads.models.gnn import StructuralBody
+        from raysim.workloads.models.gnn import StructuralBody
 
         return StructuralBody(width, self.hidden, self.layers, self.dropout, self.walk_steps, self.degrees)
 
@@ -136,7 +136,7 @@ class Spectral(BodyOfGraphs):
             )
 
     def body(self, width: int) -> nn.Module:
-        from workloads.models.specformer import SpectralBody
+        from raysim.workloads.models.specformer import SpectralBody
 
         return SpectralBody(width, self.hidden, self.heads, self.layers, self.decoder_activation, self.dropout)
 
@@ -164,6 +164,6 @@ class Gcn(BodyOfGraphs):
         return model
 
     def body(self, width: int) -> nn.Module:
-        from workloads.models.node_networks import GcnBody
+        from raysim.workloads.models.node_networks import GcnBody
 
         return GcnBody(width, self.hidden, self.layers, self.dropout)

@@ -1,8 +1,9 @@
 """Options of every image model; light to import, the networks themselves are loaded in ``build``.
 
-``build(task)`` gives a ``workloads.models.classifier.Classifier`` for inputs [B, C, H, W] = [B, *task.input_shape] and
-outputs [B, task.classes]. It draws its initial values from torch's global generator and never seeds it: whoever
-builds a model seeds first. It raises WorkloadError where the input is not an image or too small for the model.
+``build(task)`` gives a ``raysim.workloads.models.classifier.Classifier`` for inputs [B, C, H, W] =
+[B, *task.input_shape] and outputs [B, task.classes]. It draws its initial values from torch's global generator and
+never seeds it: the caller seeds first. It raises WorkloadError where the input is not an image or too small for the
+model.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
-from workloads.errors import WorkloadError
-from workloads.models.model_options import ModelOptions
-from workloads.option_types import Ge, Help, Le, Positive, PositiveInt, ShareBelowOne
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.models.model_options import ModelOptions
+from raysim.workloads.option_types import Ge, Help, Le, Positive, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
-    from workloads.federated_data import InputSpec
-    from workloads.models.classifier import Classifier
+    from raysim.workloads.federated_data import InputSpec
+    from raysim.workloads.models.classifier import Classifier
 
 Stem = Literal["auto", "small", "imagenet"]
 STEM = Help(
@@ -57,7 +58,7 @@ class Logistic(ModelOptions):
     parts: ClassVar[tuple[str, ...]] = ("head.",)
 
     def network(self, task: InputSpec) -> Classifier:
-        from workloads.models.mlp_cnn import multilayer_perceptron
+        from raysim.workloads.models.mlp_cnn import multilayer_perceptron
 
         return multilayer_perceptron(task.input_shape, (), task.classes, task.categories)
 
@@ -89,7 +90,7 @@ class Mlp(ModelOptions):
             )
 
     def network(self, task: InputSpec) -> Classifier:
-        from workloads.models.mlp_cnn import multilayer_perceptron
+        from raysim.workloads.models.mlp_cnn import multilayer_perceptron
 
         return multilayer_perceptron(task.input_shape, self.widths, task.classes, task.categories, self.embedding)
 
@@ -111,7 +112,7 @@ class Cnn(ModelOptions):
         check_image(self.name, task, least=4)
 
     def network(self, task: InputSpec) -> Classifier:
-        from workloads.models.mlp_cnn import mcmahan_cnn
+        from raysim.workloads.models.mlp_cnn import mcmahan_cnn
 
         return mcmahan_cnn(task.input_shape, task.classes, self.units)
 
@@ -136,10 +137,10 @@ class AlexNet(ModelOptions):
 
     def network(self, task: InputSpec) -> Classifier:
         if min(task.input_shape[1:]) >= 64:
-            from workloads.models.torchvision_models import alexnet
+            from raysim.workloads.models.torchvision_models import alexnet
 
             return alexnet(task.input_shape[0], task.classes, self.dropout)
-        from workloads.models.mlp_cnn import small_alexnet
+        from raysim.workloads.models.mlp_cnn import small_alexnet
 
         return small_alexnet(task.input_shape, task.classes, self.dropout)
 
@@ -165,7 +166,7 @@ class MobileNet(ModelOptions):
         check_image(self.name, task, least=8 if uses_small_stem(self.stem, task) else 32)
 
     def network(self, task: InputSpec) -> Classifier:
-        from workloads.models.torchvision_models import mobilenet_v2
+        from raysim.workloads.models.torchvision_models import mobilenet_v2
 
         small = uses_small_stem(self.stem, task)
         return mobilenet_v2(task.input_shape[0], task.classes, small=small, width=self.width, dropout=self.dropout)
@@ -222,14 +223,14 @@ class ResidualNetwork(ModelOptions):
             )
 
     def network(self, task: InputSpec) -> Classifier:
-        from workloads.models.torchvision_models import resnet
+        from raysim.workloads.models.torchvision_models import resnet
 
         small, channels = uses_small_stem(self.stem, task), task.input_shape[0]
         model = resnet(
             self.name, channels, task.classes, small=small, groups=self.norm_groups if self.norm == "group" else 0
         )
         if self.weights_file:
-            from workloads.models.weights import load_body
+            from raysim.workloads.models.weights import load_body
 
             skip = {"conv1.weight"} if small or channels != 3 else set()
             load_body(model.body, self.weights_file, skip=skip, head="fc.")

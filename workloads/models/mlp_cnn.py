@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import one_hot
 
-from workloads.models.classifier import Classifier
+from raysim.workloads.models.classifier import Classifier
 
 
 def multilayer_perceptron(

@@ -5,11 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from workloads.errors import WorkloadError
+from raysim.workloads.errors import WorkloadError
 
 if TYPE_CHECKING:
-    from workloads.federated_data import InputSpec
-    from workloads.models.classifier import Classifier
+    from raysim.workloads.federated_data import InputSpec
+    from raysim.workloads.models.classifier import Classifier
 
 
 KINDS = {

@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 
 from torch import Tensor, nn
 
-from workloads._torch_geometric import APPNP, GCNConv
+from raysim.workloads._torch_geometric import APPNP, GCNConv
 
 if TYPE_CHECKING:
-    from workloads.graphs.node_federation import NodeBatch
+    from raysim.workloads.graphs.node_federation import NodeBatch
 
 
 class OfNodes(nn.Module):

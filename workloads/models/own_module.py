@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from workloads.given import made, required_arguments
+from raysim.workloads.given import made, required_arguments
 
 if TYPE_CHECKING:
     from torch import nn
 
-    from workloads.federated_data import InputSpec
+    from raysim.workloads.federated_data import InputSpec
 
 
 def is_module_class(found: object) -> bool:

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import torch
 from torch import Tensor, nn
 
-from workloads.text.tokens import PADDING
+from raysim.workloads.text.tokens import PADDING
 
 
 def of_last_token(features: Tensor, tokens: Tensor, padded: bool) -> Tensor:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from workloads.errors import WorkloadError
-from workloads.models.model_options import ModelOptions
-from workloads.option_types import Help, PositiveInt, ShareBelowOne
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.models.model_options import ModelOptions
+from raysim.workloads.option_types import Help, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
-    from workloads.federated_data import InputSpec
-    from workloads.models.classifier import Classifier
+    from raysim.workloads.federated_data import InputSpec
+    from raysim.workloads.models.classifier import Classifier
 
 
 @dataclass(frozen=True)
@@ -41,9 +41,9 @@ class Cnn1d(ModelOptions):
     def network(self, task: InputSpec) -> Classifier:
         from torch import nn
 
-        from workloads.models.classifier import Classifier
-        from workloads.models.mlp_cnn import mcmahan_cnn
-        from workloads.models.sequence_networks import CnnBody
+        from raysim.workloads.models.classifier import Classifier
+        from raysim.workloads.models.mlp_cnn import mcmahan_cnn
+        from raysim.workloads.models.sequence_networks import CnnBody
 
         if task.vocabulary:
             body = CnnBody(task.vocabulary, self.embedding, self.units, task.padded)
@@ -66,8 +66,8 @@ class EmbeddingBag(ModelOptions):
     def network(self, task: InputSpec) -> Classifier:
         from torch import nn
 
-        from workloads.models.classifier import Classifier
-        from workloads.models.sequence_networks import BagBody
+        from raysim.workloads.models.classifier import Classifier
+        from raysim.workloads.models.sequence_networks import BagBody
 
         body = BagBody(task.vocabulary, self.embedding, task.padded)
         return Classifier(body, nn.Linear(self.embedding, task.classes))
@@ -91,8 +91,8 @@ class Lstm(ModelOptions):
     def network(self, task: InputSpec) -> Classifier:
         from torch import nn
 
-        from workloads.models.classifier import Classifier
-        from workloads.models.sequence_networks import LstmBody
+        from raysim.workloads.models.classifier import Classifier
+        from raysim.workloads.models.sequence_networks import LstmBody
 
         body = LstmBody(task.vocabulary, self.embedding, self.hidden, self.layers, task.padded)
         return Classifier(body, nn.Linear(self.hidden, task.classes))
@@ -124,8 +124,8 @@ class Transformer(ModelOptions):
     def network(self, task: InputSpec) -> Classifier:
         from torch import nn
 
-        from workloads.models.classifier import Classifier
-        from workloads.models.sequence_networks import DecoderBody, TransformerLayers
+        from raysim.workloads.models.classifier import Classifier
+        from raysim.workloads.models.sequence_networks import DecoderBody, TransformerLayers
 
         layers = TransformerLayers(self.width, self.layers, self.heads, self.dropout)
         body = DecoderBody(task.vocabulary, task.input_shape[0], layers, task.padded)

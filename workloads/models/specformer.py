@@ -18,8 +18,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from workloads.errors import WorkloadError
-from workloads.graphs.batch import GraphBatch, Pack, Spectrum
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.batch import GraphBatch, Pack, Spectrum
 
 
 class EigenvalueEncoder(nn.Module):

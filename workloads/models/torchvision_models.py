@@ -10,8 +10,8 @@ from functools import partial
 
 from torch import nn
 
-from workloads._torchvision import models
-from workloads.models.classifier import Classifier
+from raysim.workloads._torchvision import models
+from raysim.workloads.models.classifier import Classifier
 
 # MobileNetV2's blocks (expansion, channels, repeats, stride) with stride 1 instead of 2 in the second.
 SMALL_MOBILENET_BLOCKS = [

@@ -9,7 +9,7 @@ import torch
 from safetensors.torch import load_file
 from torch import Tensor, nn
 
-from workloads.errors import WorkloadError
+from raysim.workloads.errors import WorkloadError
 
 
 def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.partition import Integers
-from workloads.table_files import listed
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.partition import Integers
+from raysim.workloads.table_files import listed
 
 if TYPE_CHECKING:
     import pandas

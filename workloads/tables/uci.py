@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from workloads.errors import WorkloadError
-from workloads.option_types import Help
-from workloads.table_files import read_table
-from workloads.tables.table import Rows, TableOptions
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.option_types import Help
+from raysim.workloads.table_files import read_table
+from raysim.workloads.tables.table import Rows, TableOptions
 
 if TYPE_CHECKING:
     import pandas

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from workloads.array_federation import ArrayFederation
-from workloads.cache_files import published_place
-from workloads.errors import WorkloadError
-from workloads.federated_data import Stream
-from workloads.labeled_arrays import federation_of
-from workloads.leaf_files import is_leaf
-from workloads.option_types import Help, PositiveInt
-from workloads.split_options import PARTITION_HELP, PartitionName
-from workloads.text.labeled_texts import LabeledTexts
-from workloads.text.windows import characters_of, cut_windows, leaf_windows, read_text, speeches
+from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.cache_files import published_place
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Stream
+from raysim.workloads.labeled_arrays import federation_of
+from raysim.workloads.leaf_files import is_leaf
+from raysim.workloads.option_types import Help, PositiveInt
+from raysim.workloads.split_options import PARTITION_HELP, PartitionName
+from raysim.workloads.text.labeled_texts import LabeledTexts
+from raysim.workloads.text.windows import characters_of, cut_windows, leaf_windows, read_text, speeches
 
 
 @dataclass(frozen=True)

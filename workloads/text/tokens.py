@@ -12,9 +12,9 @@ from typing import Annotated, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.option_types import Ge, Help, Le, PositiveInt
-from workloads.partition import Integers
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.option_types import Ge, Help, Le, PositiveInt
+from raysim.workloads.partition import Integers
 
 PADDING, UNKNOWN = 0, 1
 """Ids of what fills up a short text, and of every word that the vocabulary does not have."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from workloads.errors import WorkloadError
-from workloads.labeled_arrays import Part
-from workloads.leaf_files import read_leaf
-from workloads.regular_files import read_regular
-from workloads.time_order import hold_out_ends
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.labeled_arrays import Part
+from raysim.workloads.leaf_files import read_leaf
+from raysim.workloads.regular_files import read_regular
+from raysim.workloads.time_order import hold_out_ends
 
 LEAF_CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 """The 80 characters of LEAF's Shakespeare, in its order."""

@@ -22,7 +22,7 @@ def by_value() -> RunConfig:
         "from __future__ import annotations\n"
         "from dataclasses import dataclass\n"
         "from typing import Annotated, Literal\n"
-        "from workloads.option_types import Help\n"
+        "from raysim.workloads.option_types import Help\n"
         "@dataclass(frozen=True)\n"
         "class Mine:\n"
         "    kind: Literal['one', 'two'] = 'two'\n"

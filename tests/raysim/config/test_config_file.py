@@ -25,8 +25,8 @@ from raysim.preparation import prepare
 from raysim.storage.run_folder import RunFolder
 from raysim.study import main as study
 from raysim.trained import trusted_config
+from raysim.workloads.parallel_map import Sequential
 from tests.http_server import served
-from workloads.parallel_map import Sequential
 
 EVIL = """
 from pathlib import Path

@@ -9,7 +9,7 @@ from pydantic import Field
 
 from raysim.config.options import Option
 from raysim.errors import ConfigError
-from workloads.option_types import Help, OpenShare, Positive, PositiveInt
+from raysim.workloads.option_types import Help, OpenShare, Positive, PositiveInt
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from raysim.config import run_config as configs
 from raysim.config.command_line import given_config
 from raysim.config.run_config import Engine, RunConfig, Schedule, Training, default_config, differences
 from raysim.errors import ConfigError
-from workloads import option_types
-from workloads.errors import WorkloadError
-from workloads.option_types import Ge, Help, Le, NonNegative, PositiveInt
+from raysim.workloads import option_types
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.option_types import Ge, Help, Le, NonNegative, PositiveInt
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from aggregators.means import PairwiseSum
+from raysim.aggregators.means import PairwiseSum
 from raysim.engine.backend import cut, job_name
 
 

@@ -13,10 +13,10 @@ from raysim.engine.early_stopping import EarlyStopping
 from raysim.errors import ConfigError, RaysimError
 from raysim.launch import main
 from raysim.simulation import run
+from raysim.workloads.objective import CLASSIFICATION, Objective
 from tests.fingerprint import fingerprint
 from tests.small_runs import IN_PROCESS, LOGISTIC, MakeConfig
 from tests.watch import stopped
-from workloads.objective import CLASSIFICATION, Objective
 
 SMALL = {path: str(value).lower() for path, value in {**IN_PROCESS, **LOGISTIC}.items()}
 

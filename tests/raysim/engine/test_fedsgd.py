@@ -19,12 +19,12 @@ from raysim.errors import RaysimError
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Update
 from raysim.run_result import comparable
+from raysim.workloads.federated_data import Batch, ChangedSamples
+from raysim.workloads.models.mlp_cnn import multilayer_perceptron
 from tests.fingerprint import fingerprint
 from tests.raysim.engine.single_steps import SINGLE_STEPS, SharesHead, added, block, counted
 from tests.small_runs import MakeConfig, worker_of
 from tests.watch import stopped
-from workloads.federated_data import Batch, ChangedSamples
-from workloads.models.mlp_cnn import multilayer_perceptron
 
 
 @pytest.fixture

@@ -17,10 +17,10 @@ from raysim.evaluate import evaluate_again
 from raysim.method import ClientTask
 from raysim.run_result import RunResult
 from raysim.simulation import run
+from raysim.workloads.federated_data import ClientData
+from raysim.workloads.metrics import EvaluationSums, evaluate
 from tests.fingerprint import fingerprint
 from tests.small_runs import LOGISTIC, small_run, worker_of
-from workloads.federated_data import ClientData
-from workloads.metrics import EvaluationSums, evaluate
 
 RATE, DECAY = 0.2, 0.5
 

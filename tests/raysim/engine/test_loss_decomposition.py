@@ -11,8 +11,8 @@ import pandas as pd
 import pytest
 import torch
 
-from aggregators.loss_decomposition import decompose
-from aggregators.means import PairwiseSum
+from raysim.aggregators.loss_decomposition import decompose
+from raysim.aggregators.means import PairwiseSum
 from raysim.cohort import Cohort
 from raysim.config import registry
 from raysim.config.registry import known, resolve
@@ -23,8 +23,8 @@ from raysim.engine.worker import Worker, fixed_threads
 from raysim.method import ClientTask, Context, Message, Update, Updates
 from raysim.run_result import comparable
 from raysim.simulation import run
+from raysim.workloads.metrics import evaluate
 from tests.small_runs import small_run, worker_of
-from workloads.metrics import evaluate
 
 COLUMNS = list(decompose(np.ones(1), np.ones((1, 1)), np.ones(1)))
 METHODS = [name for name in known("method") if "workload.name" not in getattr(resolve("method", name), "defaults", {})]

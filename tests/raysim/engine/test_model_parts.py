@@ -17,9 +17,9 @@ from raysim.engine.model_parts import check_head_of_body, extended, outputs_prob
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
 from raysim.traits import Traits
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.models.classifier import Classifier
 from tests.small_runs import worker_of
-from workloads.errors import WorkloadError
-from workloads.models.classifier import Classifier
 
 
 class Shifted(nn.Module):

@@ -10,7 +10,7 @@ from torch import nn
 
 from raysim.engine.per_sample import operations, takes_samples_alone
 from raysim.flat_model import FlatModel
-from workloads.models.mlp_cnn import mcmahan_cnn, multilayer_perceptron
+from raysim.workloads.models.mlp_cnn import mcmahan_cnn, multilayer_perceptron
 
 
 class _Layer(nn.Module):

@@ -20,8 +20,8 @@ from raysim.engine.precision_probe import TimeSteps, resolve
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
 from raysim.training.local_sgd import train_epochs
+from raysim.workloads.models.mlp_cnn import mcmahan_cnn
 from tests.small_runs import small_run, worker_of
-from workloads.models.mlp_cnn import mcmahan_cnn
 
 
 class FakePool:

@@ -121,7 +121,7 @@ def test_auc_beside_accuracy(tmp_path: Path, method: str) -> None:
 
 def test_frozen_batchnorm_needs_a_model_with_batchnorm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(
-        "workloads.models.model_options.ModelOptions.batch_norm"
+        "raysim.workloads.models.model_options.ModelOptions.batch_norm"
     )  # as a model of a user's own may have none
     with pytest.raises(RaysimError, match=r"training\.freeze_batchnorm: true has no effect.*resnet18"):
         run(config(tmp_path, "fedavg", training__freeze_batchnorm=True))

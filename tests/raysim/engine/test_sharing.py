@@ -16,10 +16,10 @@ from raysim.driver import load_federation
 from raysim.engine.sharing import common_names
 from raysim.engine.worker import Worker
 from raysim.errors import ConfigError
-from workloads.federated_data import distinct_tasks
-from workloads.graphs.federation import GraphClient, GraphFederation
-from workloads.models.classifier import Classifier, task_specific
-from workloads.parallel_map import sequential
+from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.graphs.federation import GraphClient, GraphFederation
+from raysim.workloads.models.classifier import Classifier, task_specific
+from raysim.workloads.parallel_map import sequential
 
 Widths = tuple[int, ...]
 

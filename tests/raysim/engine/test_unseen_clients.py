@@ -11,9 +11,9 @@ import pytest
 from raysim.cohort import cohort_of
 from raysim.errors import ConfigError
 from raysim.simulation import run
+from raysim.workloads.metrics import evaluate
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run, worker_of
-from workloads.metrics import evaluate
 
 BASE = {"workload.name": "digits", "workload.clients": 5, "model.name": "logistic", "schedule.rounds": 2}
 

@@ -19,10 +19,10 @@ from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedavg import FedAvg
 from raysim.simulation import run
+from raysim.workloads.federated_data import distinct_tasks
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig, worker_of
 from tests.watch import stopped
-from workloads.federated_data import distinct_tasks
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ import torch
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Update, Updates
-from workloads.array_samples import ArraySamples
-from workloads.batch_bounds import LastBatch
-from workloads.federated_data import Batch, ClientData
+from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.batch_bounds import LastBatch
+from raysim.workloads.federated_data import Batch, ClientData
 
 
 class InOrder:

@@ -13,9 +13,9 @@ from raysim.cohort import Cohort
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Updates
+from raysim.workloads.federated_data import Batch, ClientData
 from tests.raysim.methods.by_hand import InOrder
 from tests.state_equality import equal
-from workloads.federated_data import Batch, ClientData
 
 DATA = {
     0: [([1.0, -2.0], 0)],

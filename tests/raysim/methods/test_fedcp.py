@@ -19,9 +19,9 @@ from raysim.method import Message
 from raysim.methods._conditional_policy import ConditionalClassifier, Policy
 from raysim.methods.fedcp import FedCP
 from raysim.training.frozen_features import frozen_features
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.models.classifier import Classifier
 from tests.state_equality import equal
-from workloads.federated_data import Batch
-from workloads.models.classifier import Classifier
 
 NEW = np.zeros(0, np.float32)
 

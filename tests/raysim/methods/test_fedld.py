@@ -7,13 +7,13 @@ import pytest
 import torch
 from torch import nn
 
-from aggregators.principal_gradients import authors_coefficients, principal_coefficients
+from raysim.aggregators.principal_gradients import authors_coefficients, principal_coefficients
 from raysim.flat_model import FlatModel
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.fedld import FedLD, Server, margin_control
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.objective import Margin
 from tests.raysim.methods.by_hand import context, updates
-from workloads.federated_data import Batch
-from workloads.objective import Margin
 
 DELTAS = np.array([[3, 1, 0, 1, 7], [2, -1, 1, 0, 8], [-1, 0.5, 2, 1, 9]], np.float32)
 SAMPLES = [1, 2, 5]

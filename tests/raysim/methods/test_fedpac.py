@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch import nn
 
-from aggregators.classifier_combination import combination_weights
+from raysim.aggregators.classifier_combination import combination_weights
 from raysim.config.run_config import default_config
 from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
@@ -17,9 +17,9 @@ from raysim.flat_model import FlatModel
 from raysim.method import Message, Update, Updates
 from raysim.methods._class_centroids import centroid_loss, feature_sums
 from raysim.methods.fedpac import FedPAC
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.models.classifier import Classifier
 from tests.raysim.methods.by_hand import context
-from workloads.federated_data import Batch
-from workloads.models.classifier import Classifier
 
 
 def classifier() -> FlatModel:

@@ -15,12 +15,12 @@ from raysim.driver import load_federation
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.methods.fedproto import FedProto, Prototypes
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.metrics import evaluate
+from raysim.workloads.parallel_map import Sequential
 from tests.raysim.methods.softmax_by_hand import COHORTS, DATA, start
 from tests.raysim.methods.two_layers import EPOCHS, RATE, START, Matrix, gradient, two_rounds
 from tests.state_equality import equal
-from workloads.federated_data import Batch
-from workloads.metrics import evaluate
-from workloads.parallel_map import Sequential
 
 
 def steps(model: Matrix, prototypes: dict[int, Matrix], pull: float, client: int) -> Matrix:

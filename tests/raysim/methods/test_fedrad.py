@@ -17,10 +17,10 @@ from raysim.errors import ConfigError
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedrad import FedRAD, Server, estimate, random_communication
 from raysim.simulation import run
+from raysim.workloads.array_samples import ArraySamples
 from tests.raysim.methods import by_hand
 from tests.raysim.methods.by_hand import linear, one_sample
 from tests.small_runs import small_run
-from workloads.array_samples import ArraySamples
 
 DELTAS = [[4, 0, 1], [-8, 4, 1], [2, -4, 1]]
 

@@ -19,9 +19,9 @@ from raysim.method import Message, Update, Updates
 from raysim.methods.fedssp import FedSSP, Regularizer, Server, preference_step
 from raysim.simulation import run
 from raysim.storage import pytree
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.models.classifier import Classifier, WithPreference
 from tests.raysim.methods.by_hand import context
-from workloads.federated_data import Batch
-from workloads.models.classifier import Classifier, WithPreference
 
 GRAPHS: dict[str, Any] = {
     "method__name": "fedssp",

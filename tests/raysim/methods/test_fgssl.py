@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from raysim.methods.fgssl import FGSSL, contrast_loss, structure_loss
-from workloads.federated_data import Batch
-from workloads.models.classifier import Classifier
+from raysim.workloads.federated_data import Batch
+from raysim.workloads.models.classifier import Classifier
 
 FEATURES = torch.tensor([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]])
 RECEIVED = torch.tensor([[2.0, 0.0], [0.0, 1.0], [0.0, -1.0]])

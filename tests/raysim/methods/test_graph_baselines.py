@@ -10,7 +10,7 @@ import pytest
 
 from raysim.config.command_line import given_config
 from raysim.config.run_config import default_config
-from workloads.models.graph_specs import Gin, GraphSage, Spectral, StructuralGin
+from raysim.workloads.models.graph_specs import Gin, GraphSage, Spectral, StructuralGin
 
 GRAPHS: dict[str, Any] = {"workload__name": "toy-graphs", "workload__clients": 3, "model__hidden": 8}
 

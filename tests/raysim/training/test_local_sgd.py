@@ -15,8 +15,8 @@ from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
 from raysim.training.gradients import training_mode
 from raysim.training.local_sgd import Phase, train_epochs
+from raysim.workloads.federated_data import Batch
 from tests.raysim.methods.by_hand import InOrder
-from workloads.federated_data import Batch
 
 
 def points(*pairs: tuple[float, float]) -> InOrder:

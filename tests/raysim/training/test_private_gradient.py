@@ -16,8 +16,8 @@ from raysim.method import ClientTask
 from raysim.training import private_gradient
 from raysim.training.local_sgd import Phase, train_epochs
 from raysim.training.private_gradient import PrivateGradient, poisson_batches, poisson_sampling
-from workloads.array_samples import ArraySamples
-from workloads.federated_data import Batch
+from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.federated_data import Batch
 
 COUNT, CLIP = 7, 1.25
 X, Y = torch.randn(COUNT, 4, generator=torch.Generator().manual_seed(3)), torch.arange(COUNT) % 3

@@ -16,6 +16,8 @@ from raysim.errors import ConfigError
 from raysim.launch import main
 from raysim.method import ClientTask, Vector
 from raysim.simulation import run
+from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.federated_data import NO_SAMPLES, ClientData
 from raysim.wrappers.attack import (
     Trigger,
     attack_success,
@@ -29,8 +31,6 @@ from raysim.wrappers.attack import (
 )
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run, words, worker_of
-from workloads.array_samples import ArraySamples
-from workloads.federated_data import NO_SAMPLES, ClientData
 
 BASE = {
     "model.name": "logistic",

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from raysim.workloads.data_sets.catalog import BY_NAME
+from raysim.workloads.data_sets.converters import SIGNALS, convert
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.har import Har
 from tests.workloads.images.leaf import write_leaf
-from workloads.data_sets.catalog import BY_NAME
-from workloads.data_sets.converters import SIGNALS, convert
-from workloads.errors import WorkloadError
-from workloads.har import Har
 
 
 def idx(values: np.ndarray) -> bytes:

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 import torch
 
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import NO_SAMPLES, Federation, InputSpec, Samples
+from raysim.workloads.graphs.federation import GraphClient, GraphFederation, union
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.parallel_map import sequential
+from raysim.workloads.partition_report import draw_partition
 from tests.made_graphs import graphs_of, path
-from workloads.errors import WorkloadError
-from workloads.federated_data import NO_SAMPLES, Federation, InputSpec, Samples
-from workloads.graphs.federation import GraphClient, GraphFederation, union
-from workloads.graphs.graph_set import Graphs
-from workloads.parallel_map import sequential
-from workloads.partition_report import draw_partition
 
 
 def path_graphs(sizes: list[int], labels: list[int], width: int) -> Graphs:

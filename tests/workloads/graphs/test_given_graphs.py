@@ -14,14 +14,14 @@ from torch_geometric.nn import global_add_pool
 
 import raysim
 from raysim.engine.sharing import common_names
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.graphs.batch import collate
+from raysim.workloads.graphs.federation import GraphFederation
+from raysim.workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
+from raysim.workloads.graphs.pyg_data import as_data, read_graphs
 from tests.fingerprint import fingerprint
 from tests.own_graphs import Net, graph, graphs
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
-from workloads.graphs.batch import collate
-from workloads.graphs.federation import GraphFederation
-from workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
-from workloads.graphs.pyg_data import as_data, read_graphs
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 OPTIONS: dict[str, Any] = {"rounds": 3, "local_epochs": 1, "engine": {"backend": "inline"}, "pictures": False}

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raysim.workloads.graphs.graph_set import Graphs, offsets, spans, undirected
 from tests.made_graphs import graphs_of
-from workloads.graphs.graph_set import Graphs, offsets, spans, undirected
 
 
 def integers(values: list[int]) -> np.ndarray:

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs import node_graph
+from raysim.workloads.graphs.node_files import read_nodes
+from raysim.workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, NodeGraph
+from raysim.workloads.graphs.nodes import Nodes
 from tests.workloads.conftest import seeded as stream
-from workloads.errors import WorkloadError
-from workloads.graphs import node_graph
-from workloads.graphs.node_files import read_nodes
-from workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, NodeGraph
-from workloads.graphs.nodes import Nodes
 
 X = np.array([[0, 2], [1, 0], [0, 0], [3, 4], [5, 0], [0, 7]], np.float32)
 CLASSES = np.eye(3, dtype=np.int32)[[0, 1, 2, 0, 1, 2]]

@@ -13,14 +13,14 @@ from torch import nn
 
 from raysim.launch import main
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.graphs.node_federation import NodeFederation
+from raysim.workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, node_graph
+from raysim.workloads.graphs.nodes import Nodes
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 from tests.workloads.conftest import Stream
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
-from workloads.graphs.node_federation import NodeFederation
-from workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, node_graph
-from workloads.graphs.nodes import Nodes
 
 
 def rings(folder: Path, size: int = 30) -> str:
@@ -125,7 +125,7 @@ class Attention:
     def build(self, task: InputSpec) -> nn.Module:
         from torch_geometric.nn import GAT
 
-        from workloads.models.node_networks import OfNodes
+        from raysim.workloads.models.node_networks import OfNodes
 
         return OfNodes(GAT(task.input_shape[0], 4, 2, task.classes))
 

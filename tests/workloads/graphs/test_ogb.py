@@ -12,11 +12,11 @@ import pandas as pd
 import pytest
 
 from raysim.launch import main
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.ogb import Ogb
+from raysim.workloads.graphs.ogb_reader import read_graphs, read_labels
+from raysim.workloads.graphs.set_files import SetFiles
 from tests.workloads.conftest import Stream
-from workloads.errors import WorkloadError
-from workloads.graphs.ogb import Ogb
-from workloads.graphs.ogb_reader import read_graphs, read_labels
-from workloads.graphs.set_files import SetFiles
 
 SMALL: Mapping[str, str] = {
     # Graph 0: a path 1-0-2. Graph 1: a single atom. Graph 2: 0-1, in both directions.

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs import set_files
+from raysim.workloads.graphs.set_files import SetFiles
 from tests.workloads.graphs.tu_texts import zipped
-from workloads.errors import WorkloadError
-from workloads.graphs import set_files
-from workloads.graphs.set_files import SetFiles
 
 TEXT = b"1, 2\n" * 4000
 

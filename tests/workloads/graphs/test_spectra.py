@@ -11,10 +11,10 @@ import threadpoolctl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raysim.workloads.graphs import spectra
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.graphs.spectra import Laplacian, compute_spectra
 from tests.made_graphs import Edge, graphs_of, path, ring
-from workloads.graphs import spectra
-from workloads.graphs.graph_set import Graphs
-from workloads.graphs.spectra import Laplacian, compute_spectra
 
 K3, P3 = ring(3), path(3)
 

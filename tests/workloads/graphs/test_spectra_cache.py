@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from raysim.workloads.graphs.graph_set import Graphs, offsets
+from raysim.workloads.graphs.spectra import Laplacian, compute_spectra, default_folder, key
 from tests.made_graphs import graphs_of, ring
-from workloads.graphs.graph_set import Graphs, offsets
-from workloads.graphs.spectra import Laplacian, compute_spectra, default_folder, key
 
 
 @pytest.fixture

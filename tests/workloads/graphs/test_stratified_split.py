@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workloads.errors import WorkloadError
-from workloads.graphs.stratified_split import published, stratified
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.stratified_split import published, stratified
 
 shares = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.45])
 small_shares = st.sampled_from([0.0, 0.1, 0.17, 0.2, 0.25])  # even of 4 graphs this leaves one to train on

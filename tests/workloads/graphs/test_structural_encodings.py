@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from raysim.workloads.graphs.structural_encodings import BLOCK, random_walks, return_probabilities, structure_encodings
 from tests.made_graphs import Edge, batch_of, path, ring
-from workloads.graphs.structural_encodings import BLOCK, random_walks, return_probabilities, structure_encodings
 
 
 def probabilities(nodes: int, edges: Sequence[Edge], steps: int) -> list[list[float]]:

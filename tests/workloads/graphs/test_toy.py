@@ -7,10 +7,10 @@ import networkx
 import numpy as np
 import pytest
 
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.graphs.toy import FAMILIES, ToyGraphs, from_networkx
 from tests.workloads.conftest import Stream
-from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Graphs
-from workloads.graphs.toy import FAMILIES, ToyGraphs, from_networkx
 
 
 def as_networkx(graphs: Graphs, number: int) -> networkx.Graph:

@@ -7,10 +7,10 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.graphs.transforms import TRANSFORMS, parsed, transformed
 from tests.made_graphs import graphs_of, path
-from workloads.errors import WorkloadError
-from workloads.graphs.graph_set import Graphs
-from workloads.graphs.transforms import TRANSFORMS, parsed, transformed
 
 
 def two_graphs(width: int = 1) -> Graphs:

@@ -11,14 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.graphs import set_files
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.graphs.tu_reader import download, files_in, find, read_graphs
+from raysim.workloads.graphs.tudataset import TuDataset
 from tests.http_server import served
 from tests.workloads.conftest import Stream
 from tests.workloads.graphs.tu_texts import SMALL, zipped
-from workloads.errors import WorkloadError
-from workloads.graphs import set_files
-from workloads.graphs.graph_set import Graphs
-from workloads.graphs.tu_reader import download, files_in, find, read_graphs
-from workloads.graphs.tudataset import TuDataset
 
 SHARED = Path(os.environ["RAYSIM_DATA"]) / "tudataset" if os.environ.get("RAYSIM_DATA") else None
 # Graphs, classes, nodes, undirected edges, width of the features.

@@ -9,13 +9,13 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
+from raysim.workloads import cache_files
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.graphs.federation import GraphFederation
+from raysim.workloads.graphs.tudataset import SETTINGS, TuDataset
 from tests.workloads.conftest import Stream
 from tests.workloads.graphs.tu_texts import texts, zipped
-from workloads import cache_files
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
-from workloads.graphs.federation import GraphFederation
-from workloads.graphs.tudataset import SETTINGS, TuDataset
 
 SHARED = os.environ.get("RAYSIM_DATA")
 real = pytest.mark.skipif(SHARED is None, reason="RAYSIM_DATA is not set")

@@ -12,6 +12,9 @@ import pyarrow as pa
 import pytest
 
 from raysim.launch import main
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.huggingface.huggingface import HuggingFace
+from raysim.workloads.images.federation import ImageFederation
 from tests.http_server import served
 from tests.workloads.conftest import Stream
 from tests.workloads.huggingface.saved import (
@@ -24,9 +27,6 @@ from tests.workloads.huggingface.saved import (
     save_splits,
     save_to_disk,
 )
-from workloads.errors import WorkloadError
-from workloads.huggingface.huggingface import HuggingFace
-from workloads.images.federation import ImageFederation
 
 SMALL: dict[str, Any] = {"clients": 2, "min_samples": 2, "partition": "iid"}
 

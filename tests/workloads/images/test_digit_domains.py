@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.digit_domains import DigitDomains
 from tests.small_runs import small_run
 from tests.workloads.conftest import Stream
-from workloads.errors import WorkloadError
-from workloads.images.digit_domains import DigitDomains
 
 needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 import sklearn.datasets
 
+from raysim.workloads.images import digits
+from raysim.workloads.images.digits import Digits, bundled
 from tests.workloads.conftest import Stream
-from workloads.images import digits
-from workloads.images.digits import Digits, bundled
 
 
 def test_digits_split_off_a_stratified_fifth(stream: Stream) -> None:

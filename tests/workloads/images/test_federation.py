@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from raysim.workloads.augmentation import NO_AUGMENTATION
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Samples
+from raysim.workloads.images.federation import ImageFederation, channel_statistics
+from raysim.workloads.images.image_set import ImageSet, image_set
+from raysim.workloads.images.image_workload import ImageOptions
+from raysim.workloads.partition import Partition
 from tests.workloads.conftest import Stream
-from workloads.augmentation import NO_AUGMENTATION
-from workloads.errors import WorkloadError
-from workloads.federated_data import Samples
-from workloads.images.federation import ImageFederation, channel_statistics
-from workloads.images.image_set import ImageSet, image_set
-from workloads.images.image_workload import ImageOptions
-from workloads.partition import Partition
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.femnist import Femnist, leaf_images
 from tests.small_runs import small_run
 from tests.workloads.conftest import Stream
 from tests.workloads.images.leaf import write_leaf
-from workloads.errors import WorkloadError
-from workloads.images.femnist import Femnist, leaf_images
 
 
 @pytest.fixture

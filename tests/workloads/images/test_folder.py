@@ -11,10 +11,10 @@ from PIL import Image
 
 from raysim.launch import main
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.folder import DEVIATION, MEAN, Folder
 from tests.small_runs import small_run
 from tests.workloads.conftest import Stream
-from workloads.errors import WorkloadError
-from workloads.images.folder import DEVIATION, MEAN, Folder
 
 
 def write(root: Path, names: Iterable[str], suffix: str = "png") -> Path:

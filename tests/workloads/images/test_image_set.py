@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workloads.errors import WorkloadError
-from workloads.images.image_set import image_set, read_npz
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.image_set import image_set, read_npz
 
 Save = Callable[[dict[str, Any]], Path]
 

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from raysim.config.registry import resolve
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.medical import CovidXray, RetinaMnist
 from tests.workloads.conftest import Stream
-from workloads.errors import WorkloadError
-from workloads.images.medical import CovidXray, RetinaMnist
 
 Save = Callable[[dict[str, Any]], Path]
 needs_data = pytest.mark.skipif("RAYSIM_DATA" not in os.environ, reason="RAYSIM_DATA is not set")

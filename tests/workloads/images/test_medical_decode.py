@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from workloads.errors import WorkloadError
-from workloads.images.decode import decode, resize
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.decode import decode, resize
 
 
 def test_resize_averages_what_it_shrinks_and_keeps_what_fits() -> None:

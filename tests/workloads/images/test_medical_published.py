@@ -10,13 +10,13 @@ import pytest
 import torch
 from PIL import Image
 
+from raysim.workloads.augmentation import Augmentation
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import Federation, InputSpec, Samples
+from raysim.workloads.images import decode, decoded_cache
+from raysim.workloads.images.file_federation import FileFederation
+from raysim.workloads.images.ssl_fl import CovidFl, Retina
 from tests.workloads.conftest import Stream
-from workloads.augmentation import Augmentation
-from workloads.errors import WorkloadError
-from workloads.federated_data import Federation, InputSpec, Samples
-from workloads.images import decode, decoded_cache
-from workloads.images.file_federation import FileFederation
-from workloads.images.ssl_fl import CovidFl, Retina
 
 SITES = ["alpha", "beta", "gamma", "delta", "epsilon", "zeta", "eta", "theta", "iota", "kappa", "site_10", "site_9"]
 ENDINGS = [".png", ".jpg", ".npy"]
@@ -194,7 +194,7 @@ def test_the_federation_holds_no_pixels(retina: Retina, stream: Stream) -> None:
 
 
 def test_training_batches_are_those_of_images_in_memory(retina: Retina, stream: Stream) -> None:
-    from workloads.images.samples import ImageSamples
+    from raysim.workloads.images.samples import ImageSamples
 
     federation = replace(retina, augment="crop_flip").load(stream)
     rows = federation.train.of(0)

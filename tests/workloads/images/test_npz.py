@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import has_one_class
+from raysim.workloads.images.npz import Npz
 from tests.workloads.conftest import Stream
-from workloads.errors import WorkloadError
-from workloads.federated_data import has_one_class
-from workloads.images.npz import Npz
 
 Save = Callable[[dict[str, Any]], Path]
 

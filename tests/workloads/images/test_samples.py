@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from workloads import array_samples
-from workloads.augment import crop_and_flip
-from workloads.augmentation import Augmentation
-from workloads.images.samples import ImageSamples
+from raysim.workloads import array_samples
+from raysim.workloads.augment import crop_and_flip
+from raysim.workloads.augmentation import Augmentation
+from raysim.workloads.images.samples import ImageSamples
 
 MEAN = np.array([0.5, 0.25, 0.1], dtype=np.float32)
 DEVIATION = np.array([0.2, 0.3, 0.4], dtype=np.float32)

@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from raysim.workloads.images.synthetic import Synthetic
 from tests.workloads.conftest import Stream
-from workloads.images.synthetic import Synthetic
 
 
 def test_cifar_shape_balanced_and_called_synthetic(stream: Stream) -> None:

@@ -16,10 +16,10 @@ import numpy as np
 import pytest
 from torchvision import datasets
 
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.torchvision_sets import Cifar10, Cifar10Full, Cifar100, FashionMnist, Mnist
 from tests.http_server import served
 from tests.workloads.conftest import Stream
-from workloads.errors import WorkloadError
-from workloads.images.torchvision_sets import Cifar10, Cifar10Full, Cifar100, FashionMnist, Mnist
 
 IMAGES = np.random.default_rng(0).integers(256, size=(50, 28, 28), dtype=np.uint8)
 LABELS = (np.arange(50) % 10).astype(np.uint8)

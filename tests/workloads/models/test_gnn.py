@@ -13,13 +13,13 @@ from torch import Tensor, nn
 
 from raysim.config.registry import resolve
 from raysim.flat_model import FlatModel, all_names
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.graphs.batch import GraphBatch
+from raysim.workloads.graphs.structural_encodings import structure_encodings
+from raysim.workloads.models.classifier import Classifier, has_batch_norm
+from raysim.workloads.models.gnn import Convolution, GcnConvolution, GinConvolution, SageConvolution
+from raysim.workloads.models.graph_specs import Gin, GraphSage, StructuralGin
 from tests.made_graphs import batch_of
-from workloads.federated_data import InputSpec
-from workloads.graphs.batch import GraphBatch
-from workloads.graphs.structural_encodings import structure_encodings
-from workloads.models.classifier import Classifier, has_batch_norm
-from workloads.models.gnn import Convolution, GcnConvolution, GinConvolution, SageConvolution
-from workloads.models.graph_specs import Gin, GraphSage, StructuralGin
 
 GRAPH_MODELS: list[Any] = [Gin(hidden=8), GraphSage(hidden=8), StructuralGin(hidden=8, walk_steps=3, degrees=2)]
 

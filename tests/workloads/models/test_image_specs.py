@@ -7,13 +7,15 @@ import torch
 from torch import nn
 
 from raysim.config.registry import resolve
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
-from workloads.models import MODELS
-from workloads.models.classifier import Classifier, has_batch_norm
-from workloads.models.image_specs import AlexNet, Cnn, Mlp, MobileNet, ResNet18, ResNet50
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.models import MODELS
+from raysim.workloads.models.classifier import Classifier, has_batch_norm
+from raysim.workloads.models.image_specs import AlexNet, Cnn, Mlp, MobileNet, ResNet18, ResNet50
 
-IMAGE_MODELS = [name for name, location in MODELS.items() if location.startswith("workloads.models.image_specs:")]
+IMAGE_MODELS = [
+    name for name, location in MODELS.items() if location.startswith("raysim.workloads.models.image_specs:")
+]
 
 
 def build(options: Any, *input_shape: int, classes: int = 10) -> Classifier:

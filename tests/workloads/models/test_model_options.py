@@ -7,10 +7,10 @@ import re
 import pytest
 
 from raysim.config.registry import resolve
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
-from workloads.models import MODELS
-from workloads.models.model_options import KINDS
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.models import MODELS
+from raysim.workloads.models.model_options import KINDS
 
 TASKS = {
     "array": InputSpec((3, 64, 64), 10),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch_geometric.nn import GCNConv
 
-from workloads.federated_data import InputSpec
-from workloads.graphs.node_federation import NodeBatch
-from workloads.models.graph_specs import Gcn
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.graphs.node_federation import NodeBatch
+from raysim.workloads.models.graph_specs import Gcn
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 

@@ -11,9 +11,9 @@ from torch import nn
 
 from raysim.config import registry
 from raysim.errors import ConfigError
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
 from tests.own_graphs import Net
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
 
 TASK = InputSpec((5,), 3, "graph", edge_width=2)
 

@@ -6,12 +6,12 @@ import pytest
 import torch
 
 from raysim.config.registry import resolve
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
-from workloads.models.classifier import task_specific
-from workloads.models.image_specs import Logistic, Mlp
-from workloads.models.mlp_cnn import TableInput
-from workloads.models.sequence_specs import Cnn1d, EmbeddingBag, Lstm, Transformer
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.models.classifier import task_specific
+from raysim.workloads.models.image_specs import Logistic, Mlp
+from raysim.workloads.models.mlp_cnn import TableInput
+from raysim.workloads.models.sequence_specs import Cnn1d, EmbeddingBag, Lstm, Transformer
 
 CHARACTERS = InputSpec((80,), 80, vocabulary=80)
 TABLE = InputSpec((4,), 2, categories=(3, 9))

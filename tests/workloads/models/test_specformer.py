@@ -9,14 +9,13 @@ import pytest
 import torch
 
 from benchmarks import dense_spectral
-from tests.made_graphs import Made, graphs_of, path
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
-from workloads.graphs.batch import GraphSamples, collate, pack_starts
-from workloads.graphs.graph_set import Graphs
-from workloads.graphs.spectra import compute_spectra
-from workloads.models.graph_specs import Spectral
-from workloads.models.specformer import (
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.graphs.batch import GraphSamples, collate, pack_starts
+from raysim.workloads.graphs.graph_set import Graphs
+from raysim.workloads.graphs.spectra import compute_spectra
+from raysim.workloads.models.graph_specs import Spectral
+from raysim.workloads.models.specformer import (
     EdgeFilter,
     EigenvalueAttention,
     EigenvalueEncoder,
@@ -25,6 +24,7 @@ from workloads.models.specformer import (
     entries_at_edges,
     mean_of_nodes,
 )
+from tests.made_graphs import Made, graphs_of, path
 
 
 def with_spectra(graphs: Graphs) -> Graphs:

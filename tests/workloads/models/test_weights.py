@@ -10,10 +10,10 @@ from safetensors.torch import save_file
 from torch import Tensor
 from torchvision import models
 
-from workloads.errors import WorkloadError
-from workloads.federated_data import InputSpec
-from workloads.models.classifier import Classifier
-from workloads.models.image_specs import ResNet18, ResNet50
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.models.classifier import Classifier
+from raysim.workloads.models.image_specs import ResNet18, ResNet50
 
 SMALL = InputSpec((3, 32, 32), 4)
 

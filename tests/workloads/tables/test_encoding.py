@@ -4,8 +4,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from workloads.errors import WorkloadError
-from workloads.tables.encoding import classes_of, encode
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.tables.encoding import classes_of, encode
 
 
 def test_an_encoding_by_hand_is_of_the_training_rows_alone() -> None:

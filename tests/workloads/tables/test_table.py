@@ -9,10 +9,10 @@ import pytest
 
 from raysim.launch import main
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.tables.table import Table
 from tests.small_runs import small_run
 from tests.workloads.conftest import seeded as stream
-from workloads.errors import WorkloadError
-from workloads.tables.table import Table
 
 
 @pytest.fixture

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.tables.uci import Adult, HeartDisease
 from tests.small_runs import small_run
 from tests.workloads.conftest import needs_data
 from tests.workloads.conftest import seeded as stream
-from workloads.errors import WorkloadError
-from workloads.tables.uci import Adult, HeartDisease
 
 
 @needs_data

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 import raysim
+from raysim.workloads.errors import RaysimError
+from raysim.workloads.own_arrays import gather
 from tests.own_data import QUICK
 from tests.workloads.text.test_labeled_texts import reviews
-from workloads.errors import RaysimError
-from workloads.own_arrays import gather
 
 
 def pair(count: int = 120, seed: int = 0) -> tuple[list[str], list[int]]:

@@ -11,12 +11,12 @@ import pytest
 from raysim.config.command_line import parse
 from raysim.launch import main
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.text.text import Text, TinyShakespeare
 from tests.small_runs import small_run
 from tests.workloads.conftest import needs_data
 from tests.workloads.conftest import seeded as stream
 from tests.workloads.huggingface.saved import arrow_table, save_splits, save_to_disk
-from workloads.errors import WorkloadError
-from workloads.text.text import Text, TinyShakespeare
 
 WORDS = {"pos": ("fine", "good", "great"), "neg": ("bad", "dull", "poor")}
 

@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 
 from raysim.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.text.text import Shakespeare, Text, TinyShakespeare
+from raysim.workloads.text.windows import LEAF_CHARACTERS, cut_windows, encode, speeches
 from tests.small_runs import small_run
 from tests.workloads.conftest import needs_data
 from tests.workloads.conftest import seeded as stream
 from tests.workloads.images.leaf import write_leaf
-from workloads.errors import WorkloadError
-from workloads.text.text import Shakespeare, Text, TinyShakespeare
-from workloads.text.windows import LEAF_CHARACTERS, cut_windows, encode, speeches
 
 PLAY = "First Citizen:\nSpeak, to him:\nnow.\n\nAll:\nSpeak.\n\nFirst Citizen:\nYes."
 

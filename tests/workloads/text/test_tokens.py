@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workloads.errors import WorkloadError
-from workloads.text.tokens import TokenOptions, check_texts
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.text.tokens import TokenOptions, check_texts
 
 
 def test_words_by_hand() -> None:
