@@ -80,6 +80,8 @@ def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as
         except BrokenPipeError:  # what reads it has seen enough, as `| head` does
             os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
         return FINISHED
+    for note in invocation.notes:
+        print(f"note: {note}", file=sys.stderr)
     if invocation.resume is not None and "output" in invocation.overrides:
         raise ConfigError("--output: a resumed run goes on in its own folder; leave --output out")
     if invocation.ui is not None:

@@ -122,7 +122,7 @@ def test_one_sentence_and_nothing_is_written(
     path = made(tmp_path / "data")
     before = sorted(tmp_path.rglob("*"))
     monkeypatch.chdir(tmp_path)
-    place = (f"--data={path}", "--sets=SET", "--parts=2") if workload == "tudataset" else (f"--path={path}",)
+    place = (f"--path={path}", *(("--sets=SET", "--parts=2") if workload == "tudataset" else ()))
     arguments = ["--method=fedavg", f"--workload={workload}", *place, "--engine.backend=inline", *options]
     assert main([*arguments, "--output=run"]) == 2
     *progress, told = capsys.readouterr().err.splitlines()

@@ -107,7 +107,7 @@ def test_an_own_graph_network_learns_from_bonds_and_goes_on_as_it_was(tmp_path: 
     part = own_graphs.main(**options, rounds=2, output=str(tmp_path / "part"))
     own_graphs.main(**options, rounds=6, resume=part.folder)
     named = ["--method=fedavg", "--workload=tudataset", "--model=examples.own_graphs:Net", "--parts=2", "--sets=BONDS"]
-    named += [f"--data={tmp_path}", "--partition=iid", "--learning_rate=0.01", "--training.batch_size=4"]
+    named += [f"--path={tmp_path}", "--partition=iid", "--learning_rate=0.01", "--training.batch_size=4"]
     named += ["--pictures=false", "--engine.backend=inline", "--rounds=6", f"--output={tmp_path / 'named'}"]
     assert main(named) == 0
     first, *others = (fingerprint(tmp_path / name) for name in ("straight", "part", "named"))

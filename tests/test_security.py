@@ -93,13 +93,13 @@ def test_pickles_in_the_place_of_torchvisions_files(tmp_path: Path, marker: Path
     for name in (*(f"data_batch_{number}" for number in range(1, 6)), "test_batch", "batches.meta"):
         (folder / name).write_bytes(pickle.dumps(Bomb(marker)))
     with pytest.raises(WorkloadError, match="cifar10 is not to be had"):
-        Cifar10(data_dir=str(tmp_path)).images(lambda _: np.random.default_rng())
+        Cifar10(path=str(tmp_path)).images(lambda _: np.random.default_rng())
     processed = tmp_path / "MNIST" / "processed"
     processed.mkdir(parents=True)
     for name in ("training.pt", "test.pt"):
         torch.save((Bomb(marker), Bomb(marker)), processed / name)
     with pytest.raises(WorkloadError, match="mnist is not to be had"):
-        Mnist(data_dir=str(tmp_path)).images(lambda _: np.random.default_rng())
+        Mnist(path=str(tmp_path)).images(lambda _: np.random.default_rng())
 
 
 @pytest.mark.usefixtures("without_data")
@@ -122,7 +122,7 @@ def test_a_downloaded_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     target = tmp_path / "target"
     with served(tmp_path / "served") as (address, _), pytest.raises(WorkloadError, match="checksum"):
         monkeypatch.setattr(CIFAR10, "url", f"{address}/cifar-10-python.tar.gz")
-        Cifar10(data_dir=str(target), download=True).images(lambda _: np.random.default_rng())
+        Cifar10(path=str(target), download=True).images(lambda _: np.random.default_rng())
     assert {path.name for path in tmp_path.rglob("*")} <= {"served", "target", "cifar-10-python.tar.gz"}
 
 

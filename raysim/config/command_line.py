@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from raysim.config import registry
+from raysim.config import earlier_names, registry
 from raysim.config.config_file import CONFIG_NAME, check_calls, check_names, given_calls, read_config_file
 from raysim.config.options import Option
 from raysim.config.registry import NO_CLASSES, Classes
@@ -56,6 +56,8 @@ class Invocation:
     text: str
     ui: str | None = None
     """Where the live page is to be served (HOST:PORT); None: nowhere."""
+    notes: tuple[str, ...] = ()
+    """Of options that were typed by the names of earlier versions."""
 
 
 @dataclass
@@ -107,15 +109,17 @@ def parse(argv: Sequence[str]) -> Invocation:
         return invocation(config, (), action="help", text=text)
     options = options_of(choose_classes([*files, named])[0])
     given: dict[str, object] = {}
+    notes = []
     for typed, word in line.pairs:
         path = _path(typed, options)
         given[path] = _value(typed, word, options.get(path))
+        notes += earlier_names.note(typed, path)
     config = build([*files, given])
     overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
     if "print_config" in line.flags:
         text = json_text(to_dict(config)) if as_json else to_yaml(config)
         return invocation(config, overrides, action="print-config", text=text)
-    return invocation(config, overrides, action="run", text="")
+    return invocation(config, overrides, action="run", text="", notes=tuple(notes))
 
 
 def given_config(
@@ -191,7 +195,7 @@ def _path(typed: str, options: Mapping[str, Option], prefix: str = "--") -> str:
         return f"{kind}.name"
     if name in options:
         return name
-    matches = [path for path in options if path.rpartition(".")[2] == name]
+    matches = [path for path in options if path.rpartition(".")[2] == name] or earlier_names.matching(name, options)
     if len(matches) > 1:
         raise ConfigError(f"{prefix}{typed} is ambiguous: write {' or '.join(prefix + path for path in matches)}.")
     if not matches:

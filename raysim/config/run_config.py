@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
 
-from raysim.config import registry, total_epochs
+from raysim.config import earlier_names, registry, total_epochs
 from raysim.config.conditions import check_method, check_together
 from raysim.config.nearest import STUDY, did_you_mean
 from raysim.config.options import Option, options_of_class, plain
@@ -37,8 +37,6 @@ from raysim.workloads.option_types import Help, NonNegativeInt
 
 OWN = ("seed", "output", "pictures")
 """Options that belong to no section."""
-RENAMED: Mapping[str, str] = {"engine.visit_deadline": "engine.task_deadline"}
-"""Options of earlier versions, which configurations may still name, and what they are called now."""
 DEFAULT_NAMES: Mapping[str, str] = {"method.name": "fedrad", "workload.name": "digits", "model.name": "cnn"}
 
 
@@ -149,7 +147,8 @@ def build(layers: Sequence[Mapping[str, object]], given: Classes = NO_CLASSES) -
     classes, layers = choose_classes(layers, given)
     options = options_of(classes)
     values: dict[str, object] = {}
-    for path, raw in _merge(layers).items():
+    for named, raw in _merge(layers).items():
+        path = earlier_names.own_name(named, options)
         if path not in DEFAULT_NAMES:
             if path not in options:
                 raise unknown_option(path, options)
@@ -256,7 +255,7 @@ def flatten(data: Mapping[str, object], source: str = "config") -> dict[str, obj
             flat[str(section)] = value
         elif value is not None and value != {}:  # nothing below a section is fine
             raise ConfigError(f"{source}: {section} must be a section with options below it, not {value!r}.")
-    return {RENAMED.get(path, path): value for path, value in flat.items()}
+    return earlier_names.current(flat)
 
 
 def differences(a: RunConfig, b: RunConfig) -> list[str]:

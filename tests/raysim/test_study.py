@@ -14,7 +14,7 @@ import pandas as pd
 import pytest
 
 from raysim import study
-from raysim.config.run_config import RunConfig
+from raysim.config.run_config import RunConfig, to_yaml
 from raysim.errors import ConfigError, RaysimError
 from raysim.report import study_failed, study_file, study_table
 from raysim.run_result import RunResult
@@ -70,6 +70,21 @@ def test_a_cell_made_with_other_settings_is_not_mixed_in(path: Path, capsys: pyt
     message = capsys.readouterr().err
     assert "fedavg-seed0.csv was made with other settings" in message
     assert "schedule.rounds: 2 → 3" in message
+
+
+def test_a_cell_kept_with_an_earlier_name_of_an_option_is_still_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    text = TEXT.replace("base:\n", "base:\n  workload.name: mnist\n  workload.data_dir: there\n")
+    path.write_text(text, encoding="utf-8")
+    cell = next(study_file.read(path).cells())
+    assert cell.config().workload.path == "there"
+    keep(cell, accuracy=[0.5])
+    kept = cell.path.with_suffix(".yaml")
+    kept.write_text(to_yaml(cell.config()).replace("  path: there", "  data_dir: there"), encoding="utf-8")
+    study.check_cell(cell)
+    kept.write_text(kept.read_text().replace("data_dir: there", "data_dir: elsewhere"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"workload\.path: elsewhere → there"):
+        study.check_cell(cell)
 
 
 def test_a_row_may_have_settings_of_one_column(path: Path) -> None:

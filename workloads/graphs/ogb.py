@@ -65,7 +65,7 @@ class Ogb:
     ] = "one-hot"
     transform: TransformOption = ""
     laplacian: Annotated[Laplacian, LAPLACIAN] = "normalized"
-    data: Annotated[
+    path: Annotated[
         str,
         Help(f"folder with ogbg_molhiv/raw/edge.csv.gz …; empty: the folder ogb of $RAYSIM_DATA, else {CACHE}/ogb"),
     ] = ""
@@ -122,7 +122,7 @@ class Ogb:
 
     def _files(self) -> SetFiles:
         """Where the set is, by the name that the package ogb gives its folder."""
-        folders = search_folders(self.data, self.name)
+        folders = search_folders(self.path, self.name)
         name = self.set.replace("-", "_")
         for folder in folders:
             if (folder / name / "raw").is_dir():

@@ -99,7 +99,7 @@ class TuDataset:
     ] = True
     transform: TransformOption = ""
     laplacian: Annotated[Laplacian, LAPLACIAN] = "normalized"
-    data: Annotated[
+    path: Annotated[
         str,
         Help(
             "folder with NAME.zip or NAME/raw/NAME_A.txt … of the sets, where downloads go too; empty: the "
@@ -155,7 +155,7 @@ class TuDataset:
 
     def _all_there(self) -> bool:
         """Whether nothing has to be downloaded; the error names all that are missing and may not be."""
-        folders = search_folders(self.data, self.name)
+        folders = search_folders(self.path, self.name)
         missing = [name for name in self.names if tu_reader.find(name, folders) is None]
         if missing and not self.download:
             raise WorkloadError(
@@ -168,7 +168,7 @@ class TuDataset:
     def _files(self) -> list[SetFiles]:
         """Where the sets are, downloaded if they may be."""
         self._all_there()
-        folders = search_folders(self.data, self.name)
+        folders = search_folders(self.path, self.name)
         return [tu_reader.find(name, folders) or tu_reader.download(name, folders[-1]) for name in self.names]
 
     def _cut(self, name: str, graphs: Graphs, stream: Stream) -> list[tuple[str, Graphs]]:

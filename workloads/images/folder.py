@@ -43,7 +43,8 @@ class Folder(SplitOptions):
     augment: Annotated[Augment, AUGMENT] = "none"
     truncated: Annotated[bool, Help("accept image files that end early: what is missing is gray")] = False
     cache_dir: Annotated[
-        str, Help(f"folder for decoded images (size² · 3 bytes each); empty: {CACHE}", placement=True)
+        str,
+        Help(f"folder for decoded images (size² · 3 bytes each), not the data: path; empty: {CACHE}", placement=True),
     ] = ""
 
     def load(self, stream: Stream) -> FileFederation:

@@ -79,7 +79,8 @@ class PublishedOptions(ABC):
         bool, Help("accept image files that end early, as the authors' code does: what is missing is gray")
     ] = False
     cache_dir: Annotated[
-        str, Help(f"folder for decoded images (size² · 3 bytes each); empty: {CACHE}", placement=True)
+        str,
+        Help(f"folder for decoded images (size² · 3 bytes each), not the data: path; empty: {CACHE}", placement=True),
     ] = ""
 
     @abstractmethod

@@ -23,20 +23,20 @@ class TorchvisionOptions(ImageOptions):
     """A data set that torchvision knows, from the first place that has it.
 
     These are NAME.npz in the folder images of $RAYSIM_DATA (MedMNIST's keys; it may be a subset), files that
-    torchvision has in ``data_dir``, and, with ``download`` only, torchvision's download, whose checksums are verified.
+    torchvision has in ``path``, and, with ``download`` only, torchvision's download, whose checksums are verified.
     Nothing is fetched without that option.
     """
 
     class_names: ClassVar[tuple[str, ...]]
     folder: ClassVar[str]
-    """Of torchvision's files, below ``data_dir``."""
+    """Of torchvision's files, below ``path``."""
     superclasses: ClassVar[tuple[int, ...]] = ()
     """Superclass of each class, where there are any."""
     torchvision_name: ClassVar[str]
     """Its class in ``torchvision.datasets``."""
 
-    data_dir: Annotated[str, Help(f"folder with torchvision's files of this set; empty: {CACHE}")] = ""
-    download: Annotated[bool, Help("allow torchvision to download missing files into data_dir, with checksums")] = False
+    path: Annotated[str, Help(f"folder with torchvision's files of this set; empty: {CACHE}")] = ""
+    download: Annotated[bool, Help("allow torchvision to download missing files into path, with checksums")] = False
 
     def images(self, stream: Stream) -> ImageSet:
         stored = self._stored(pixels=True)
@@ -73,7 +73,7 @@ class TorchvisionOptions(ImageOptions):
         return image_set(self.name, arrays | above, origin, class_names=self.class_names)
 
     def _root(self) -> Path:
-        return Path(self.data_dir or CACHE).expanduser()
+        return Path(self.path or CACHE).expanduser()
 
     def _unavailable(self, root: Path, error: str) -> str:
         what = "cannot be downloaded into" if self.download else "is not to be had from"
@@ -81,7 +81,7 @@ class TorchvisionOptions(ImageOptions):
         where = images_folder() or "$RAYSIM_DATA/images (RAYSIM_DATA is not set)"
         return (
             f"{self.name} {what} {root}: {reason} (torchvision refuses files with a wrong checksum). Three ways: "
-            f"put {self.name}.npz into {where}; set data_dir to a folder with torchvision's files, all of them whole; "
+            f"put {self.name}.npz into {where}; set path to a folder with torchvision's files, all of them whole; "
             "set download=true with a network connection"
         )
 

@@ -8,6 +8,7 @@ import yaml
 from raysim.config.command_line import given_config, parse
 from raysim.config.run_config import default_config, to_dict, to_yaml
 from raysim.errors import ConfigError
+from raysim.launch import main
 
 
 def refused(*argv: str) -> str:
@@ -198,3 +199,16 @@ def test_list_shows_all_names_with_their_meaning() -> None:
         assert f"\n  {name} " in invocation.text
     assert "FedProx: FedAvg whose local loss" in invocation.text
     assert max(map(len, invocation.text.splitlines())) <= 100
+
+
+def test_an_earlier_name_is_read_with_a_note(capsys: pytest.CaptureFixture[str]) -> None:
+    invocation = parse(["--workload=mnist", "--data-dir", "there"])
+    assert invocation.config.workload.path == "there"
+    assert invocation.notes == ("--data-dir is called --path now; the earlier name goes with the next release",)
+    full = parse(["--method=fedavg", "--workload=ogb", "--model=gin", "--workload.data=there"])
+    assert full.config.workload.path == "there"
+    assert full.notes == ("--workload.data is called --workload.path now; the earlier name goes with the next release",)
+    assert parse(["--workload=mnist", "--path", "there"]).notes == ()
+    assert "Unknown option --data." in refused("--workload=digits", "--data", "x")
+    assert main(["--workload=mnist", "--data_dir=nowhere", "--engine.backend=inline"]) == 2
+    assert capsys.readouterr().err.startswith("note: --data_dir is called --path now")

@@ -15,7 +15,16 @@ from hypothesis import strategies as st
 from raysim.config import registry
 from raysim.config import run_config as configs
 from raysim.config.command_line import given_config
-from raysim.config.run_config import Engine, RunConfig, Schedule, Training, default_config, differences
+from raysim.config.run_config import (
+    Engine,
+    RunConfig,
+    Schedule,
+    Training,
+    build,
+    default_config,
+    differences,
+    flatten,
+)
 from raysim.errors import ConfigError
 from raysim.workloads import option_types
 from raysim.workloads.errors import WorkloadError
@@ -236,3 +245,25 @@ def test_a_wrong_default_of_a_method_is_refused(monkeypatch: pytest.MonkeyPatch)
 
 def test_an_option_of_an_earlier_version_is_read_by_its_new_name() -> None:
     assert given_config({"engine": {"visit_deadline": 7.0}}).engine.task_deadline == 7.0
+
+
+@pytest.mark.parametrize(("workload", "older"), [("tudataset", "data"), ("ogb", "data"), ("mnist", "data_dir")])
+def test_where_the_data_is_has_one_name_and_older_ones_are_read(workload: str, older: str) -> None:
+    names = {"method": {"name": "fedavg"}, "model": {"name": "gin" if workload != "mnist" else "cnn"}}
+    now = given_config({**names, "workload": {"name": workload, "path": "there"}})
+    assert now.workload.path == "there"
+    assert given_config({**names, "workload": {"name": workload, older: "there"}}) == now
+    assert given_config({**names, "workload": {"name": workload}, older: "there"}) == now
+    assert older not in configs.to_dict(now)["workload"]
+
+
+def test_a_workload_of_ones_own_may_call_an_option_as_earlier_versions_did(monkeypatch: pytest.MonkeyPatch) -> None:
+    @dataclasses.dataclass(frozen=True)
+    class Mine(ToyWorkload):
+        data: str = ""
+
+    monkeypatch.setattr("toy_options.Mine", Mine, raising=False)
+    mine = {**NAMES, "workload": "toy_options:Mine"}
+    assert given_config({**mine, "data": "x"}).workload.data == "x"
+    assert given_config({**mine, "workload": {"name": mine["workload"], "data": "x"}}).workload.data == "x"
+    assert build([flatten(mine), flatten({"workload": {"data": "x"}})]).workload.data == "x"

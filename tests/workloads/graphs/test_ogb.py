@@ -122,14 +122,14 @@ def test_a_sketch_tells_what_cannot_be(
     tmp_path: Path, stream: Stream, options: dict[str, Any], part: str, text: str, message: str
 ) -> None:
     written(tmp_path, {**SMALL, part: text} if part else SMALL)
-    wanted: dict[str, Any] = {"set": "ogbg-small", "data": str(tmp_path), "clients": 1, "partition": "iid"} | options
+    wanted: dict[str, Any] = {"set": "ogbg-small", "path": str(tmp_path), "clients": 1, "partition": "iid"} | options
     with pytest.raises(WorkloadError, match=message):
         Ogb(**wanted).sketch(stream)
 
 
 def test_clients_have_the_published_split(tmp_path: Path, stream: Stream) -> None:
     molecules(tmp_path)
-    options = Ogb(set="ogbg-small", clients=3, partition="iid", data=str(tmp_path))
+    options = Ogb(set="ogbg-small", clients=3, partition="iid", path=str(tmp_path))
     federation, sketch = options.load(stream), options.sketch(stream)
     assert federation.notes == ("4 of 40 graphs have no label in column 0 and are left out",)
     for role, count in (("train", 20), ("validation", 8), ("test", 8)):
@@ -138,13 +138,13 @@ def test_clients_have_the_published_split(tmp_path: Path, stream: Stream) -> Non
         assert np.array_equal(one.train, two.train) and np.array_equal(one.graphs.labels, two.graphs.labels)
     task = federation.tasks[0]
     assert (task.input_shape, task.classes, task.edge_width) == ((5,), 2, 2)
-    drawn = Ogb(set="ogbg-small", clients=3, partition="iid", data=str(tmp_path), split="drawn").load(stream)
+    drawn = Ogb(set="ogbg-small", clients=3, partition="iid", path=str(tmp_path), split="drawn").load(stream)
     assert all(len(part.test) == 1 for part in drawn.parts)
 
 
 def test_a_run_on_ogb_with_an_own_network_and_with_gin(tmp_path: Path) -> None:
     molecules(tmp_path)
-    words = ["--method=fedavg", "--workload=ogb", "--set=ogbg-small", f"--data={tmp_path}", "--clients=2"]
+    words = ["--method=fedavg", "--workload=ogb", "--set=ogbg-small", f"--path={tmp_path}", "--clients=2"]
     words += ["--partition=iid", "--engine.backend=inline", "--pictures=false", "--training.batch_size=4"]
     own = ["--model=examples.own_graphs:Net", "--rounds=6", "--learning_rate=0.01", f"--output={tmp_path / 'own'}"]
     assert main([*words, *own]) == 0

@@ -190,12 +190,12 @@ def test_download_once_then_offline(server: tuple[Path, list[str]], tmp_path: Pa
     zipped(folder, "S", SMALL)
     data = tmp_path / "data" / "sets"
     with pytest.raises(WorkloadError, match=r"no files of S in .*sets\. Put S\.zip .* or set download=true"):
-        TuDataset(sets=("S",), data=str(data)).load(stream)
+        TuDataset(sets=("S",), path=str(data)).load(stream)
     assert asked == []
-    federation = TuDataset(sets=("S",), data=str(data), download=True).load(stream)
+    federation = TuDataset(sets=("S",), path=str(data), download=True).load(stream)
     assert asked == ["GET /S.zip"]
     assert [path.name for path in data.iterdir()] == ["S.zip"]
-    again = TuDataset(sets=("S",), data=str(data), download=True).load(stream)
+    again = TuDataset(sets=("S",), path=str(data), download=True).load(stream)
     assert len(asked) == 1
     assert np.array_equal(again.parts[0].graphs.features, federation.parts[0].graphs.features)
     assert np.array_equal(again.parts[0].train, federation.parts[0].train)

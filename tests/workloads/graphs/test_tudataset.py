@@ -42,7 +42,7 @@ def test_the_settings_are_the_papers() -> None:
 
 
 def test_one_client_a_set(folder: Path, stream: Stream) -> None:
-    federation = TuDataset(sets=("ONE", "TWO"), data=str(folder), laplacian="combinatorial").load(stream)
+    federation = TuDataset(sets=("ONE", "TWO"), path=str(folder), laplacian="combinatorial").load(stream)
     assert [federation.client_name(client) for client in range(federation.clients)] == ["ONE", "TWO"]
     assert [federation.task(client) for client in range(2)] == [
         InputSpec((3,), 2, "graph", "ONE"),
@@ -62,23 +62,23 @@ def test_the_split_of_a_set_depends_on_nothing_but_its_stream(folder: Path, stre
         asked.append(purpose)
         return stream(purpose)
 
-    both = TuDataset(sets=("ONE", "TWO"), data=str(folder)).load(noted)
+    both = TuDataset(sets=("ONE", "TWO"), path=str(folder)).load(noted)
     assert asked == ["split ONE", "split TWO"]
-    alone = TuDataset(sets=("TWO",), data=str(folder)).load(stream)
+    alone = TuDataset(sets=("TWO",), path=str(folder)).load(stream)
     assert np.array_equal(both.parts[1].test, alone.parts[0].test)
-    other = TuDataset(sets=("TWO",), data=str(folder)).load(lambda purpose: np.random.default_rng(99))
+    other = TuDataset(sets=("TWO",), path=str(folder)).load(lambda purpose: np.random.default_rng(99))
     assert not np.array_equal(other.parts[0].train, alone.parts[0].train)
 
 
 def test_the_published_split_is_the_same_for_all_seeds(folder: Path, stream: Stream) -> None:
-    options = TuDataset(sets=("ONE", "TWO"), split="published", data=str(folder))
+    options = TuDataset(sets=("ONE", "TWO"), split="published", path=str(folder))
     one, other = options.load(stream), options.load(lambda purpose: np.random.default_rng(99))
     assert [len(part.train) for part in one.parts] == [72, 32]
     for first, second in zip(one.parts, other.parts, strict=True):
         assert np.array_equal(first.train, second.train) and np.array_equal(first.test, second.test)
-    drawn = TuDataset(sets=("ONE",), data=str(folder)).load(stream).parts[0]
+    drawn = TuDataset(sets=("ONE",), path=str(folder)).load(stream).parts[0]
     assert not np.array_equal(one.parts[0].test, drawn.test)
-    cut = TuDataset(sets=("TWO",), parts=13, partition="iid", split="published", data=str(folder))
+    cut = TuDataset(sets=("TWO",), parts=13, partition="iid", split="published", path=str(folder))
     with pytest.raises(WorkloadError, match=r"TWO part 0: its . graphs cannot be split as published"):
         cut.load(stream)
 
@@ -90,7 +90,7 @@ def test_graphs_without_edges_are_left_out_on_request(tmp_path: Path, stream: St
     graph_of = content["graph_indicator"].split()
     with_edges = [line for line in content["A"].splitlines() if int(graph_of[int(line.split(",")[0]) - 1]) % 2]
     zipped(tmp_path, "ONE", content | {"A": "\n".join(with_edges) + "\n"})
-    options = TuDataset(sets=("ONE",), split=split, data=str(tmp_path))
+    options = TuDataset(sets=("ONE",), split=split, path=str(tmp_path))
     every, rest = options.load(stream).parts[0], replace(options, keep_edgeless=False).load(stream).parts[0]
     assert (every.graphs.edge_counts == 0).any()
     for name in ("train", "validation", "test"):
@@ -101,7 +101,7 @@ def test_graphs_without_edges_are_left_out_on_request(tmp_path: Path, stream: St
 
 @pytest.mark.parametrize("kind", ["iid", "dirichlet"])
 def test_one_set_cut_over_clients(folder: Path, stream: Stream, kind: Any) -> None:
-    options = TuDataset(sets=("ONE",), parts=4, partition=kind, alpha=0.3, data=str(folder))
+    options = TuDataset(sets=("ONE",), parts=4, partition=kind, alpha=0.3, path=str(folder))
     federation = options.load(stream)
     assert [part.name for part in federation.parts] == [f"ONE part {part}" for part in range(4)]
     assert {part.task for part in federation.parts} == {InputSpec((3,), 2, "graph", "ONE")}
@@ -139,8 +139,8 @@ def test_options_that_contradict_each_other(options: Any, message: str) -> None:
 def test_more_parts_than_graphs(folder: Path, stream: Stream) -> None:
     message = r"TWO: its 40 graphs cannot be cut over parts = 14 clients with at least 3 each; set parts to at most 13"
     with pytest.raises(WorkloadError, match=message):
-        TuDataset(sets=("TWO",), parts=14, data=str(folder)).load(stream)
-    assert TuDataset(sets=("TWO",), parts=13, data=str(folder)).load(stream).clients == 13
+        TuDataset(sets=("TWO",), parts=14, path=str(folder)).load(stream)
+    assert TuDataset(sets=("TWO",), parts=13, path=str(folder)).load(stream).clients == 13
 
 
 def test_all_missing_sets_are_named_with_where_to_put_them(
@@ -148,7 +148,7 @@ def test_all_missing_sets_are_named_with_where_to_put_them(
 ) -> None:
     monkeypatch.setattr(cache_files, "CACHE", str(folder / "cache"))
     with pytest.raises(WorkloadError, match=r"no files of A, B in .*\. Put A\.zip, B\.zip from https://"):
-        TuDataset(sets=("A", "ONE", "B"), data=str(folder)).load(stream)
+        TuDataset(sets=("A", "ONE", "B"), path=str(folder)).load(stream)
     with pytest.raises(WorkloadError, match=r"no files of ONE in /.*/cache/tudataset\. "):
         TuDataset(sets=("ONE",)).load(stream)
     monkeypatch.setenv("RAYSIM_DATA", str(folder / "shared"))
@@ -165,7 +165,7 @@ def test_the_shared_folder_comes_before_the_cache(
     zipped(folder / "shared" / "tudataset", "ONE", texts([0, 1] * 5))
     monkeypatch.setenv("RAYSIM_DATA", str(folder / "shared"))
     assert TuDataset(sets=("ONE",)).load(stream).samples(0) == 8
-    assert TuDataset(sets=("ONE",), data=str(folder)).load(stream).samples(0) == 72
+    assert TuDataset(sets=("ONE",), path=str(folder)).load(stream).samples(0) == 72
 
 
 def test_a_command_line_names_sets_with_commas() -> None:

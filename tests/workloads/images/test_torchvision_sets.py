@@ -66,7 +66,7 @@ def test_download_with_checksum_then_offline(
     stream: Stream,
 ) -> None:
     serve_mnist(dataset, server, monkeypatch)
-    federation = options(clients=2, data_dir=str(tmp_path / "data"), download=True).load(stream)
+    federation = options(clients=2, path=str(tmp_path / "data"), download=True).load(stream)
     assert np.array_equal(federation.inputs[..., 0], IMAGES)
     assert np.array_equal(federation.labels, LABELS)
     assert federation.global_test_size == 20
@@ -74,7 +74,7 @@ def test_download_with_checksum_then_offline(
     assert federation.task(0).input_shape == (1, 28, 28)
     asked = len(server[2])
     assert len({request for request in server[2] if request.startswith("GET")}) == 4
-    again = options(clients=2, data_dir=str(tmp_path / "data")).load(stream)
+    again = options(clients=2, path=str(tmp_path / "data")).load(stream)
     assert np.array_equal(again.inputs, federation.inputs)
     assert len(server[2]) == asked  # nothing is fetched a second time
 
@@ -83,7 +83,7 @@ def test_download_with_checksum_then_offline(
 def mnist(server: tuple[str, Path, list[str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Mnist:
     """The options of a first run, which downloads from the server."""
     serve_mnist(datasets.MNIST, server, monkeypatch)
-    return Mnist(clients=2, data_dir=str(tmp_path / "data"), download=True)
+    return Mnist(clients=2, path=str(tmp_path / "data"), download=True)
 
 
 def test_wrong_checksum_is_refused(server: tuple[str, Path, list[str]], mnist: Mnist, stream: Stream) -> None:
@@ -99,7 +99,7 @@ def test_server_without_the_file(server: tuple[str, Path, list[str]], mnist: Mni
 
 
 def test_nothing_is_fetched_unless_asked(server: tuple[str, Path, list[str]], mnist: Mnist, stream: Stream) -> None:
-    message = r"mnist\.npz into \$RAYSIM_DATA/images .*is not set.*set data_dir to a folder.*set download=true"
+    message = r"mnist\.npz into \$RAYSIM_DATA/images .*is not set.*set path to a folder.*set download=true"
     with pytest.raises(WorkloadError, match=message):
         replace(mnist, download=False).load(stream)
     assert server[2] == []
@@ -141,13 +141,13 @@ def test_cifar10_archive(
     monkeypatch.setattr(datasets.CIFAR10, "test_list", [["test_batch", sums["test_batch"]]])
     meta = {"filename": "batches.meta", "key": "label_names", "md5": sums["batches.meta"]}
     monkeypatch.setattr(datasets.CIFAR10, "meta", meta)
-    federation = Cifar10(clients=2, data_dir=str(tmp_path / "data"), download=True).load(stream)
+    federation = Cifar10(clients=2, path=str(tmp_path / "data"), download=True).load(stream)
     assert np.array_equal(federation.inputs, pixels.reshape(40, 3, 32, 32).transpose(0, 2, 3, 1))
     assert federation.augment.padding == 4
     # A changed batch is refused before it is unpickled: torchvision verifies its checksum first.
     (tmp_path / "data" / "cifar-10-batches-py" / "data_batch_1").write_bytes(pickle.dumps(print))
     with pytest.raises(WorkloadError, match=r"cifar10 is not to be had from .*corrupted"):
-        Cifar10(clients=2, data_dir=str(tmp_path / "data")).load(stream)
+        Cifar10(clients=2, path=str(tmp_path / "data")).load(stream)
 
 
 def test_npz_in_the_shared_folder_comes_first(put_images: Callable[..., Path], stream: Stream) -> None:
