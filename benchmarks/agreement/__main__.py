@@ -23,6 +23,7 @@ from pathlib import Path
 from benchmarks.agreement import (
     fedssp_authors,
     float64,
+    float64_stale,
     fluke_side,
     graph_authors,
     ifca_authors,
@@ -78,7 +79,8 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Case]]:
         if folder := getattr(options, name):
             yield from (("authors", case) for case in module.cases(folder))
     if options.float64:
-        yield from ((f"float64: {words}", case) for words, case in float64.cases())
+        for part in (float64_stale, float64):
+            yield from ((f"float64: {words}", case) for words, case in part.cases())
 
 
 def table(rows: Sequence[Row]) -> list[str]:

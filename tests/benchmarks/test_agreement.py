@@ -13,12 +13,13 @@ from unittest import mock
 import pytest
 import torch
 
-from benchmarks.agreement import dgl_parts, float64, problem
+from benchmarks.agreement import dgl_parts, float64, float64_stale, problem
 from benchmarks.agreement.__main__ import LIMIT, table
 from benchmarks.agreement.case import Case, Change, compared, largest
 from benchmarks.agreement.problem import Values
 
 DOCS = Path(__file__).parents[2] / "docs"
+PARTS = (float64_stale, float64)
 
 
 def averaged(rate: Callable[[], float], momentum: float = 0.0) -> Values:
@@ -84,16 +85,16 @@ def test_every_case_of_float64_has_a_row_and_computes_something_of_its_own() -> 
     with (DOCS / "results" / "agreement.csv").open(encoding="utf-8") as file:
         rows = [(row["method"], row["program"]) for row in csv.DictReader(file)]
     of_float64 = [row for row in rows if row[1].startswith("float64")]
-    assert of_float64 == [(case.method, f"float64: {words}") for words, case in float64.cases()]
+    assert of_float64 == [(case.method, f"float64: {words}") for part in PARTS for words, case in part.cases()]
     plain = float64.rounds(lambda clients, changes: float64.SHARES @ changes)
     others = [float64.rounds(rule) for rule in (float64.alie, float64.principal)]
     assert min(largest(plain, other) for other in others) > 1e-3
-    assert largest(float64.fedbuff(uniform=True), float64.fedbuff(uniform=False)) > 1e-3
+    assert largest(float64_stale.fedbuff(uniform=True), float64_stale.fedbuff(uniform=False)) > 1e-3
 
 
 def test_a_buffer_s_updates_are_of_the_clients_who_are_back_first() -> None:
     """A task takes 0.1 s and 0.02 s a sample: clients 0, 1 and 2 take 0.58, 0.42 and 0.26 s."""
-    steps = [[(each.client, each.version) for each in taken] for taken in float64.arrivals(2)]
+    steps = [[(each.client, each.version) for each in taken] for taken in float64_stale.arrivals(2)]
     assert steps[:3] == [[(1, 0), (2, 0)], [(0, 0), (2, 1)], [(1, 1), (2, 2)]]
 
 
