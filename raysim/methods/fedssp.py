@@ -171,7 +171,7 @@ class FedSSP(PartlyShared[Server]):
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
         from raysim.flat_model import to_numpy
-        from raysim.training.local_sgd import train_epochs
+        from raysim.training.local_sgd import Phase, train_epochs
 
         if not self.preference:
             return super().train(model, data, message, state, task)
@@ -184,7 +184,7 @@ class FedSSP(PartlyShared[Server]):
             regularizer.loss,
             add_gradient=preference_step(model, self.preference_rate),
             trains=lambda name: name != PREFERENCE,
-            before_epoch=regularizer.reset,
+            phase=Phase(before_epoch=regularizer.reset),
         )
         terms, mean = regularizer.terms, regularizer.mean
         assert mean is not None, "a client task has at least one batch"

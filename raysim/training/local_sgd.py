@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -45,6 +45,8 @@ class Phase:
     """Instead of ``task.local_epochs``."""
     learning_rate: float | None = None
     """Instead of ``task.learning_rate``."""
+    before_epoch: Callable[[], None] | None = None
+    """Called at the start of every local epoch."""
 
 
 def cross_entropy(module: torch.nn.Module, batch: Batch) -> torch.Tensor:
@@ -70,7 +72,6 @@ def train_epochs(
     add_gradient: Callable[[FlatModel], object] | None = None,
     gradient_at: Callable[[FlatModel], object] | None = None,
     trains: Callable[[str], bool] = lambda name: True,
-    before_epoch: Callable[[], None] | None = None,
     phase: Phase = Phase(),
 ) -> Trained:
     """Train ``model`` in place for the task's local epochs.
@@ -84,8 +85,7 @@ def train_epochs(
             BatchNorm's statistics after the first pass, are put back before ``add_gradient`` and the step.
         trains: which parameters are optimized, by name; the others stay as they are (their gradient is ignored), and so
             do those that the model has frozen (``requires_grad_(False)``).
-        before_epoch: called at the start of every local epoch.
-        phase: which of several trainings of a client task it is.
+        phase: which of several trainings of a client task it is, and what is called before its epochs.
 
     Source: McMahan et al. 2017, Algorithm 1 (ClientUpdate).
     """
@@ -95,7 +95,7 @@ def train_epochs(
     generator = task.generator(phase.stream)
     private = None
     if task.sample_privacy is not None:
-        if phase != Phase():
+        if replace(phase, before_epoch=None) != Phase():
             raise RuntimeError("a training in phases takes steps that privacy does not count: no Traits.plain_training")
         if gradient_at is not None:
             raise RuntimeError("a second gradient of a step looks at samples again: no Traits.plain_training")
@@ -114,8 +114,8 @@ def train_epochs(
         for _ in range(task.local_epochs if phase.epochs is None else phase.epochs):
             total: Any = 0.0
             seen = 0
-            if before_epoch is not None:
-                before_epoch()
+            if phase.before_epoch is not None:
+                phase.before_epoch()
             for batch in epoch_batches(samples, task, generator):
                 if memory == "batch":
                     chosen = made()
