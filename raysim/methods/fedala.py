@@ -79,15 +79,14 @@ class FedALA(AveragedModel[Client]):
         from raysim.training.gradients import training_mode
         from raysim.training.local_sgd import one_pass
 
-        first, last = state.weights.size == 0, model.last_layers(self.layers)
+        first, last, settings = state.weights.size == 0, model.last_layers(self.layers), task.training
         weights = np.ones(int(last.sum()), np.float32) if first else state.weights
         distance = (received - state.parameters)[last]
         generator, losses = task.generator("shuffle weights"), list[float]()
-        training_mode(model.module, task.training)
-        bounds = batch_bounds(len(data.train), task.training.batch_size, task.training.last)
-        batches = math.ceil(self.share * len(bounds))
+        training_mode(model.module, settings)
+        batches = math.ceil(self.share * len(batch_bounds(len(data.train), settings.batch_size, settings.last)))
         for _ in range(self.most_passes if first else 1):
-            for batch in itertools.islice(one_pass(data.train, task.training, generator), batches):
+            for batch in itertools.islice(one_pass(data.train, settings, generator), batches):
                 model.load_shared(mixed(received, Client(state.parameters, weights), last))
                 model.gradient.zero_()
                 loss = task.loss(model.module, batch)

@@ -98,9 +98,8 @@ class FedProto(PartlyShared[Prototypes]):
 
         model.load_kept(state)
         features = message.extra["centroids"].shape[1] or 1
-        trained = train_epochs(
-            model, data.train, task, centroid_loss(model, message, self.pull / features, task.objective)
-        )
+        loss = centroid_loss(model, message, self.pull / features, task.objective)
+        trained = train_epochs(model, data.train, task, loss)
         sums, counts, _ = feature_sums(model, data.train, task)
         return Update(NOTHING, trained.metrics(), own_centroids(sums, counts)), model.take_kept()
 

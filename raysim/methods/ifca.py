@@ -13,6 +13,8 @@ from raysim.method import ClientTask, Context, FlatModel, Message, Traits, Updat
 from raysim.workloads.federated_data import ClientData
 from raysim.workloads.option_types import Help, PositiveInt
 
+_READS = "whose server reads which model fits a client's data best"
+
 
 @dataclass(frozen=True)
 class Server:
@@ -44,11 +46,7 @@ class IFCA(WholeModel[Server, int]):
     clusters: Annotated[PositiveInt, Help("number k of models", "Ghosh et al. 2020, 2 for rotated CIFAR-10")] = 2
 
     traits: ClassVar[Traits] = Traits(
-        personal=True,
-        one_vector=True,
-        reads="whose server reads which model fits a client's data best",
-        reports=("clusters",),
-        takes_stale=True,
+        personal=True, one_vector=True, takes_stale=True, reads=_READS, reports=("clusters",)
     )
 
     def init_server(self, model: FlatModel) -> Server:
@@ -88,11 +86,10 @@ class IFCA(WholeModel[Server, int]):
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         chosen, models = updates.metric("cluster"), list(server.models)
-        for cluster, values in enumerate(models):
-            rows = [row for row, own in enumerate(chosen) if own == cluster]
-            if rows:
-                weights = sample_weights(updates.samples[rows]).tolist()
-                models[cluster] = values + weighted_sum([updates.deltas[row] for row in rows], weights)
+        for cluster in np.unique(chosen).astype(int):
+            rows = np.flatnonzero(chosen == cluster).tolist()
+            weights = sample_weights(updates.samples[rows]).tolist()
+            models[cluster] = models[cluster] + weighted_sum([updates.deltas[row] for row in rows], weights)
         context.report.round("clusters", float(len(np.unique(chosen))))
         return Server(tuple(models))
 

@@ -83,7 +83,7 @@ class Told(Watch):
 
 def test_torchs_error_is_told_apart_from_a_clients() -> None:
     with pytest.raises(GpuMemoryError) as found:
-        run_task(TooLarge(), None, ())  # type: ignore[arg-type]
+        run_task(TooLarge(), SimpleNamespace(own_code=False), ())  # type: ignore[arg-type]
     assert str(found.value) == "CUDA out of memory. Tried to allocate 2.00 GiB."
 
 

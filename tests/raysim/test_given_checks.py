@@ -71,7 +71,10 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
         "observer: builtin.* has no function note",
     ),
     "an observer class": (lambda: {"observer": raysim.Observer}, r"observer=Observer\(\)"),
-    "no data": (lambda: {"clients": None, "test": None}, r"model: a model of your own needs data.* raysim.split\("),
+    "no data": (
+        lambda: {"clients": None, "test": None},
+        r"model: a model of your own needs data.* clients=raysim.split\(",
+    ),
     "a number of clients of no data": (
         lambda: {"clients": 7, "test": None},
         r"clients: 7 is a number .* clients=7\), or a workload by its name",

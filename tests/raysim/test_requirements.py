@@ -134,7 +134,7 @@ def test_every_model_says_what_it_is_for_and_has_the_parts_it_says() -> None:
         "nodes": InputSpec((5,), 2, "nodes"),
         "cnn1d": InputSpec((3, 64), 2),
     }
-    tasks |= dict.fromkeys(("lstm", "transformer"), InputSpec((8,), 5, vocabulary=5))
+    tasks |= dict.fromkeys(("embedding-bag", "lstm", "transformer"), InputSpec((8,), 5, vocabulary=5))
     for name in registry.known("model"):
         if name == "resnet50":
             continue
