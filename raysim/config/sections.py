@@ -225,8 +225,8 @@ class Engine:
     repeat_check: Annotated[
         Literal["given", "always", "never"],
         Help(
-            "train one client twice before the first round, and refuse the run where a bit differs: where code of your "
-            "own takes part, always or never",
+            "train one client twice before the first round, and refuse the run where a bit differs: where a model, a "
+            "loss or metrics were given in Python, always or never",
             placement=True,
         ),
     ] = "given"

@@ -23,6 +23,7 @@ from raysim.errors import ConfigError
 from raysim.flat_model import to_numpy
 from raysim.method import ClientTask
 from raysim.storage import pytree
+from raysim.workloads.given import GivenModel
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -41,7 +42,7 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
         ConfigError: a bit differs; it names client and tensor.
     """
     config, pool = rounds.config, rounds.pool
-    if not wanted(config, rounds.worker):
+    if not wanted(config):
         return
     plan = rounds.planner.plan(1)
     client = min(plan.clients, key=lambda each: plan.samples[each])
@@ -78,9 +79,14 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
     )
 
 
-def wanted(config: RunConfig, worker: Worker) -> bool:
-    """Whether the check is asked for, by name or as code of a user's own takes part."""
-    return config.engine.repeat_check == "always" or (config.engine.repeat_check == "given" and worker.own_code)
+def wanted(config: RunConfig) -> bool:
+    """Whether the check is asked for, or a model, a loss or metrics were given as objects.
+
+    A method, model or workload of a user's own that is named (``package.module:Class``) is checked where that is asked.
+    """
+    loss, metrics = getattr(config.workload, "functions", (None, {}))
+    given = isinstance(config.model, GivenModel) or loss is not None or bool(metrics)
+    return config.engine.repeat_check == "always" or (config.engine.repeat_check == "given" and given)
 
 
 @dataclass(frozen=True)
