@@ -19,6 +19,7 @@ from raysim.config import registry
 from raysim.config.nearest import did_you_mean
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
+from raysim.storage.complaint import complain
 from raysim.workloads.data_sets.catalog import BY_NAME, DATA_SETS, DataSet
 from raysim.workloads.data_sets.converters import convert
 from raysim.workloads.data_sets.fetching import check_digest, fetch
@@ -47,7 +48,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if asked.action == "convert" and not asked.source.expanduser().exists():
             raise ConfigError(f"{data.name}: there is no {asked.source}; give the folder of the published files")
     except RaysimError as error:
-        print(f"raysim: {error}", file=sys.stderr)
+        complain(error)
         return REFUSED
     try:
         if asked.action == "verify":
@@ -57,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         words = data.name if data.name in registry.known("workload") else f"npz --path {data.name}"
         print(f"{data.name}: {place}\npython -m raysim.launch --method fedavg --workload {words}")
     except (RaysimError, OSError) as error:
-        print(f"raysim: {error}", file=sys.stderr)
+        complain(error)
         return FAILED
     except KeyboardInterrupt:
         print("raysim: interrupted; nothing was written", file=sys.stderr)

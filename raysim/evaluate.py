@@ -18,6 +18,7 @@ from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.engine.observer import Silent
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
+from raysim.storage.complaint import complain
 from raysim.storage.run_folder import RunFolder
 
 
@@ -74,7 +75,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         _print(options.folder, _config(options))
     except RaysimError as error:
-        print(f"raysim.evaluate: {error}", file=sys.stderr)
+        complain(error, "raysim.evaluate")
         return REFUSED
     return FINISHED
 

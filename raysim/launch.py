@@ -23,6 +23,7 @@ from raysim.engine.outcome import Outcome
 from raysim.errors import ConfigError, DiskFullError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor.progress import Progress, title_of
+from raysim.storage.complaint import complain
 from raysim.storage.process_lock import launching
 
 STARTED = time.monotonic()
@@ -49,7 +50,7 @@ def _reported(words: Sequence[str]) -> int:
         with interruption, redirect_stdout(sys.stderr if as_json else output):
             return _run(words, interruption, output, as_json=as_json)
     except RaysimError as error:
-        print(f"raysim: {error}", file=sys.stderr)
+        complain(error)
         return REFUSED
     except ModuleNotFoundError as error:
         print(missing_packages.sentence(str(error.name)), file=sys.stderr)

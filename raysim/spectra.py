@@ -18,6 +18,7 @@ from raysim.config import registry
 from raysim.config.command_line import parse
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED, STOPPED
+from raysim.storage.complaint import complain
 from raysim.workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
@@ -41,7 +42,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         output = _picture(config.output or "spectra.png")
         _write(_load(config.workload, config.seed), config.workload, output)
     except (RaysimError, OSError) as error:
-        print(f"raysim: {error}", file=sys.stderr)
+        complain(error)
         return REFUSED
     except KeyboardInterrupt:
         print("raysim: interrupted; spectra of sets are kept once all are computed", file=sys.stderr)

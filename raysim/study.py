@@ -48,6 +48,7 @@ from raysim.report.study_file import Cell, Study, read
 from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import SECONDS, claimant, claimed
+from raysim.storage.complaint import complain
 
 
 def run_cell(cell: Cell) -> None:
@@ -187,13 +188,13 @@ def main(argv: Sequence[str] | None = None) -> int:
         if missing and not arguments.table_only:
             check_measures(study)
     except (RaysimError, OSError) as error:
-        print(f"raysim: {error}", file=sys.stderr)
+        complain(error)
         return REFUSED
     try:
         failed = [] if arguments.table_only else run_missing(study, missing)
         write_table(study)
     except (RaysimError, OSError) as error:
-        print(f"raysim: {error}", file=sys.stderr)
+        complain(error)
         return FAILED
     except KeyboardInterrupt:
         print("raysim: interrupted; finished cells are kept, a repeat goes on with the next", file=sys.stderr)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from raysim.config.command_line import parse
 from raysim.errors import ConfigError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
+from raysim.storage.complaint import complain
 from raysim.units import byte_count, time_unit
 
 if TYPE_CHECKING:
@@ -44,7 +45,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             )
         _write(config, Path(config.output or "timeline"))
     except (RaysimError, OSError) as error:
-        print(f"raysim: {error}", file=sys.stderr)
+        complain(error)
         return REFUSED
     return FINISHED
 

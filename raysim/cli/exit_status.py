@@ -11,6 +11,8 @@ from raysim.config.help_text import json_text
 from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from raysim.monitor.progress import plain_text
+from raysim.storage.complaint import complain
+from raysim.storage.folder_files import printable
 from raysim.storage.run_folder import is_run
 from raysim.storage.run_record import read_summary
 from raysim.units import counted
@@ -40,8 +42,8 @@ def tell(outcome: Outcome, folder: Path, stopped: int, times: str, output: TextI
         print("raysim: stopped", file=sys.stderr)
     else:
         if outcome.traceback:
-            print(plain_text(outcome.traceback), file=sys.stderr)
-        print(f"raysim: {outcome.message}", file=sys.stderr)
+            print(printable(plain_text(outcome.traceback)), file=sys.stderr)
+        complain(outcome.message)
     if is_run(folder) and outcome.resumable:  # a failure before the first round has taken a new folder back
         own = naming_words(read_config_file(folder / CONFIG_NAME))
         print(f"Go on with: python -m raysim.launch --resume {short(folder)}{own}", file=sys.stderr)

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,6 +23,7 @@ from raysim.report.plots import cost_picture, drawn_costs, run_picture
 from raysim.report.settings_line import repeat_command, settings_line
 from raysim.run_result import costs_to_accuracies, load_result
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.complaint import complain
 from raysim.storage.folder_files import read_bytes
 from raysim.storage.run_record import run_title
 
@@ -181,6 +181,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             for path in compare(folders, target):
                 print(path)
     except RaysimError as error:
-        print(f"raysim.report: {error}", file=sys.stderr)
+        complain(error, "raysim.report")
         return REFUSED
     return FINISHED

@@ -130,11 +130,15 @@ def _explained(error: OSError, name: str, place: int) -> OSError:
     return error
 
 
+def printable(text: str) -> str:
+    """Text that may come from a foreign file, as a terminal may show it: control characters are written out."""
+    return "".join(sign if sign.isprintable() or sign in "\n\t" else ascii(sign)[1:-1] for sign in text)
+
+
 def harmless(text: str) -> str:
     """Text that may hold names from a foreign file, as it is logged or printed.
 
     Control characters but line ends and tabs are written out, and a backslash stands before the signs by which a shell
     would run a part of it.
     """
-    plain = "".join(sign if sign.isprintable() or sign in "\n\t" else ascii(sign)[1:-1] for sign in text)
-    return plain.replace("`", "\\`").replace("$(", "\\$(").replace("${", "\\${")
+    return printable(text).replace("`", "\\`").replace("$(", "\\$(").replace("${", "\\${")

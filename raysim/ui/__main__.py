@@ -10,6 +10,7 @@ from pathlib import Path
 from raysim.config.command_line import PAGE_ADDRESS
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
+from raysim.storage.complaint import complain
 from raysim.ui.serving import Address, Page, until_interrupted
 
 
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         until_interrupted()
         page.close()
     except RaysimError as error:
-        print(f"raysim.ui: {error}", file=sys.stderr)
+        complain(error, "raysim.ui")
         return REFUSED
     return FINISHED
 
