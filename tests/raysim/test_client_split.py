@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 import raysim
 from raysim.errors import ConfigError
@@ -60,3 +61,12 @@ def test_labels_that_are_no_classes_cannot_make_label_skew() -> None:
         raysim.split((x, y[:, None]), clients=2)
     with pytest.raises(WorkloadError, match=r"give y.astype\(int\) if they are classes"):
         raysim.split((x, y / 1.0), clients=2)
+
+
+def test_a_graph_with_labeled_nodes_is_refused_with_what_to_use_instead() -> None:
+    data = pytest.importorskip("torch_geometric.data")
+    mask = torch.tensor([True, False, True])
+    graph = data.Data(x=torch.eye(3), edge_index=torch.tensor([[0, 1], [1, 0]]), y=torch.arange(3), train_mask=mask)
+    for given in (graph, [graph]):
+        with pytest.raises(WorkloadError, match=r"data: it is one graph.*workload='nodes' with path=FILE\.npz"):
+            raysim.split(given, clients=1)

@@ -17,6 +17,13 @@ if TYPE_CHECKING:
 
 NOT_USED = "the graphs' edge weights are not used: models see node features, edges, edge_attr and labels"
 
+NODES = (
+    "it is one graph, and raysim.split cuts lists of graphs; if its nodes have the labels, save it as FILE.npz with "
+    "node_features, node_labels, edges, train_masks, val_masks and test_masks and take workload='nodes' with "
+    "path=FILE.npz (docs/data.md)"
+)
+"""What to do with a data set for the classification of nodes."""
+
 
 def read_graphs(data: object, where: str, notes: dict[str, None]) -> Graphs:
     """One client's graphs as flat arrays, checked.
@@ -63,7 +70,16 @@ def check_widths(own: tuple[int, int], other: tuple[int, int], where: str, other
 
 
 def labels_of(data: Any) -> Integers | Floats:
-    """The labels of a data set of graphs [graphs] or [graphs, D]; WorkloadError where one has none."""
+    """The labels of a data set of graphs [graphs] or [graphs, D]; WorkloadError where one has none.
+
+    One graph whose nodes have the labels is none: its error says what to use.
+    """
+    try:
+        first = data[0]
+    except (KeyError, IndexError, TypeError, AttributeError):  # a Data by itself
+        first = data
+    if first is data or getattr(first, "train_mask", None) is not None:
+        raise WorkloadError(f"data: {NODES}")
     return _labels([_label(data[number], f"data, graph {number}") for number in range(len(data))], "data")
 
 
