@@ -118,7 +118,7 @@ def _culprit(value: Any, steps: list[str], seen: set[int]) -> tuple[list[str], A
 
 
 def _parts(value: Any) -> Iterator[tuple[str, Any]]:
-    """What an object is sent together with, each with how it is called."""
+    """Parts that an object is sent together with, each with its name."""
     if isinstance(value, FunctionType):
         yield from _parts_of_function(value)
     elif isinstance(value, MethodType):

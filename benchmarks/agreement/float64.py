@@ -24,9 +24,9 @@ Doubles = NDArray[np.float64]
 CLIENTS = range(len(SIZES))
 SHARES = np.array(SIZES) / sum(SIZES)
 STEPS = 12
-"""Of the server, in virtual time and with Poisson cohorts."""
+"""Server rules in virtual time and with Poisson cohorts."""
 Loss = Callable[[Tensor, Tensor, Tensor, Tensor], Tensor]
-"""Of features, logits, labels, and the model's values."""
+"""Loss as a function of features, logits, labels, and the model's values."""
 
 
 def first() -> Doubles:
@@ -166,7 +166,7 @@ def tuned() -> Values:
 
 
 def cases() -> Iterator[tuple[str, Case]]:
-    """What is compared in rounds, in words, and the case."""
+    """Cases compared in rounds, by their names in words."""
     yield "prediction by prototypes", Case("fedproto", fedproto)
     private: dict[str, object] = {"privacy.kind": "central", "privacy.clip": 0.5, "privacy.noise_multiplier": 0.0}
     drawing = {"schedule.sampling": "poisson", "schedule.sampling_rate": 0.5, "schedule.rounds": STEPS}

@@ -20,7 +20,7 @@ from benchmarks.agreement.problem import EPOCHS, RATE, SIZES, Values
 
 BUFFER, MIXING, LATENCY, SECONDS = 2, 0.6, 0.05, 0.01
 ALPHA = 0.1
-"""Of FedDyn."""
+"""Server state of FedDyn."""
 CLOCK = {
     "schedule.rounds": STEPS,
     "devices.preset": "uniform",
@@ -104,7 +104,7 @@ def fedbuff(uniform: bool) -> Values:
 
 
 def change(mode: str, weight: float, start: Doubles, trained: Doubles, current: Doubles) -> Doubles:
-    """What a stale model adds to the current one: FedAsync's α s (θ̃ − θ), else s Δ."""
+    """Change that a stale model adds to the current one: FedAsync's α s (θ̃ − θ), else s Δ."""
     return MIXING * weight * (trained - current) if mode == "async" else weight * (trained - start)
 
 
@@ -161,7 +161,7 @@ def qfedavg() -> Values:
 
 
 def cases() -> Iterator[tuple[str, Case]]:
-    """What is compared in virtual time, in words, and the case."""
+    """Cases compared in virtual time, by their names in words."""
     asynchronous, buffered = MODES["async"], MODES["buffered"]
     yield "FedAsync", Case("fedavg", fedasync, asynchronous)
     yield "FedAsync", Case("ifca", ifca_async, {**asynchronous, "method.clusters": ifca_authors.CLUSTERS})
