@@ -39,7 +39,7 @@ def kept_streams(number: int | None = None) -> Iterator[None]:
     """Put the global generators of Python, NumPy and torch back as they were afterwards; and first seed them.
 
     Args:
-        number: the seed of all three; None: they go on as they are. torch's is left alone where nobody has imported it.
+        number: the seed of all three; None: they go on as they are. torch's is left alone where torch is not imported.
     """
     python, numpys = random.getstate(), np.random.get_state()
     torch = sys.modules.get("torch")

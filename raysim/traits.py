@@ -102,7 +102,7 @@ class Traits:
     """Columns of the rounds table that ``aggregate`` adds (``context.report.round``): those that ``evaluation.measure``
     may name."""
     empty_rounds: bool = False
-    """``aggregate`` also takes the updates of nobody. Otherwise a round whose Poisson cohort has no client
+    """``aggregate`` also takes a step without any update. Otherwise a round whose Poisson cohort has no client
     (``schedule.sampling poisson``) leaves the server's state as it is."""
     plain_training: bool = False
     """``train`` looks at samples only in one call of ``train_epochs`` with the loss of the data: DP-SGD may make its

@@ -68,11 +68,14 @@ def test_a_job_gets_code_and_nothing_else(tmp_path: Path) -> None:
     strays = ("data/set.bin", "images.npz", "runs/old/config.yaml", ".venv/pyvenv.cfg", ".git/HEAD", "a/b/weights.pt")
     for name in (*tracked.stdout.split("\n")[:-1], *strays):
         (checkout / name).parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy(ROOT / name, checkout / name) if (ROOT / name).is_file() else (checkout / name).write_text("stray")
+        if name in strays:
+            (checkout / name).write_text("stray")
+        else:
+            shutil.copy(ROOT / name, checkout / name, follow_symlinks=False)
     create_package(str(checkout), tmp_path / "job.zip", include_gitignore=True)
     with zipfile.ZipFile(tmp_path / "job.zip") as package:
         sent = {member.filename: member.file_size for member in package.infolist()}
-    assert {"raysim/launch.py", "actors/session.py", "docs/studies/fedrad-cifar10.yaml"} <= set(sent)
+    assert {"raysim/launch.py", "raysim/actors/session.py", "docs/studies/fedrad-cifar10.yaml"} <= set(sent)
     assert not set(sent) & set(strays)
     assert sum(sent.values()) < 4e6
 

@@ -54,7 +54,7 @@ def installed(archives: tuple[Path, Path], tmp_path_factory: pytest.TempPathFact
 
 def run(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Python, started in a folder that is not the checkout, with the wheel's files first among what is installed."""
-    environment = os.environ | {"PYTHONPATH": str(installed), "RAY_TMPDIR": str(folder)}
+    environment = os.environ | {"PYTHONPATH": str(installed)}
     command = [sys.executable, *arguments]
     return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240)
 
@@ -63,7 +63,7 @@ def run(installed: Path, folder: Path, *arguments: str) -> subprocess.CompletedP
 def test_the_wheel_works_beside_foreign_folders_of_our_names(
     installed: Path, tmp_path_factory: pytest.TempPathFactory, backend: str
 ) -> None:
-    folder = tmp_path_factory.mktemp("at")  # short: Ray's sockets have their place under it
+    folder = tmp_path_factory.mktemp("at")
     for name in ROOMS:
         (folder / name).mkdir()
         (folder / name / "__init__.py").write_text("raise ImportError('a folder of the user was imported')\n")

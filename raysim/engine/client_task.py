@@ -138,9 +138,7 @@ class _Training:
         """The client's whole trained model in its flat buffer [N]: the one that the server averages, if any is."""
         if self._worker.method.traits.judged_apart:
             return to_numpy(self._worker.averaged(client, message.parameters + update.delta, state).buffer)
-        return to_numpy(
-            self._worker.built(client).buffer
-        )  # ``train`` left it there, and no other client has been since
+        return to_numpy(self._worker.built(client).buffer)  # where ``train`` left it for the next client to replace
 
     def result(self) -> tuple[TrainedChunk, list[Any]]:
         """The chunk's result and its outputs, in the order of :meth:`Returned.outputs`."""

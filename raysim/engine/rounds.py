@@ -210,10 +210,8 @@ class Rounds:
         started, working, trained, aggregated = times
         config, pool, updates, rows = self.config, self.pool, collected.updates, collected.rows
         losses = [row.get("train_loss", math.nan) for row in rows]
-        down, up = (
-            {client: message.nbytes for client, message in messages.items()},
-            [row.pop("bytes_up") for row in rows],
-        )
+        down = {client: message.nbytes for client, message in messages.items()}
+        up = [row.pop("bytes_up") for row in rows]
         row: dict[str, Any] = {
             "round": plan.number,
             "local_epochs": plan.local_epochs,

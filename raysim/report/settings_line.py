@@ -43,7 +43,7 @@ def settings_line(config: Mapping[str, Any], summary: Mapping[str, Any]) -> str:
         summary: its ``summary.json``; empty before its end.
 
     Returns:
-        Text of a run folder: whoever puts it into a page escapes it.
+        Text of a run folder, not escaped: a page that shows it must do that.
     """
     flat = flatten(config)
     method = part_name("method", config, summary)

@@ -66,7 +66,8 @@ def directory(path: Path, inner: int = 0) -> Iterator[int]:
             try:
                 deeper = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=handle)
             except OSError as error:
-                raise _explained(error, name, handle) from error
+                _explain(error, name, handle)
+                raise
             os.close(handle)
             handle = deeper
         yield handle
@@ -93,7 +94,8 @@ def open_file(path: Path, mode: Mode = "rb", inner: int = 0, *, links: bool = Fa
         try:
             descriptor = os.open(path.name, flags, 0o666, dir_fd=place)
         except OSError as error:
-            raise _explained(error, path.name, place) from error
+            _explain(error, path.name, place)
+            raise
     try:
         found = os.fstat(descriptor)
         if not stat.S_ISREG(found.st_mode):
@@ -119,15 +121,14 @@ def is_there(path: Path) -> bool:
     return os.path.lexists(path)
 
 
-def _explained(error: OSError, name: str, place: int) -> OSError:
-    """The same error, or a plainer one if the name is that of a link."""
-    with suppress(OSError):
+def _explain(error: OSError, name: str, place: int) -> None:
+    """Raise a plainer error in the place of this one, if the name is that of a link or of no file at all."""
+    with suppress(FileNotFoundError, PermissionError, NotADirectoryError):
         kind = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
         if stat.S_ISLNK(kind):
-            return LinkError(errno.ELOOP, "it is a link, which is neither read nor written")
-        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # a socket, or a pipe that nobody reads
-            return LinkError(errno.EINVAL, "it is not a regular file")
-    return error
+            raise LinkError(errno.ELOOP, "it is a link, which is neither read nor written") from error
+        if not stat.S_ISREG(kind) and not stat.S_ISDIR(kind):  # a socket, or a pipe without a reader
+            raise LinkError(errno.EINVAL, "it is not a regular file") from error
 
 
 def printable(text: str) -> str:

@@ -169,7 +169,7 @@ class Wrapped(Method[Any, Any]):
     def aggregate(self, server: Any, updates: Updates, context: Context) -> Any:
         """The method's, from updates whose mean has noise or is the rule's result.
 
-        Without any update, of a Poisson cohort of nobody, central noise alone is the sum; else the state stays.
+        Without any update, in an empty Poisson round, central noise alone is the sum; else the state stays.
         """
         for name, value in self.spent(context.round).items():
             context.report.round(name, value)

@@ -63,7 +63,7 @@ class Blow:
     code: int
     """Exit code with which the run must end; FINISHED: it goes on by itself."""
     seconds: float = 0.0
-    """After so many a frozen process goes on; 0: never."""
+    """Seconds after which a frozen process goes on; 0: never."""
 
 
 KILL, STOP, TERM = signal.SIGKILL, signal.SIGSTOP, signal.SIGTERM

@@ -9,6 +9,7 @@ from random import Random
 import pytest
 
 from benchmarks import attack
+from raysim.cli import interruption
 from tests.attack.place import Attempt, Place
 
 long = pytest.mark.skipif("RAYSIM_LONG_TESTS" not in os.environ, reason="set RAYSIM_LONG_TESTS=1: starts Rays")
@@ -22,6 +23,7 @@ def test_a_door_that_falls_is_counted_and_told(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(attack, "DOORS", {"made": every_fourth})
+    monkeypatch.setattr(interruption, "SIGNALS", interruption.SIGNALS)  # the command takes them from its process
     draws = [Random(f"3 made {number}").random() < 0.25 for number in range(5, 25)]
     rows = tmp_path / "rows.csv"
     asked = ["--doors", "made", "--seed", "3", "--first", "5", "--share", "0.25", "--rows", str(rows)]

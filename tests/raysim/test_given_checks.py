@@ -67,7 +67,7 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     ),
     "a metric class": (lambda: {"metrics": {"a": torch.nn.MSELoss}}, r"metrics=\{'a': MSELoss\("),
     "an observer that is none": (
-        lambda: {"observer": print},
+        lambda: {"observer": len},
         "observer: builtin.* has no function note",
     ),
     "an observer class": (lambda: {"observer": raysim.Observer}, r"observer=Observer\(\)"),

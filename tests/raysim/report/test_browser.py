@@ -2,36 +2,22 @@
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from raysim.report import compare, run_page
+from tests.chromium import MARKS
+from tests.chromium import browser as browser
 from tests.raysim.report.pages import make
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"),
-]
+pytestmark = MARKS
 WIDTHS, SCHEMES = (1280, 390), ("light", "dark")
 SMALLEST_TEXT = """
 Math.min(...[...document.querySelectorAll('svg text')].filter((text) => text.checkVisibility())
   .map((text) => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().d || Infinity))
 """
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 @pytest.fixture(scope="module")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import threading
 import time
@@ -23,26 +22,13 @@ from raysim.preparation import prepare
 from raysim.simulation import execute
 from raysim.storage.run_folder import RunFolder
 from raysim.ui.serving import Address, Page
+from tests.chromium import MARKS
+from tests.chromium import browser as browser
 
 COMPLAINTS = ("error", "warning")
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-pytestmark = [
-    pytest.mark.slow,
-    pytest.mark.skipif(CHROMIUM is None, reason="no Chromium is installed (apt-get install chromium)"),
-]
+pytestmark = MARKS
 PATIENT = 60_000.0
 """Milliseconds until what must come has come."""
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        # No sandbox: as root, which containers are, Chromium refuses to start with one.
-        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield opened
-        opened.close()
 
 
 def tab(browser: Any, page: Page, **options: Any) -> tuple[Any, list[str]]:
