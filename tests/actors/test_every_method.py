@@ -115,7 +115,7 @@ def _huggingface(folder: Path) -> dict[str, Any]:
 
 def _own_graph_model(folder: Path) -> dict[str, Any]:
     molecules(folder)
-    data = {"workload__sets": ("BONDS",), "workload__data": str(folder), "workload__parts": 2}
+    data = {"workload__sets": ("BONDS",), "workload__path": str(folder), "workload__parts": 2}
     return {"workload__name": "tudataset", **data, "workload__clients": None, "model__name": "examples.own_graphs:Net"}
 
 
