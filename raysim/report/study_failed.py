@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raysim.report.study_places import text_of
 from raysim.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
@@ -57,8 +58,7 @@ def failures(study: Study) -> list[Failure]:
     found = []
     for cell in study.cells():
         if place(cell).exists() and not cell.path.exists():
-            with place(cell).open(encoding="utf-8", newline="") as file:
-                row = next(csv.DictReader(file))
+            row = next(csv.DictReader(io.StringIO(text_of(place(cell)) or "", newline="")))
             found.append(Failure(cell, int(row["round"]), row["reason"]))
     return found
 

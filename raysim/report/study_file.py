@@ -123,7 +123,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         path.stem,
         reader.text("title"),
         reader.beside(reader.text("results")),
-        reader.beside(reader.text("table")),
+        reader.beside(reader.text("table"), ".md"),
         reader.options("base", data["base"]),
         {name: reader.options(f"columns: {name}", own, but=("seeds",)) for name, own in columns.items()},
         {name: reader.options(f"rows: {name}", own, but=("in", "shows")) for name, own in rows.items()},

@@ -13,6 +13,7 @@ from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import flatten
 from raysim.errors import ConfigError
 from raysim.report.measures import Best, Column, Measure, find
+from raysim.report.study_places import place
 from raysim.units import UNITS
 
 if TYPE_CHECKING:
@@ -58,9 +59,9 @@ class Reader:
             raise self.error(key, f"{value!r} is not allowed. Allowed: text.")
         return value
 
-    def beside(self, path: str) -> Path:
+    def beside(self, path: str, suffix: str = "") -> Path:
         """A path of the file, which counts from its folder."""
-        return (self.path.parent / path).resolve()
+        return place(self.path, path, suffix)
 
     def mapping(self, key: str, value: Any) -> Mapping[str, Any]:
         """Names, each with what belongs to it."""
@@ -155,7 +156,7 @@ class Reader:
         if not isinstance(data, Mapping) or set(data) != set(keys):
             there = ", ".join(map(str, data)) if isinstance(data, Mapping) else repr(data)
             raise self.error(key, f"it has exactly {', '.join(keys)}, and this one {there}.")
-        values = {**data, "path": self.beside(str(data["path"]))}
+        values = {**data, "path": self.beside(str(data["path"]), ".png")}
         if "measure" in data:
             values["measure"] = self.measure(key, data["measure"])
         return kind(**values)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from raysim.config.privacy import NEIGHBORS
 from raysim.errors import ConfigError
@@ -12,9 +13,13 @@ from raysim.report import study_compare, study_curves, study_failed, study_plot
 from raysim.report.measures import Measure
 from raysim.report.study_compare import Values
 from raysim.report.study_file import Study
+from raysim.report.study_places import cell_table, text_of
 from raysim.report.study_plot import Found, scale_of
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
 
@@ -26,13 +31,11 @@ def finished(study: Study, measures: Iterable[Measure]) -> Found:
 
 def values(study: Study, measures: Iterable[Measure]) -> Values:
     """The values that are there so far, each with its seed."""
-    import pandas as pd
-
     wanted, found = list(measures), dict[tuple[str, str, str], dict[int, float]]()
     for cell in study.cells() if wanted else ():
         if not cell.path.exists():
             continue
-        run = pd.read_csv(cell.path)
+        run = cell_table(cell.path)
         for measure in wanted:
             if (value := study.shown.get((cell.row, measure.name), measure).of(run)) is not None:
                 found.setdefault((cell.row, cell.column, measure.name), {})[cell.seed] = value
@@ -41,12 +44,10 @@ def values(study: Study, measures: Iterable[Measure]) -> Values:
 
 def finished_runs(study: Study) -> study_curves.Runs:
     """The rounds tables that are there so far."""
-    import pandas as pd
-
     found: dict[tuple[str, str], list[pd.DataFrame]] = {}
     for cell in study.cells():
         if cell.path.exists():
-            found.setdefault((cell.row, cell.column), []).append(pd.read_csv(cell.path))
+            found.setdefault((cell.row, cell.column), []).append(cell_table(cell.path))
     return found
 
 
@@ -110,9 +111,9 @@ def place_of_table(study: Study) -> tuple[str, str]:
     """The text of the study's page before and after the table.
 
     Raises:
-        ConfigError: the page has no markers for it.
+        ConfigError: the page has no markers for it, or is no regular file.
     """
-    text = study.table.read_text(encoding="utf-8") if study.table.exists() else f"# {study.title}\n\n{BEGIN}\n{END}\n"
+    text = text_of(study.table) or f"# {study.title}\n\n{BEGIN}\n{END}\n"
     named = BEGIN.replace("table:", f"table {study.name}:")
     begin = named if named in text else BEGIN
     if begin not in text or END not in text[text.index(begin) :]:

@@ -34,8 +34,11 @@ class LinkError(OSError):
     """A name in a run's folder is a link, or no regular file; the message says which, without the name."""
 
 
-def check_links(folder: Path) -> None:
+def check_links(folder: Path, advice: str = ADVICE) -> None:
     """Look for links in a run's folder, at any depth; the folder itself may be reached through one.
+
+    Args:
+        advice: the sentence that says what to do.
 
     Raises:
         ResultsError: there is one; the message names it.
@@ -45,7 +48,7 @@ def check_links(folder: Path) -> None:
         with suppress(NotADirectoryError, FileNotFoundError, PermissionError), os.scandir(waiting.pop()) as entries:
             for entry in entries:
                 if entry.is_symlink():
-                    raise ResultsError(f"{harmless(entry.path)} is a link, which is neither read nor written. {ADVICE}")
+                    raise ResultsError(f"{harmless(entry.path)} is a link, which is neither read nor written. {advice}")
                 if entry.is_dir(follow_symlinks=False):
                     waiting.append(entry.path)
 

@@ -111,6 +111,6 @@ def test_a_heat_map_has_the_mean_of_every_cell(tmp_path: Path) -> None:
     assert cells[0].tolist() == [0.5, 0.4] and np.isnan(cells[1]).all()
     study_table.write_table(read)
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-    for wrong, reason in (("{path: c.png}", "exactly path, measure, label"), ("{path: c, measure: x, label: y}", "x")):
+    for wrong, reason in (("", "exactly path, measure, label"), (", measure: x, label: y", "x")):
         with pytest.raises(ConfigError, match=reason):
-            study_of(tmp_path, f"heat_map: {wrong}")
+            study_of(tmp_path, f"heat_map: {{path: c.png{wrong}}}")

@@ -1,0 +1,84 @@
+"""Places that a study file names: its page, its pictures and its results, each reached without following a link.
+
+A study may come from anyone, as a run folder may, and a link beside it may point to any file of the user's.
+"""
+
+from __future__ import annotations
+
+import os
+from io import BufferedReader
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysim.errors import ConfigError
+from raysim.storage.folder_files import LinkError, check_links, harmless, open_file
+from raysim.storage.untrusted_files import UnreadableFileError, read_text
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+MAX_TEXT_BYTES = 2**22
+"""Largest page of a study that is read: a text that people read has some hundred kilobytes at most."""
+ADVICE = "Put the file or folder itself there, or name another place."
+
+
+def place(study: Path, named: str, suffix: str = "") -> Path:
+    """The absolute path of what a study file names, which counts from the file's folder; nothing need be there.
+
+    Links on the way to the study file are the user's own and are followed; those on the way from there are not.
+
+    Args:
+        suffix: how the name must end, so that a study's page or picture replaces no file of another kind.
+
+    Raises:
+        ConfigError: it ends otherwise; or a link, or something else than a regular file or folder, is there, on the way
+            there, or in the folder that is there.
+    """
+    folder = study.parent.resolve()
+    found = Path(os.path.normpath(folder / named))
+    if not found.name.endswith(suffix):
+        raise ConfigError(f"{study}: {named} is not allowed. Allowed: a path that ends in {suffix}.")
+    shared = Path(os.path.commonpath([folder, found]))
+    inner = [found] if Path(named).is_absolute() else [one for one in (found, *found.parents) if shared in one.parents]
+    for path in reversed(inner):
+        if path.is_symlink():
+            raise ConfigError(f"{harmless(str(path))} is a link, which is neither read nor written. {ADVICE}")
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise ConfigError(f"{harmless(str(path))} is neither a regular file nor a folder. {ADVICE}")
+    if found.is_dir():
+        check_links(found, ADVICE)
+    return found
+
+
+def text_of(path: Path) -> str | None:
+    """The text of a study's page, or of a cell's failure; None if there is none.
+
+    Raises:
+        ConfigError: it is a link, no regular file, larger than 4 MB, not UTF-8, or may not be read.
+    """
+    try:
+        return read_text(path, MAX_TEXT_BYTES, own=True)
+    except FileNotFoundError:
+        return None
+    except (OSError, UnreadableFileError) as error:
+        raise _unreadable(path, error) from error
+
+
+def cell_table(path: Path) -> pd.DataFrame:
+    """The kept rounds table of a cell, at ``RESULTS/COLUMN/NAME.csv``.
+
+    Raises:
+        ConfigError: it or its folder is a link, or it is no regular file with a table.
+    """
+    import pandas as pd
+
+    try:
+        with open_file(path, inner=1) as file, BufferedReader(file) as content:
+            return pd.read_csv(content)
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, error) from error
+
+
+def _unreadable(path: Path, error: Exception) -> ConfigError:
+    reason = error.strerror if isinstance(error, LinkError) else error
+    return ConfigError(f"{harmless(str(path))}: cannot be read: {reason}. {ADVICE}")
