@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.config import privacy, registry, timing, wrappers
-from raysim.config.options import refuse_if_set
 from raysim.config.section_checks import cross_check
 from raysim.errors import ConfigError
 
@@ -19,8 +18,7 @@ def check_together(config: RunConfig) -> None:
     """ConfigError for options of the fixed sections that contradict one another, or have no effect."""
     cross_check(config.training, config.schedule, config.engine)
     timing.check(config.timing, config.devices, config.training, config.evaluation)
-    timing.check_events(config.events, config.devices)
-    _check_evaluation(config.evaluation)
+    timing.check_events(config.events)
     if config.schedule.sampling == "poisson" and config.devices.on:
         raise ConfigError(
             f"schedule.sampling: poisson with devices.preset {config.devices.preset}: in virtual time only idle "
@@ -28,14 +26,8 @@ def check_together(config: RunConfig) -> None:
             "devices.preset to none."
         )
     wrappers.check(config.defense, config.timing)
-    wrappers.check_clients(config.attack, config.compression, config.timing)
+    wrappers.check_attack(config.attack, config.timing)
     privacy.check(config)
-
-
-def _check_evaluation(evaluation: Evaluation) -> None:
-    if not evaluation.ends_early:
-        advice = "Set evaluation.patience (3, say) or evaluation.stop_at to end the run early by it, or leave it out."
-        refuse_if_set(evaluation, f"evaluation.patience 0 and without evaluation.stop_at. {advice}", "measure")
 
 
 def _check_fine_tuning(evaluation: Evaluation, method: str, traits: Traits) -> None:

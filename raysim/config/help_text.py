@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.config import registry
 from raysim.config.options import Option, show
+from raysim.config.preconditions import in_words
 from raysim.config.run_config import SECTIONS, RunConfig, classes_of, options_of, to_dict
 from raysim.version import __version__
 
@@ -83,7 +84,7 @@ def _title(section: str, config: RunConfig) -> str:
 
 
 def _meaning(option: Option, default: object) -> str:
-    facts = [f"default {show(default)}", option.allowed()]
+    facts = [f"default {show(default)}", option.allowed(), *in_words(option)]
     if option.help.source:
         facts.append(option.help.source)
     return f"{option.help.text}\n[{' · '.join(facts)}]"
@@ -128,7 +129,8 @@ def schema(config: RunConfig) -> dict[str, Any]:
     """The JSON Schema of all options of a run like ``config``, whose values are the defaults.
 
     It describes a configuration file with the names of method, workload and model. ``source`` says where a default
-    comes from; an option with ``placement`` cannot change results.
+    comes from; an option with ``placement`` cannot change results; ``only_with`` names the values of others with which
+    it is read.
     """
     defaults = to_dict(config)
     properties: dict[str, Any] = {}
@@ -138,7 +140,8 @@ def schema(config: RunConfig) -> dict[str, Any]:
     for path, option in options_of(classes_of(config)).items():
         section, _, name = path.rpartition(".")
         owner, values = (properties[section]["properties"], defaults[section]) if section else (properties, defaults)
-        notes = {"source": option.help.source, "placement": option.help.placement}
+        help = option.help
+        notes = {"source": help.source, "placement": help.placement, "only_with": "; ".join(in_words(option))}
         owner[name] = {
             **option.schema(),
             "description": option.help.text,

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_o
 
 from raysim.config.nearest import STUDY, did_you_mean
 from raysim.errors import ConfigError
-from raysim.workloads.option_types import Help
+from raysim.workloads.option_types import Help, OnlyWith
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
@@ -45,6 +45,11 @@ class Option:
             if isinstance(note, Help):
                 return note
         return Help(self.schema().get("description", ""))
+
+    @property
+    def only_with(self) -> tuple[OnlyWith, ...]:
+        """The values of other options with which alone it is read."""
+        return tuple(note for note in getattr(self.hint, "__metadata__", ()) if isinstance(note, OnlyWith))
 
     @property
     def type(self) -> Any:
@@ -130,16 +135,10 @@ def _options_of_class(section: str, cls: Any) -> Mapping[str, Option]:
     return options
 
 
-def refuse_if_set(section: object, why: str, *names: str) -> None:
-    """ConfigError if an option that has no effect differs from its default; ``why`` says with what, and what to do."""
-    for name in names:
-        value = getattr(section, name)
-        if value != getattr(type(section), name):
-            raise ConfigError(f"{type(section).__name__.lower()}.{name}: {value} has no effect with {why}")
-
-
 def show(value: object) -> str:
     """A value in a sentence for people."""
+    if value is None:
+        return "null"
     return "empty" if value in ("", ()) else str(value).lower() if isinstance(value, bool) else str(plain(value))
 
 

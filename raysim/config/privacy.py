@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
-from raysim.workloads.option_types import Help, NonNegative, OpenShare, Positive
+from raysim.workloads.option_types import Help, NonNegative, OnlyWith, OpenShare, Positive
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -16,6 +15,9 @@ if TYPE_CHECKING:
 
 NEIGHBORS = "neighbors"
 """Column of the rounds table, and entry of the summary, that says what ε is about (:func:`neighbors`)."""
+
+
+_PRIVATE = OnlyWith("privacy.kind")
 
 
 @dataclass(frozen=True)
@@ -31,28 +33,47 @@ class Privacy:
         ),
     ] = "none"
     clip: Annotated[
-        Positive, Help("L2 bound of an update, or of a sample's gradient with dp-sgd; of an adaptive bound the first")
+        Positive,
+        Help("L2 bound of an update, or of a sample's gradient with dp-sgd; of an adaptive bound the first"),
+        _PRIVATE,
     ] = 1.0
     clip_quantile: Annotated[
         OpenShare | None,
         Help(
-            "share of updates that an adaptive bound leaves as they are, for privacy.kind central; null: it is fixed",
+            "share of updates that an adaptive bound leaves as they are; null: it is fixed",
             "0.5 in Andrew et al. 2021, arXiv 1905.03871",
+        ),
+        OnlyWith(
+            "privacy.kind",
+            "central",
+            why="needs a server that adds noise to the number of clipped updates, which it does not",
         ),
     ] = None
     clip_rate: Annotated[
-        Positive, Help("learning rate of the logarithm of an adaptive bound", "Andrew et al. 2021, section 3.1")
+        Positive,
+        Help("learning rate of the logarithm of an adaptive bound", "Andrew et al. 2021, section 3.1"),
+        OnlyWith("privacy.kind", "central"),
+        OnlyWith("privacy.clip_quantile", say=0.5),
     ] = 0.2
     noise_multiplier: Annotated[
         NonNegative | None,
         Help("standard deviation of the noise as a multiple of the bound; null: it is found for privacy.epsilon"),
+        _PRIVATE,
     ] = None
     epsilon: Annotated[
-        Positive | None, Help("ε after the last planned round; null: what privacy.noise_multiplier gives")
+        Positive | None,
+        Help("ε after the last planned round; null: what privacy.noise_multiplier gives"),
+        _PRIVATE,
     ] = None
-    delta: Annotated[OpenShare, Help("δ at which ε is reported; well below one over the number of clients")] = 1e-5
+    delta: Annotated[
+        OpenShare,
+        Help("δ at which ε is reported; well below one over the number of clients"),
+        _PRIVATE,
+    ] = 1e-5
     accountant: Annotated[
-        Literal["rdp", "pld"], Help("how ε is counted: by Rényi divergences, or by privacy loss distributions")
+        Literal["rdp", "pld"],
+        Help("how ε is counted: by Rényi divergences, or by privacy loss distributions"),
+        _PRIVATE,
     ] = "rdp"
 
     @property
@@ -85,8 +106,6 @@ def check(config: RunConfig) -> None:
     """ConfigError for options of privacy that contradict one another, have no effect, or would be counted wrongly."""
     privacy = config.privacy
     if not privacy.on:
-        why = "privacy.kind none. Leave it out, or set privacy.kind to central, local or dp-sgd."
-        refuse_if_set(privacy, why, *(option.name for option in fields(Privacy) if option.name != "kind"))
         return
     if privacy.noise_multiplier is None and privacy.epsilon is None:
         raise ConfigError(
@@ -98,11 +117,12 @@ def check(config: RunConfig) -> None:
             f"privacy.epsilon: {privacy.epsilon} with privacy.noise_multiplier {privacy.noise_multiplier}: either "
             "follows from the other. Leave one of both out."
         )
-    if not privacy.counted:
-        advice = "Leave it out, or set privacy.noise_multiplier to another."
-        why = f"privacy.noise_multiplier 0, which leaves nothing to count. {advice}"
-        refuse_if_set(privacy, why, "delta", "accountant")
-    _check_adaptive(privacy)
+    for name in ("delta", "accountant"):
+        if not privacy.counted and getattr(privacy, name) != getattr(Privacy, name):
+            raise ConfigError(
+                f"privacy.{name}: {getattr(privacy, name)} has no effect with privacy.noise_multiplier 0, which leaves "
+                "nothing to count. Leave it out, or set privacy.noise_multiplier to another."
+            )
     if privacy.counted and importlib.util.find_spec("dp_accounting") is None:
         raise ConfigError(
             "privacy.kind: ε is counted by the library dp-accounting, which is not installed. Install it with pip "
@@ -120,9 +140,6 @@ def check(config: RunConfig) -> None:
             f"training.precision: {config.training.precision} is not possible with privacy.kind dp-sgd, which computes "
             "the gradient of every sample. Allowed: float32."
         )
-    if privacy.kind == "dp-sgd":
-        why = "privacy.kind dp-sgd, whose mini-batches are drawn and leave nothing over. Leave it out."
-        refuse_if_set(config.training, why, "last_batch", "merge_below")
 
 
 def neighbors(config: RunConfig) -> str:
@@ -148,19 +165,6 @@ def check_method(config: RunConfig, name: str, traits: Any) -> None:
             f"privacy.kind: dp-sgd is not possible with method {name}, whose local training asks more of the samples "
             "than gradients of their loss. Set it to central or local, or take fedavg, fedprox, fedper, fedadam or a "
             "method with Traits(plain_training=True)."
-        )
-
-
-def _check_adaptive(privacy: Privacy) -> None:
-    if privacy.clip_quantile is not None and privacy.kind != "central":
-        raise ConfigError(
-            f"privacy.clip_quantile: {privacy.clip_quantile} needs a server that adds noise to the number of clipped "
-            f"updates, and with privacy.kind {privacy.kind} it adds none. Leave it out, or set privacy.kind to central."
-        )
-    if privacy.clip_quantile is None and privacy.clip_rate != Privacy.clip_rate:
-        raise ConfigError(
-            f"privacy.clip_rate: {privacy.clip_rate} has no effect without privacy.clip_quantile. Leave it out, or set "
-            "privacy.clip_quantile, 0.5 say."
         )
 
 

@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
 
-from raysim.config import earlier_names, registry, total_epochs
+from raysim.config import earlier_names, preconditions, registry, total_epochs
 from raysim.config.conditions import check_method, check_together
 from raysim.config.nearest import STUDY, did_you_mean
 from raysim.config.options import Option, options_of_class, plain
@@ -89,7 +89,9 @@ def options_of(classes: Classes) -> dict[str, Option]:
     options: dict[str, Option] = {}
     for section, cls in {**classes, **SECTIONS}.items():
         options.update(options_of_class(section, cls))
-    return {**options, **_own_options()}
+    options |= _own_options()
+    preconditions.check_exist(options)
+    return options
 
 
 @functools.cache
@@ -105,13 +107,11 @@ def classes_of(config: RunConfig) -> dict[str, type[Any]]:
 
 
 def with_sections(config: RunConfig, **sections: Any) -> RunConfig:
-    """A copy with other fixed sections, of which only the conditions between options are checked again.
-
-    For a run under way, in whose processes a user's class of ``__main__`` may be known by value alone.
-    """
+    """A copy with other fixed sections, which alone are checked: a run under way may know other classes by value."""
     changed = copy.copy(config)
     for name, section in sections.items():
         object.__setattr__(changed, name, section)
+    preconditions.check(changed, options_of({}))
     check_together(changed)
     return changed
 
@@ -133,6 +133,7 @@ def validate(config: RunConfig) -> None:
         option.check(getattr(getattr(config, section) if section else config, name))
     placement = frozenset(path for path, option in options.items() if option.help.placement)
     object.__setattr__(config, "placement", placement)
+    preconditions.check(config, options)
     check_together(config)
     check_method(config)
 
@@ -293,3 +294,6 @@ def _merge(layers: Sequence[Mapping[str, object]]) -> dict[str, object]:
             if name not in layer or layer[name] == final.get(name):
                 merged[path] = value
     return merged
+
+
+options_of({})  # a slip in a note of a fixed section shows on import

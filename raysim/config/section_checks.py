@@ -8,7 +8,6 @@ import re
 from typing import TYPE_CHECKING
 
 from raysim.config import total_epochs
-from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -17,16 +16,12 @@ if TYPE_CHECKING:
 
 def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     """ConfigError for values that are each in range and contradict one another, or that no range can describe."""
-    if training.optimizer != "sgd":
-        advice = "Set training.momentum to 0 or training.optimizer to sgd."
-        refuse_if_set(training, f"training.optimizer {training.optimizer}. {advice}", "momentum")
-    _check_optimizer_state(training, schedule)
-    if training.last_batch in ("keep", "drop"):
-        refuse_if_set(
-            training, f"training.last_batch {training.last_batch}. Set it to merge, or leave it out.", "merge_below"
+    if training.optimizer_state == "kept" and schedule.sampling_rate < 1:
+        raise ConfigError(
+            f"training.optimizer_state: kept with schedule.sampling_rate {schedule.sampling_rate}: the moments of a "
+            "client that was not sampled belong to a model of many rounds ago. Set schedule.sampling_rate to 1, or "
+            "training.optimizer_state to fresh."
         )
-    if training.margin == 0:
-        refuse_if_set(training, "training.margin 0. Leave it out, or set training.margin, 0.03 say.", "margin_kind")
     if engine.tensorboard and importlib.util.find_spec("tensorboard") is None:
         raise ConfigError(
             "engine.tensorboard: the package tensorboard is not installed. Install it with pip install tensorboard, or "
@@ -38,8 +33,11 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             f"schedule.join_every: 0 with schedule.joins {list(schedule.joins)}, whose later groups would never join. "
             "Set schedule.join_every to the total local epochs between two of them, at least 1."
         )
-    if len(schedule.joins) < 2:
-        refuse_if_set(schedule, "fewer than two groups in schedule.joins, 3,2,3,2 say.", "join_every")
+    if schedule.join_every and len(schedule.joins) < 2:
+        raise ConfigError(
+            f"schedule.join_every: {schedule.join_every} has no effect with fewer than two groups in schedule.joins, "
+            "3,2,3,2 say."
+        )
     size = engine.block_size
     if size & (size - 1):
         below = 1 << (size.bit_length() - 1)
@@ -56,26 +54,6 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
     if not re.fullmatch(r"local|auto|(ray://)?[^\s:/]+:\d{1,5}", engine.address):
         raise ConfigError(
             f"engine.address: {engine.address!r} is not allowed. Allowed: local, auto, ray://HOST:PORT or HOST:PORT."
-        )
-
-
-def _check_optimizer_state(training: Training, schedule: Schedule) -> None:
-    state = training.optimizer_state
-    if training.optimizer == "sgd" and state == "batch":
-        advice = (
-            "Set training.momentum to 0 and training.optimizer_state to fresh, or training.optimizer to adam or adamw."
-        )
-        refuse_if_set(training, f"training.optimizer_state batch. {advice}", "momentum")
-    if training.optimizer == "sgd" and training.momentum == 0:
-        more = ", or training.momentum above 0" if state == "kept" else ""
-        advice = f"Set it to fresh, or training.optimizer to adam or adamw{more}."
-        why = f"training.optimizer sgd without momentum, which has no state. {advice}"
-        refuse_if_set(training, why, "optimizer_state")
-    if state == "kept" and schedule.sampling_rate < 1:
-        raise ConfigError(
-            f"training.optimizer_state: kept with schedule.sampling_rate {schedule.sampling_rate}: the moments of a "
-            "client that was not sampled belong to a model of many rounds ago. Set schedule.sampling_rate to 1, or "
-            "training.optimizer_state to fresh."
         )
 
 

@@ -11,6 +11,7 @@ from raysim.workloads.option_types import (
     Help,
     NonNegative,
     NonNegativeInt,
+    OnlyWith,
     Positive,
     PositiveInt,
     PositiveShare,
@@ -24,7 +25,9 @@ class Training:
 
     optimizer: Annotated[Literal["sgd", "adam", "adamw"], Help("optimizer of a client's local training")] = "sgd"
     learning_rate: Annotated[Positive, Help("step size of local training")] = 0.05
-    momentum: Annotated[ShareBelowOne, Help("momentum of sgd; adam and adamw have none")] = 0.0
+    momentum: Annotated[
+        ShareBelowOne, Help("momentum of sgd; adam and adamw have none"), OnlyWith("training.optimizer", "sgd")
+    ] = 0.0
     weight_decay: Annotated[
         NonNegative,
         Help("weight decay w: sgd and adam add w θ to the gradient, adamw shrinks θ by rate · w in each step"),
@@ -35,6 +38,8 @@ class Training:
             "momentum of sgd, moments of adam and adamw: fresh in every client task; kept by the client from "
             "one of its tasks to the next; or begun anew in every mini-batch"
         ),
+        OnlyWith("training.optimizer", "adam", "adamw", of=("batch",)),
+        OnlyWith("training.optimizer", "adam", "adamw") | OnlyWith("training.momentum", say=0.9),
     ] = "fresh"
     batch_size: Annotated[PositiveInt, Help("training samples in a mini-batch")] = 32
     last_batch: Annotated[
@@ -44,9 +49,13 @@ class Training:
             "mini-batch join the one before; keep: they are one of their own (a single sample joins); drop: they sit "
             "the pass out; auto: merge where BatchNorm normalizes by the mini-batch, else keep"
         ),
+        OnlyWith("privacy.kind", "none", "central", "local", why="has nothing left over to act on"),
     ] = "auto"
     merge_below: Annotated[
-        PositiveShare, Help("share of batch_size below which left-over samples join the mini-batch before, with merge")
+        PositiveShare,
+        Help("share of batch_size below which left-over samples join the mini-batch before"),
+        OnlyWith("training.last_batch", "auto", "merge"),
+        OnlyWith("privacy.kind", "none", "central", "local", why="has nothing left over to act on"),
     ] = 0.25
     learning_rate_decay: Annotated[PositiveShare, Help("factor on the learning rate after each round")] = 1.0
     margin: Annotated[
@@ -63,6 +72,7 @@ class Training:
             "softmax_log: log(1 + |softmax(z)|²) of the whole batch",
             "Zeng et al. 2024, Eq. 3, and the authors' code",
         ),
+        OnlyWith("training.margin", say=0.03),
     ] = "l2"
     precision: Annotated[
         Literal["float32", "bf16", "auto"],
@@ -183,6 +193,7 @@ class Evaluation:
             "column of the table of rounds for patience and stop_at; less is better of a loss and of a column after a "
             "minus sign, -absolute_error say; empty: accuracy, or loss where there is none"
         ),
+        OnlyWith("evaluation.patience", say=3) | OnlyWith("evaluation.stop_at", say=0.9),
     ] = ""
 
     @property

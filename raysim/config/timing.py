@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
 from raysim.workloads.option_types import (
     Gt,
     Help,
     NonNegative,
     NonNegativeInt,
+    OnlyWith,
     Positive,
     PositiveInt,
     PositiveShare,
@@ -34,7 +34,7 @@ class Devices:
             "night; trace: a row for each client in devices.trace"
         ),
     ] = "none"
-    trace: Annotated[str, Help("CSV or JSON file of profiles for devices.preset trace (docs/time.md)")] = ""
+    trace: Annotated[str, Help("CSV or JSON file of profiles (docs/time.md)"), OnlyWith("devices.preset", "trace")] = ""
     seconds_per_sample: Annotated[
         Positive, Help("virtual seconds of local training for a sample in an epoch; of phones the median")
     ] = 0.01
@@ -53,6 +53,10 @@ class Devices:
         return self.preset != "none"
 
 
+ROUNDS_CUT_SHORT = ("deadline", "quorum", "over-select")
+"""Modes with late clients."""
+
+
 @dataclass(frozen=True)
 class Timing:
     """When the server takes a step in virtual time, and with which updates."""
@@ -64,31 +68,41 @@ class Timing:
             "cohort is back; over-select: with the first m of timing.over_select · m clients; async: at every update "
             "(FedAsync); buffered: at every timing.buffer updates (FedBuff)"
         ),
+        OnlyWith("devices.preset", why="needs to know when clients are back, and nothing says it"),
     ] = "sync"
-    deadline: Annotated[NonNegative, Help("virtual seconds that a round takes at most, for timing.mode deadline")] = 0.0
+    deadline: Annotated[
+        NonNegative, Help("virtual seconds that a round takes at most"), OnlyWith("timing.mode", "deadline")
+    ] = 0.0
     late: Annotated[
         Literal["drop", "carry"],
         Help("clients that are late: drop: they are told to stop; carry: their updates count in the step after"),
+        OnlyWith("timing.mode", *ROUNDS_CUT_SHORT),
     ] = "drop"
-    quorum: Annotated[PositiveShare, Help("share of the cohort that a round waits for, for timing.mode quorum")] = 0.8
+    quorum: Annotated[
+        PositiveShare, Help("share of the cohort that a round waits for"), OnlyWith("timing.mode", "quorum")
+    ] = 0.8
     over_select: Annotated[
         Annotated[float, Gt(1)],
-        Help("cohort in sizes of the usual one, for timing.mode over-select", "Bonawitz et al. 2019, section 2.2"),
+        Help("cohort in sizes of the usual one", "Bonawitz et al. 2019, section 2.2"),
+        OnlyWith("timing.mode", "over-select"),
     ] = 1.3
     concurrency: Annotated[
         NonNegativeInt,
-        Help("clients that train at a time, for timing.mode async and buffered; 0: as many as a round would sample"),
+        Help("clients that train at a time; 0: as many as a round would sample"),
+        OnlyWith("timing.mode", "async", "buffered"),
     ] = 0
     buffer: Annotated[
-        PositiveInt, Help("updates K of a server step, for timing.mode buffered", "FedBuff, Nguyen et al. 2022, 4.1")
+        PositiveInt,
+        Help("updates K of a server step", "FedBuff, Nguyen et al. 2022, 4.1"),
+        OnlyWith("timing.mode", "buffered"),
     ] = 10
     buffer_weights: Annotated[
         Literal["samples", "uniform"],
         Help(
-            "weights of the K updates of a server step, for timing.mode buffered: by training samples, as in rounds, "
-            "or 1/K each, as in print",
+            "weights of the K updates of a server step: by training samples, as in rounds, or 1/K each, as in print",
             "uniform in FedBuff, Nguyen et al. 2022, Algorithm 1",
         ),
+        OnlyWith("timing.mode", "buffered"),
     ] = "samples"
     staleness: Annotated[
         Literal["polynomial", "hinge", "constant"],
@@ -104,7 +118,8 @@ class Timing:
     staleness_delay: Annotated[NonNegativeInt, Help("b in the hinge of stale updates", "FedAsync, section 5.2")] = 4
     mixing: Annotated[
         PositiveShare,
-        Help("share α of the client's model in the server's next one, for timing.mode async", "FedAsync, Algorithm 1"),
+        Help("share α of the client's model in the server's next one", "FedAsync, Algorithm 1"),
+        OnlyWith("timing.mode", "async"),
     ] = 0.6
 
     @property
@@ -113,13 +128,26 @@ class Timing:
         return self.mode in ("async", "buffered") or self.late == "carry"
 
 
+_CLOCK = OnlyWith("devices.preset", why="needs a clock, and there is none")
+_LEAVING = OnlyWith("events.leave", say=0.3)
+_DRIFTING = OnlyWith("events.drift", "labels", "features")
+
+
 @dataclass(frozen=True)
 class Events:
     """Clients that leave and come back at given virtual times, and data that change in a given round or at a time."""
 
-    leave: Annotated[Share, Help("share of the clients that leave, drawn from the seed; 0: none")] = 0.0
-    leave_at: Annotated[NonNegative, Help("virtual seconds after which they leave; 0: they come late")] = 0.0
-    back_at: Annotated[NonNegative, Help("virtual seconds after which they are back; 0: never")] = 0.0
+    leave: Annotated[
+        Share,
+        Help("share of the clients that leave, drawn from the seed; 0: none"),
+        _CLOCK,
+    ] = 0.0
+    leave_at: Annotated[
+        NonNegative,
+        Help("virtual seconds after which they leave; 0: they come late"),
+        _LEAVING,
+    ] = 0.0
+    back_at: Annotated[NonNegative, Help("virtual seconds after which they are back; 0: never"), _LEAVING] = 0.0
     drift: Annotated[
         Literal["none", "labels", "features"],
         Help(
@@ -128,45 +156,28 @@ class Events:
         ),
     ] = "none"
     drift_round: Annotated[
-        NonNegativeInt, Help("first round whose client tasks and evaluation see the changed data, for events.drift")
+        NonNegativeInt,
+        Help("first round whose client tasks and evaluation see the changed data"),
+        _DRIFTING,
     ] = 0
     drift_at: Annotated[
         NonNegative,
         Help("virtual seconds from which on client tasks that begin and evaluation see the changed data, instead"),
+        _DRIFTING,
+        _CLOCK,
     ] = 0.0
     drift_share: Annotated[
         PositiveShare,
         Help("share of the clients whose data change, drawn from the seed; with 1 the common test set changes too"),
+        _DRIFTING,
     ] = 1.0
-    drift_factor: Annotated[Positive, Help("factor of events.drift features: below 1 images are darker")] = 0.5
-
-
-ROUNDS_CUT_SHORT = ("deadline", "quorum", "over-select")
-"""Modes with late clients."""
-USES = {
-    "deadline": ("deadline",),
-    "quorum": ("quorum",),
-    "over_select": ("over-select",),
-    "concurrency": ("async", "buffered"),
-    "buffer": ("buffered",),
-    "buffer_weights": ("buffered",),
-    "mixing": ("async",),
-    "late": ROUNDS_CUT_SHORT,
-}
-"""Modes that each option has an effect in."""
+    drift_factor: Annotated[
+        Positive, Help("factor: below 1 images are darker"), OnlyWith("events.drift", "features")
+    ] = 0.5
 
 
 def check(timing: Timing, devices: Devices, training: Training, evaluation: Evaluation) -> None:
-    """ConfigError for options of virtual time that contradict one another, or have no effect."""
-    if timing.mode != "sync" and not devices.on:
-        raise ConfigError(
-            f"timing.mode: {timing.mode} needs to know when clients are back. Set devices.preset to uniform, classes, "
-            "phones, day or trace."
-        )
-    for name, modes in USES.items():
-        if timing.mode not in modes:
-            advice = f"Leave it out, or set timing.mode to {' or '.join(modes)}."
-            refuse_if_set(timing, f"timing.mode {timing.mode}. {advice}", name)
+    """ConfigError for options of virtual time that contradict one another."""
     if timing.mode == "deadline" and not timing.deadline:
         raise ConfigError("timing.deadline: 0 with timing.mode deadline. Set it to the virtual seconds of a round.")
     if timing.mode == "buffered" and 0 < timing.concurrency < timing.buffer:
@@ -174,9 +185,10 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
             f"timing.buffer: {timing.buffer} updates of different clients, with timing.concurrency "
             f"{timing.concurrency}. Set timing.buffer to at most {timing.concurrency}, or raise timing.concurrency."
         )
-    if (devices.preset == "trace") != bool(devices.trace):
-        given = f"devices.trace {devices.trace} with devices.preset {devices.preset}"
-        raise ConfigError(f"{given}: a trace file needs devices.preset trace, and that needs a file.")
+    if devices.preset == "trace" and not devices.trace:
+        raise ConfigError(
+            "devices.trace: empty with devices.preset trace. Set it to a file of profiles (docs/time.md)."
+        )
     if timing.stale and evaluation.decompose_every:
         raise ConfigError(
             f"evaluation.decompose_every: {evaluation.decompose_every} compares the models of one round, and with "
@@ -216,21 +228,8 @@ def check_method(timing: Timing, name: str, traits: Any) -> None:
         )
 
 
-def check_events(events: Events, devices: Devices) -> None:
-    """ConfigError for events that contradict one another, or have no effect."""
-    if events.leave and not devices.on:
-        raise ConfigError(
-            f"events.leave: {events.leave} needs a clock. Set devices.preset to uniform, classes, phones, day or trace."
-        )
-    if not events.leave:
-        why = "events.leave 0. Set events.leave to the share of clients that leave, or leave it out."
-        refuse_if_set(events, why, "leave_at", "back_at")
-    if events.drift == "none":
-        why = "events.drift none. Set events.drift to labels or features, or leave it out."
-        refuse_if_set(events, why, "drift_round", "drift_at", "drift_share")
-    if events.drift != "features":
-        why = f"events.drift {events.drift}. Set events.drift to features, or leave it out."
-        refuse_if_set(events, why, "drift_factor")
+def check_events(events: Events) -> None:
+    """ConfigError for events that contradict one another."""
     if events.leave and not events.leave_at and not events.back_at:
         raise ConfigError(
             "events.leave_at: 0 with events.back_at 0: these clients would never be there. Set events.leave_at to the "
@@ -250,9 +249,4 @@ def check_events(events: Events, devices: Devices) -> None:
         raise ConfigError(
             f"events.drift_at: {events.drift_at} with events.drift_round {events.drift_round}: data change once. Leave "
             "one of them out."
-        )
-    if events.drift_at and not devices.on:
-        raise ConfigError(
-            f"events.drift_at: {events.drift_at} needs a clock. Set devices.preset to uniform, classes, phones, day or "
-            "trace, or events.drift_round in its place."
         )

@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from raysim.config.options import refuse_if_set
 from raysim.errors import ConfigError
-from raysim.workloads.option_types import Ge, Help, Lt, NonNegativeInt, Positive, PositiveInt, PositiveShare
+from raysim.workloads.option_types import Ge, Help, Lt, NonNegativeInt, OnlyWith, Positive, PositiveInt, PositiveShare
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.config.timing import Timing
+
+
+_ATTACKING = OnlyWith("attack.kind")
+_BACKDOOR = OnlyWith("attack.kind", "backdoor")
 
 
 @dataclass(frozen=True)
@@ -29,12 +32,16 @@ class Attack:
         ),
     ] = "none"
     malicious_share: Annotated[
-        PositiveShare, Help("share of all clients that are malicious, at least one, drawn from the seed")
+        PositiveShare,
+        Help("share of all clients that are malicious, at least one, drawn from the seed"),
+        _ATTACKING,
     ] = 0.2
     malicious: Annotated[
-        tuple[NonNegativeInt, ...], Help("numbers of the malicious clients, 0,3 say; empty: drawn from the seed")
+        tuple[NonNegativeInt, ...],
+        Help("numbers of the malicious clients, 0,3 say; empty: drawn from the seed"),
+        _ATTACKING,
     ] = ()
-    from_round: Annotated[PositiveInt, Help("first round in which they attack")] = 1
+    from_round: Annotated[PositiveInt, Help("first round in which they attack"), _ATTACKING] = 1
     strength: Annotated[
         Positive | Literal["paper"] | None,
         Help(
@@ -43,10 +50,20 @@ class Attack:
             "allow none",
             "1.5: ByzFL; Baruch et al. 2019, Algorithm 3 (paper)",
         ),
+        OnlyWith("attack.kind", "alie", of=("paper",), why="is the z of alie, and means nothing"),
+        OnlyWith("attack.kind", "backdoor", "sign-flip", "gaussian", "alie", "ipm"),
     ] = None
-    target_label: Annotated[NonNegativeInt, Help("label that backdoor gives to images with its square")] = 0
-    patch: Annotated[PositiveInt, Help("pixels of a side of backdoor's square, in the lower right corner")] = 3
-    poisoned_share: Annotated[PositiveShare, Help("share of every batch that backdoor puts its square into")] = 0.5
+    target_label: Annotated[NonNegativeInt, Help("label that backdoor gives to images with its square"), _BACKDOOR] = 0
+    patch: Annotated[
+        PositiveInt,
+        Help("pixels of a side of backdoor's square, in the lower right corner"),
+        _BACKDOOR,
+    ] = 3
+    poisoned_share: Annotated[
+        PositiveShare,
+        Help("share of every batch that backdoor puts its square into"),
+        _BACKDOOR,
+    ] = 0.5
 
     @property
     def on(self) -> bool:
@@ -83,20 +100,33 @@ class Compression:
             "Gruntkowska et al. 2023, arXiv 2209.15218",
         ),
     ] = "none"
-    rank: Annotated[PositiveInt, Help("columns of the factors that low-rank sends of each tensor")] = 4
-    kept_share: Annotated[PositiveShare, Help("share of the entries that top-k and random-k send")] = 0.01
+    rank: Annotated[
+        PositiveInt,
+        Help("columns of the factors that low-rank sends of each tensor"),
+        OnlyWith("compression.kind", "low-rank") | OnlyWith("compression.down", "low-rank"),
+    ] = 4
+    kept_share: Annotated[
+        PositiveShare,
+        Help("share of the entries that top-k and random-k send"),
+        OnlyWith("compression.kind", "top-k", "random-k") | OnlyWith("compression.down", "top-k", "random-k"),
+    ] = 0.01
     error_feedback: Annotated[
         bool,
         Help(
             "clients keep what was lost and add it to their next update",
             "Karimireddy et al. 2019, arXiv 1901.09847",
         ),
+        OnlyWith("compression.kind", why="has no error to keep"),
     ] = False
 
     @property
     def on(self) -> bool:
         """Whether updates or messages to clients are compressed."""
         return self.kind != "none" or self.down != "none"
+
+
+COUNTING = ("trimmed-mean", "krum", "multi-krum")
+"""Rules that are told how many updates may be anything."""
 
 
 @dataclass(frozen=True)
@@ -129,22 +159,31 @@ class Defense:
             "groups of defense.bucket_size become their means",
             "Allouah et al. 2023; Karimireddy et al. 2022",
         ),
+        OnlyWith("defense.rule", "median", *COUNTING, "geometric-median", "centered-clipping"),
     ] = "none"
     byzantine: Annotated[
         Annotated[float, Ge(0), Lt(0.5)],
         Help("share of a round's updates that may be anything; their number is rounded down"),
+        OnlyWith("defense.rule", *COUNTING) | OnlyWith("defense.before", "mixing"),
     ] = 0.2
-    bucket_size: Annotated[PositiveInt, Help("updates in a bucket, for defense.before bucketing")] = 2
+    bucket_size: Annotated[PositiveInt, Help("updates in a bucket"), OnlyWith("defense.before", "bucketing")] = 2
     axes: Annotated[
         PositiveShare,
         Help(
             "share of the axes that principal keeps: K = max(1, floor(axes * updates))",
             "Zeng et al. 2024, section 3.1",
         ),
+        OnlyWith("defense.rule", "principal"),
     ] = 0.8
-    radius: Annotated[Positive, Help("length to which centered-clipping and norm-bound cut")] = 10.0
-    smoothing: Annotated[Positive, Help("least distance that geometric-median divides by")] = 0.1
-    iterations: Annotated[PositiveInt, Help("steps of geometric-median and centered-clipping")] = 3
+    radius: Annotated[
+        Positive, Help("length to which updates are cut"), OnlyWith("defense.rule", "centered-clipping", "norm-bound")
+    ] = 10.0
+    smoothing: Annotated[
+        Positive, Help("least distance that is divided by"), OnlyWith("defense.rule", "geometric-median")
+    ] = 0.1
+    iterations: Annotated[
+        PositiveInt, Help("steps of the rule"), OnlyWith("defense.rule", "geometric-median", "centered-clipping")
+    ] = 3
 
     @property
     def on(self) -> bool:
@@ -152,28 +191,8 @@ class Defense:
         return self.rule != "none"
 
 
-COUNTING = ("trimmed-mean", "krum", "multi-krum")
-"""Rules that are told how many updates may be anything."""
-
-
 def check(defense: Defense, timing: Timing) -> None:
-    """ConfigError for options of a defense that contradict one another, or have no effect."""
-    useless = f"defense.rule {defense.rule} and defense.before {defense.before}. Leave it out, or set"
-    if not defense.on or defense.rule in ("norm-bound", "principal"):
-        refuse_if_set(defense, f"{useless} defense.rule to another rule, median say.", "before")
-    if defense.rule not in COUNTING and defense.before != "mixing":
-        advice = f"defense.rule to {', '.join(COUNTING)}, or defense.before to mixing."
-        refuse_if_set(defense, f"{useless} {advice}", "byzantine")
-    if defense.before != "bucketing":
-        refuse_if_set(defense, f"{useless} defense.before to bucketing.", "bucket_size")
-    if defense.rule not in ("centered-clipping", "norm-bound"):
-        refuse_if_set(defense, f"{useless} defense.rule to one that cuts lengths.", "radius")
-    if defense.rule != "principal":
-        refuse_if_set(defense, f"{useless} defense.rule to principal.", "axes")
-    if defense.rule != "geometric-median":
-        refuse_if_set(defense, f"{useless} defense.rule to geometric-median.", "smoothing")
-    if defense.rule not in ("geometric-median", "centered-clipping"):
-        refuse_if_set(defense, f"{useless} defense.rule to geometric-median or centered-clipping.", "iterations")
+    """ConfigError for options of a defense that contradict one another."""
     if defense.before == "bucketing" and defense.rule in COUNTING and defense.byzantine * defense.bucket_size >= 0.5:
         raise ConfigError(
             f"defense.bucket_size: {defense.bucket_size} with defense.byzantine {defense.byzantine}: half of the "
@@ -186,33 +205,12 @@ def check(defense: Defense, timing: Timing) -> None:
         )
 
 
-def check_clients(attack: Attack, compression: Compression, timing: Timing) -> None:
-    """ConfigError for options of an attack or a compression that have no effect."""
-    _check_attack(attack, timing)
-    for name, kinds in (("kept_share", ("top-k", "random-k")), ("rank", ("low-rank",))):
-        if not {compression.kind, compression.down} & {*kinds}:
-            chosen = f"compression.kind {compression.kind} and compression.down {compression.down}"
-            advice = f"Leave it out, or set one of both to {' or '.join(kinds)}."
-            refuse_if_set(compression, f"{chosen}. {advice}", name)
-    if compression.error_feedback and compression.kind == "none":
-        raise ConfigError("compression.error_feedback: there is no error with compression.kind none. Leave it out.")
-
-
-def _check_attack(attack: Attack, timing: Timing) -> None:
-    useless = f"attack.kind {attack.kind}. Leave it out, or set attack.kind to"
-    if not attack.on:
-        names = ("malicious_share", "malicious", "from_round", "strength")
-        refuse_if_set(attack, f"{useless} another, sign-flip say.", *names)
-    if attack.kind == "label-flip":
-        refuse_if_set(attack, f"{useless} another, sign-flip say.", "strength")
-    if attack.kind != "backdoor":
-        refuse_if_set(attack, f"{useless} backdoor.", "target_label", "patch", "poisoned_share")
-    if attack.malicious:
-        refuse_if_set(attack, "attack.malicious, which names them. Leave one of both out.", "malicious_share")
-    if attack.strength == "paper" and attack.kind != "alie":
+def check_attack(attack: Attack, timing: Timing) -> None:
+    """ConfigError for options of an attack that contradict one another, or the mode of virtual time."""
+    if attack.malicious and attack.malicious_share != Attack.malicious_share:
         raise ConfigError(
-            f"attack.strength: paper is the z of attack.kind alie, and {attack.kind} has none. Give a number, or leave "
-            "it out."
+            f"attack.malicious_share: {attack.malicious_share} has no effect with attack.malicious, which names them. "
+            "Leave one of both out."
         )
     if attack.omniscient and timing.mode == "async":
         raise ConfigError(

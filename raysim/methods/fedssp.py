@@ -27,7 +27,7 @@ from raysim.methods._halves import PartlyShared
 from raysim.traits import ExtraBytes, Sizes
 from raysim.workloads.federated_data import Batch, ClientData
 from raysim.workloads.objective import CLASSIFICATION, Objective
-from raysim.workloads.option_types import Help, NonNegative, PositiveShare
+from raysim.workloads.option_types import Help, NonNegative, OnlyWith, PositiveShare
 
 SPECTRAL_ENCODERS = ("body.eigenvalue_encoder.", "body.filter_encoder.")
 PREFERENCE = "preference"
@@ -113,13 +113,8 @@ class FedSSP(PartlyShared[Server]):
             "μ̄, which the preference's term pulls to: renewed after every round, or static, that of the first round",
             "renewed: FedSSP, section 4.2; static: its discussion",
         ),
+        OnlyWith("method.preference", True),
     ] = "renewed"
-
-    def __post_init__(self) -> None:
-        if self.consensus == "static" and not self.preference:
-            raise ValueError(
-                "consensus: static has no effect without a preference; set preference true, or leave it out."
-            )
 
     defaults: ClassVar[Mapping[str, object]] = {"workload.name": "toy-graphs", "model.name": "spectral"}
 

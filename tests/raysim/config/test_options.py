@@ -100,7 +100,7 @@ def test_a_type_of_a_users_own_takes_its_instances() -> None:
 
     option, value = Option("method.mine", Annotated[Mine, Help("own")], None), Mine()
     assert option.convert(value) is value
-    with pytest.raises(ConfigError, match=r"method\.mine: 'text' is not allowed. Allowed: Mine; default None\."):
+    with pytest.raises(ConfigError, match=r"method\.mine: 'text' is not allowed. Allowed: Mine; default null\."):
         option.convert("text")
 
 

@@ -123,7 +123,7 @@ def test_a_run_with_events_that_was_stopped_and_resumed_has_the_same_bits(tmp_pa
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"events__leave": 0.5, "events__leave_at": 1.0}, "events.leave: 0.5 needs a clock. Set devices.preset"),
+        ({"events__leave": 0.5, "events__leave_at": 1.0}, "set devices.preset to uniform, classes"),
         ({"events__back_at": 3.0}, "events.back_at: 3.0 has no effect with events.leave 0"),
         (LEAVING | {"events__leave_at": 4.0}, "events.back_at: 4.0 is not after events.leave_at 4.0"),
         (LEAVING | {"events__leave_at": 0.0, "events__back_at": 0.0}, "these clients would never be there"),
@@ -133,8 +133,11 @@ def test_a_run_with_events_that_was_stopped_and_resumed_has_the_same_bits(tmp_pa
         (LABELS | {"events__drift_share": 0.0}, "events.drift_share: 0.0 is not allowed"),
         (LABELS | {"method__name": "centralized"}, "events.drift: labels is not possible with method centralized"),
         (LABELS | {"events__drift_round": 7}, "events.drift_round: 7 is after the last round of 6"),
-        (LABELS | {"events__drift_at": 3.0}, "events.drift_at: 3.0 with events.drift_round 3: data change once"),
-        (LABELS | AT_A_TIME, "events.drift_at: 0.5 needs a clock. Set devices.preset"),
+        (
+            LABELS | {"devices__preset": "phones", "events__drift_at": 3.0},
+            "events.drift_at: 3.0 with events.drift_round 3: data change once",
+        ),
+        (LABELS | AT_A_TIME, "events.drift_at: 0.5 needs a clock, and there is none with devices.preset none"),
         (
             LABELS | {"workload__name": "toy-graphs", "workload__limit": None, "model__name": "gin"},
             "whose clients have graphs",

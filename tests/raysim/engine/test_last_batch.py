@@ -125,7 +125,7 @@ def test_virtual_time_counts_the_samples_that_are_trained_on(options: dict[str, 
         ({"training.last_batch": "drop", "training.merge_below": 0.5}, "training.merge_below: 0.5 has no effect with"),
         (
             {"training.last_batch": "drop", "privacy.kind": "dp-sgd", "privacy.noise_multiplier": 1.0},
-            "training.last_batch: drop has no effect with privacy.kind dp-sgd",
+            "training.last_batch: drop has nothing left over to act on with privacy.kind dp-sgd",
         ),
     ],
 )

@@ -226,7 +226,10 @@ def test_the_model_learns_it(tmp_path: Path) -> None:
             {"attack__kind": "alie", "attack__strength": "paper", "attack__malicious": (0,)},
             "with 5 updates in a server step, 1 of them malicious, the paper's z of alie is not above 0",
         ),
-        ({"attack__kind": "ipm", "attack__strength": "paper"}, "paper is the z of attack.kind alie, and ipm has none"),
+        (
+            {"attack__kind": "ipm", "attack__strength": "paper"},
+            "paper is the z of alie, and means nothing with attack.kind ipm",
+        ),
         ({"attack__kind": "alie", "schedule__sampling_rate": 0.2}, "alie .* here a step takes one update. Raise"),
         ({"attack__kind": "label-flip", "attack__strength": 2.0}, "attack.strength: 2.0 has no effect"),
         ({"attack__kind": "ipm", "attack__malicious": (5,)}, "5 is no client that takes part. Allowed: .* 0 to 4"),

@@ -188,7 +188,7 @@ def test_error_feedback_sends_what_was_lost(tmp_path: Path) -> None:
         ({"method__name": "scaffold", "compression__kind": "sign"}, "not possible with method scaffold"),
         ({"compression__kind": "sign", "compression__kept_share": 0.5}, "compression.kept_share: 0.5 has no effect"),
         ({"compression__kind": "sign", "compression__rank": 2}, "compression.rank: 2 has no effect"),
-        ({"compression__error_feedback": True}, "no error with compression.kind none"),
+        ({"compression__error_feedback": True}, "no error to keep with compression.kind none"),
         ({"method__name": "scaffold", "compression__down": "sign"}, "compression.down: sign needs a method"),
     ],
 )

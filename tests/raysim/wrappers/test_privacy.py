@@ -139,7 +139,7 @@ def test_a_client_s_noise_comes_before_compression(tmp_path: Path) -> None:
         ),
         (
             {"privacy__clip_rate": 0.1, "privacy__kind": "central", "privacy__noise_multiplier": 1.0},
-            "no effect without",
+            "no effect with privacy.clip_quantile null. Leave it out, or set privacy.clip_quantile, 0.5 say",
         ),
         ({"defense__rule": "median", "privacy__kind": "central", "privacy__epsilon": 8.0}, "median takes none. Set"),
         ({"attack__kind": "alie", "privacy__kind": "central", "privacy__epsilon": 8.0}, "so that ε would be wrong"),
