@@ -10,8 +10,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from raysim.config.run_config import RunConfig, with_sections
-from raysim.engine.schedule import at_once
 from raysim.errors import PlacementError
+from raysim.schedule import at_once
 from raysim.units import counted
 
 UNKNOWN = 8

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ray
 
 from raysim.actors.quick_import import garbage_collection_paused
-from raysim.engine.backend import Seat
-from raysim.engine.timing import now
+from raysim.exchange.pool_protocol import Seat
+from raysim.exchange.profile_marks import now
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -43,8 +43,8 @@ class Client:
             import threadpoolctl
             import torch
 
-            import raysim.engine.client_task  # noqa: F401  what a first task needs, while there is time
-        from raysim.engine.allocator import keep_freed_memory
+            import raysim.client_side.train_chunk  # noqa: F401  what a first task needs, while there is time
+        from raysim.client_side.allocator import keep_freed_memory
 
         keep_freed_memory()
 
@@ -60,8 +60,8 @@ class Client:
         Args:
             federation: the data; one copy a node in the object store, read without copying it.
         """
-        from raysim.engine.device import cap_memory, device_of
-        from raysim.engine.worker import Worker
+        from raysim.client_side.device import cap_memory, device_of
+        from raysim.client_side.worker import Worker
 
         device = device_of(config.engine)
         cap_memory(config.engine)
@@ -75,7 +75,7 @@ class Client:
 
     def run(self, task: Any, *inputs: Any) -> Any:
         """Do one task; its result with its start, the busy seconds and the seat, then the states it returns, apart."""
-        from raysim.engine.device import run_task
+        from raysim.client_side.device import run_task
 
         started = now()
         result, outputs = run_task(task, self._worker, inputs)

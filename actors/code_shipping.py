@@ -27,7 +27,7 @@ def modules(config: RunConfig) -> list[str]:
 
 
 def _given(config: RunConfig) -> Iterator[Any]:
-    """The code that was given to ``raysim.run`` as objects (workloads/given.py)."""
+    """The code that was given to ``raysim.run`` as objects (workloads/given/given_data.py)."""
     held: Any = getattr(config.model, "held", None)
     loss, metrics = getattr(config.workload, "functions", (None, {}))
     is_module = hasattr(held, "named_modules") and not isinstance(held, type)

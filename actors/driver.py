@@ -13,8 +13,8 @@ import ray
 from raysim.actors.quick_import import garbage_collection_paused
 from raysim.actors.sending import send_modules_by_name
 from raysim.engine.observer import Forwarding, Several
-from raysim.engine.outcome import Outcome, guarded
 from raysim.errors import ResultsError
+from raysim.running.outcome import Outcome, guarded
 
 
 class EventLog(Forwarding):
@@ -97,7 +97,7 @@ class DriverActor:
         try:
             with garbage_collection_paused():
                 from raysim.actors.metrics import Metrics
-                from raysim.driver import drive
+                from raysim.running.driver import drive
 
             observer = Several(self._events, Metrics(self._folder.name))
             parallel = RayParallel(self._events.preparing, early.dismiss)

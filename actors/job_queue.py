@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from raysim.actors.slots import Slot
-from raysim.engine.backend import Job
-from raysim.engine.timing import now
+from raysim.exchange.pool_protocol import Job
+from raysim.exchange.profile_marks import now
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,10 @@ from raysim.actors.capacity import Placement, less_crowded, place
 from raysim.actors.client import Starter
 from raysim.actors.job_queue import Deadline, Work
 from raysim.actors.slots import Patience, Slot, Slots, alive_nodes
-from raysim.engine.backend import Done, Job, Result
-from raysim.engine.profiler import OFF, WAIT
-from raysim.engine.timing import now
 from raysim.errors import GpuMemoryError, LostError, PlacementError, RaysimError, code_error
+from raysim.exchange.pool_protocol import Done, Job, Result
+from raysim.exchange.profile_marks import now
+from raysim.monitor.profiler import OFF, WAIT
 from raysim.units import counted
 
 if TYPE_CHECKING:

@@ -21,8 +21,8 @@ from raysim.actors.shared_ray import Connection, Request
 from raysim.actors.start_retry import patiently
 from raysim.actors.watch import Watch
 from raysim.engine.observer import Forwarding, hears_of_clients, step
-from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError
+from raysim.running.outcome import Outcome
 
 if TYPE_CHECKING:
     from raysim.config.run_config import Engine, RunConfig

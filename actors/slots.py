@@ -13,8 +13,8 @@ from ray.exceptions import RayActorError, RayError
 
 from raysim.actors.client import Starter, actor_name
 from raysim.actors.sending import check_object
-from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
+from raysim.exchange.profile_marks import now
 from raysim.units import counted
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from typing import Any
 import pandas as pd
 
 from raysim.config.run_config import build
-from raysim.engine.profiler import SLOTS, WAIT
-from raysim.simulation import run
+from raysim.monitor.profiler import SLOTS, WAIT
+from raysim.running.simulation import run
 
 COMMON: dict[str, Any] = {
     "method.name": "fedavg",

@@ -59,8 +59,8 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
     import torch  # noqa: F401 - its start is not ours
 
     from raysim.config.run_config import build
-    from raysim.driver import load_federation
-    from raysim.simulation import run
+    from raysim.running.driver import load_federation
+    from raysim.running.simulation import run
     from raysim.workloads.parallel_map import Sequential
 
     config = build([options])
@@ -95,11 +95,11 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
 
 def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     """From the loaded data to the plan of the first round, without Ray and after one model was built."""
-    from raysim.driver import inline_pool
+    from raysim.client_side.worker import Worker
     from raysim.engine.cohort_run import Stopped
     from raysim.engine.observer import RunNotes, Silent
     from raysim.engine.rounds import Rounds
-    from raysim.engine.worker import Worker
+    from raysim.running.driver import inline_pool
     from raysim.storage.run_folder import RunFolder
 
     Worker(config, federation).model(0)
@@ -121,7 +121,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
 
 def _digest(folder: Path) -> str:
     """Of everything that a run computed: losses of every client task, and the newest states."""
-    from raysim.run_result import comparable, load_result
+    from raysim.results.result import comparable, load_result
     from raysim.storage import checkpoint
 
     latest = checkpoint.newest_first(folder / "checkpoints")[0]

@@ -95,7 +95,7 @@ def child(options: dict[str, Any], nodes: Sequence[int]) -> list[float]:
     """Seconds of every timed round of one run in this process."""
     from raysim.config.run_config import build
     from raysim.engine.observer import Silent
-    from raysim.simulation import run
+    from raysim.running.simulation import run
 
     with ExitStack() as stack, tempfile.TemporaryDirectory() as folder:
         if nodes:

@@ -16,10 +16,10 @@ import time
 from typing import Any
 
 from raysim import seeds
+from raysim.client_side.train_chunk import TrainChunk
+from raysim.client_side.worker import Worker, fixed_threads
 from raysim.config.run_config import build
-from raysim.engine.client_task import TrainChunk
-from raysim.engine.payload import Packed, PackedMessage, Returned
-from raysim.engine.worker import Worker, fixed_threads
+from raysim.exchange.payload import Packed, PackedMessage, Returned
 from raysim.method import ClientTask
 
 SIZES = (1, 2, 4, 8, 16, 32)

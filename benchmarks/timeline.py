@@ -15,9 +15,9 @@ import numpy as np
 
 from raysim.config.sections import Schedule
 from raysim.config.timing import Devices, Timing
-from raysim.devices.profiles import make_profiles
-from raysim.engine.fleet import Fleet, Rules
-from raysim.engine.timeline import plan
+from raysim.virtual_time.devices.profiles import make_profiles
+from raysim.virtual_time.fleet import Fleet, Rules
+from raysim.virtual_time.timeline import plan
 
 
 def bare(events: int, concurrency: int) -> float:

@@ -11,7 +11,7 @@ from sklearn.datasets import load_breast_cancer
 import raysim
 
 if TYPE_CHECKING:
-    from raysim.run_result import RunResult
+    from raysim.results.result import RunResult
 
 
 class Net(torch.nn.Module):

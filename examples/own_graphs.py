@@ -16,7 +16,7 @@ from torch_geometric.nn import GINEConv, global_add_pool
 import raysim
 
 if TYPE_CHECKING:
-    from raysim.run_result import RunResult
+    from raysim.results.result import RunResult
     from raysim.workloads.federated_data import InputSpec
 
 

@@ -12,11 +12,11 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.arrays.array_federation import ArrayFederation
+from raysim.workloads.arrays.labeled_arrays import Part, federation_of
 from raysim.workloads.federated_data import Stream
-from raysim.workloads.labeled_arrays import Part, federation_of
 from raysim.workloads.option_types import Help, NonNegative, PositiveInt
-from raysim.workloads.split_options import SplitOptions
+from raysim.workloads.splits.split_options import SplitOptions
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from raysim.aggregators.means import plain_mean as plain_mean
     from raysim.aggregators.means import sample_weights as sample_weights
     from raysim.aggregators.means import weighted_sum as weighted_sum
-    from raysim.client_split import split as split
     from raysim.cohort import Cohort as Cohort
     from raysim.config.run_config import RunConfig as RunConfig
     from raysim.config.run_config import default_config as default_config
@@ -34,8 +33,9 @@ if TYPE_CHECKING:
     from raysim.method import Update as Update
     from raysim.method import Updates as Updates
     from raysim.method import WholeModel as WholeModel
-    from raysim.simulation import run as run
-    from raysim.trained import load_model as load_model
+    from raysim.results.load_model import load_model as load_model
+    from raysim.running.client_split import split as split
+    from raysim.running.simulation import run as run
     from raysim.training import gradients as gradients
     from raysim.training import local_sgd as local_sgd
     from raysim.workloads.federated_data import ClientData as ClientData
@@ -82,12 +82,12 @@ _MODULES = {
     "WholeModel": "raysim.method",
     "default_config": "raysim.config.run_config",
     "gradients": "raysim.training",
-    "load_model": "raysim.trained",
+    "load_model": "raysim.results.load_model",
     "local_sgd": "raysim.training",
     "plain_mean": "raysim.aggregators.means",
-    "run": "raysim.simulation",
+    "run": "raysim.running.simulation",
     "sample_weights": "raysim.aggregators.means",
-    "split": "raysim.client_split",
+    "split": "raysim.running.client_split",
     "weighted_sum": "raysim.aggregators.means",
 }
 """Where each public name is defined."""

@@ -33,14 +33,14 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
         DamagedError: there is no checkpoint that can be read.
         RaysimError: as a run's own evaluation.
     """
-    from raysim.driver import load_federation
+    from raysim.client_side.device import device_of
+    from raysim.client_side.last_batch import with_last_batch
+    from raysim.client_side.worker import Worker, fixed_threads
     from raysim.engine import precision_probe
     from raysim.engine.checkpointing import newest_state
-    from raysim.engine.device import device_of
     from raysim.engine.evaluation import evaluate_round
     from raysim.engine.inline_backend import InlinePool
-    from raysim.engine.last_batch import with_last_batch
-    from raysim.engine.worker import Worker, fixed_threads
+    from raysim.running.driver import load_federation
     from raysim.workloads.parallel_map import Sequential
 
     run = RunFolder.open(folder)

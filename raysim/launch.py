@@ -19,10 +19,10 @@ from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
 from raysim.config.command_line import Invocation, parse
 from raysim.engine.observer import Several
-from raysim.engine.outcome import Outcome
 from raysim.errors import ConfigError, DiskFullError, RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor.progress import Progress, title_of
+from raysim.running.outcome import Outcome
 from raysim.storage.complaint import complain
 from raysim.storage.process_lock import launching
 
@@ -33,7 +33,7 @@ STARTED = time.monotonic()
 def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run, report; returns the exit code."""
     code = _reported(sys.argv[1:] if argv is None else list(argv))
-    simulation = sys.modules.get("raysim.simulation")
+    simulation = sys.modules.get("raysim.running.simulation")
     if simulation is not None and simulation.blocked():
         sys.stdout.flush()
         sys.stderr.flush()
@@ -71,7 +71,7 @@ def _reported(words: Sequence[str]) -> int:
 
 
 def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as_json: bool) -> int:
-    from raysim.preparation import prepare
+    from raysim.running.open_run import prepare
     from raysim.storage.run_folder import take_back
 
     invocation = parse(words)
@@ -128,8 +128,8 @@ def _work(invocation: Invocation, folder: Path, interruption: Interruption, outp
 def _follow(invocation: Invocation, folder: Path, interruption: Interruption, output: TextIO | None) -> int:
     """Run, show progress and how it ended; the exit code."""
     from raysim.config.run_config import to_dict
-    from raysim.engine.schedule import planned_intervals
-    from raysim.simulation import execute
+    from raysim.running.simulation import execute
+    from raysim.schedule import planned_intervals
 
     config = invocation.config
     intervals = planned_intervals(config)

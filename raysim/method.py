@@ -249,7 +249,7 @@ class Method(Protocol[ServerState, ClientState]):
         """The vector [d] in a client's message of which its ``update.delta`` is a change (driver).
 
         For a method that sends several models. Asynchronous steps mix what the client has trained, this and
-        ``update.delta``, with what the server would send in its place now (raysim/engine/staleness.py).
+        ``update.delta``, with what the server would send in its place now (raysim/virtual_time/staleness.py).
         """
         return message.parameters
 

@@ -56,8 +56,8 @@ def run_cell(cell: Cell) -> None:
 
     A run that ends with an error leaves the row of its failure instead, which a later success takes away.
     """
-    from raysim.run_result import comparable
-    from raysim.simulation import run
+    from raysim.results.result import comparable
+    from raysim.running.simulation import run
 
     with tempfile.TemporaryDirectory() as folder:
         config = replace(cell.config(), output=str(Path(folder) / "run"), pictures=False)

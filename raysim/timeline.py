@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame
 
     from raysim.config.run_config import RunConfig
-    from raysim.engine.virtual_clock import VirtualClock
+    from raysim.virtual_time.clock import VirtualClock
 
 SHOWN = 12
 """Server steps in the table that is printed, spread evenly."""
@@ -55,11 +55,11 @@ def clock_of(config: RunConfig) -> VirtualClock:
 
     Data and model are loaded: durations follow from the clients' samples and the model's bytes.
     """
-    from raysim.driver import load_federation
-    from raysim.engine.last_batch import with_last_batch
-    from raysim.engine.virtual_clock import VirtualClock
-    from raysim.engine.worker import Worker
-    from raysim.requirements import check_federation
+    from raysim.client_side.last_batch import with_last_batch
+    from raysim.client_side.worker import Worker
+    from raysim.running.driver import load_federation
+    from raysim.running.preflight import check_federation
+    from raysim.virtual_time.clock import VirtualClock
     from raysim.workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())

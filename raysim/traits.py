@@ -50,9 +50,10 @@ class Traits:
     ones. With ``weighted_mean`` too it is a sum along the same tree; single steps of clients are then not merged."""
     single_step_gradient: bool = False
     """A single local step from ``message.parameters`` θ is −rate · (∇f(θ) + weight decay · θ), f the client's mean
-    cross-entropy: with sgd the engine may then compute the step of several clients as one (raysim/engine/fedsgd.py),
-    where ``weighted_mean`` holds and clients keep nothing. Updates of such steps have the metrics ``steps`` and
-    ``train_loss`` alone. The engine tries a step on two clients before the first round, and merges none if it differs.
+    cross-entropy: with sgd the engine may then compute the step of several clients as one
+    (raysim/client_side/fedsgd.py), where ``weighted_mean`` holds and clients keep nothing. Updates of such steps have
+    the metrics ``steps`` and ``train_loss`` alone. The engine tries a step on two clients before the first round, and
+    merges none if it differs.
     """
     personal: bool = False
     """Every client has a model of its own: it is judged on the client's own test set."""

@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors.numpy import load_file
 
-from raysim.run_result import comparable, load_result
+from raysim.results.result import comparable, load_result
 from raysim.storage import checkpoint
 
 

@@ -21,7 +21,7 @@ from typing import Any
 
 from raysim.config import registry
 from raysim.errors import RaysimError
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.actors.runs import Lender
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run

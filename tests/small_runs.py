@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+from raysim.client_side.worker import Worker
 from raysim.config.run_config import RunConfig, build
-from raysim.driver import load_federation
-from raysim.engine.worker import Worker
+from raysim.running.driver import load_federation
 from raysim.workloads.parallel_map import sequential
 
 MakeConfig = Callable[..., RunConfig]

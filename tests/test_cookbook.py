@@ -16,7 +16,7 @@ from examples.feddisco import FedDisco
 from examples.fedsam import FedSAM
 from raysim.launch import main
 from raysim.method import Message, Update, Updates
-from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.federated_data import ClientData
 from tests.fingerprint import fingerprint
 from tests.raysim.methods.by_hand import context, linear, one_sample, sigmoid, updates

@@ -17,13 +17,13 @@ import yaml
 
 import raysim
 from raysim.config.command_line import parse
-from raysim.engine.schedule import planned_intervals
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Traits, Updates
 from raysim.report import study_file
 from raysim.report.study_file import Cell
 from raysim.report.study_table import finished, place_of_table, tables
-from raysim.requirements import FUNCTIONS
+from raysim.running.preflight import FUNCTIONS
+from raysim.schedule import planned_intervals
 from raysim.study import check_cell
 from raysim.training import gradients, local_sgd
 from raysim.workloads.federated_data import ClientData

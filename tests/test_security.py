@@ -20,8 +20,8 @@ import pytest
 import torch
 
 from raysim.launch import main
-from raysim.preparation import stored_config
-from raysim.run_result import load_result
+from raysim.results.result import load_result
+from raysim.running.open_run import stored_config
 from raysim.study import main as study
 from raysim.ui.reading import Reading
 from raysim.workloads.errors import WorkloadError
@@ -217,8 +217,8 @@ def test_the_search_finds(source: str) -> None:
     assert forbidden(source)
 
 
-UNPICKLER = "workloads/array_pickles.py"
-"""For data that is published as pickles alone; tests/workloads/test_array_pickles.py holds it to arrays."""
+UNPICKLER = "workloads/files/array_pickles.py"
+"""For data that is published as pickles alone; tests/workloads/files/test_array_pickles.py holds it to arrays."""
 
 
 def test_our_own_code_has_no_dangerous_call() -> None:

@@ -4,7 +4,7 @@
 process, and again. ``process``: stopped and resumed after every round (in mid-buffer too), and resumed from what a
 killed driver leaves in every round; ``actors``: on one, and on three of which one dies; ``driver``: on two actors, and
 Ray's driver is killed in round 4. Exit code 1 if anything differs. A part of it is in the tests
-(tests/raysim/engine/test_virtual_time.py, tests/actors/test_every_method.py).
+(tests/raysim/virtual_time/test_virtual_time.py, tests/actors/test_every_method.py).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from raysim.config.run_config import RunConfig, build
-from raysim.preparation import prepare
-from raysim.simulation import execute, run
+from raysim.running.open_run import prepare
+from raysim.running.simulation import execute, run
 from tests.actors.runs import Lender
 from tests.fingerprint import fingerprint
 from tests.processes import Killer

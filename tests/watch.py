@@ -6,8 +6,8 @@ from pathlib import Path
 
 from raysim.config.run_config import RunConfig
 from raysim.engine.observer import Silent
-from raysim.preparation import prepare
-from raysim.simulation import execute
+from raysim.running.open_run import prepare
+from raysim.running.simulation import execute
 
 
 class Watch(Silent):

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.config.run_config import RunConfig
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.actors.runs import METHODS, OTHERS, options
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run

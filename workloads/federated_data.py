@@ -33,7 +33,7 @@ class InputSpec:
     """Arrays, whole graphs, or the nodes of one graph."""
     name: str = ""
     """What is to be told apart, by the name of its data set: two sets of two classes are two tasks. Clients whose tasks
-    differ, be it in their names alone, never share input layers or heads (raysim/engine/sharing.py)."""
+    differ, be it in their names alone, never share input layers or heads (raysim/client_side/sharing.py)."""
     vocabulary: int = 0
     """Of inputs that are token ids (0 to vocabulary - 1): how many tokens there are; 0: inputs are numbers."""
     padded: bool = False

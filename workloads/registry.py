@@ -24,7 +24,7 @@ WORKLOADS: dict[str, str] = {
     "text": "raysim.workloads.text.text:Text",
     "tinyshakespeare": "raysim.workloads.text.text:TinyShakespeare",
     "shakespeare": "raysim.workloads.text.text:Shakespeare",
-    "har": "raysim.workloads.har:Har",
+    "har": "raysim.workloads.signals.har:Har",
     "synthetic": "raysim.workloads.images.synthetic:Synthetic",
     "tudataset": "raysim.workloads.graphs.tudataset:TuDataset",
     "nodes": "raysim.workloads.graphs.nodes:Nodes",

@@ -20,10 +20,10 @@ from torch import Tensor
 import raysim
 from benchmarks.agreement import problem
 from benchmarks.agreement.problem import Values
-from raysim.driver import load_federation
+from raysim.client_side.worker import Worker
 from raysim.engine.checkpointing import newest_state
-from raysim.engine.worker import Worker
-from raysim.run_result import RunResult
+from raysim.results.result import RunResult
+from raysim.running.driver import load_federation
 from raysim.storage.run_folder import RunFolder
 from raysim.workloads.parallel_map import Sequential
 

@@ -136,7 +136,7 @@ def poisson() -> Values:
     """(Σ Δ min(1, C / ‖Δ‖)) / (q N), C = 0.5 and q = 0.5, of the clients that raysim draws."""
     from raysim import seeds
     from raysim.config.sections import Schedule
-    from raysim.engine.schedule import cohort
+    from raysim.schedule import cohort
 
     model, options = first(), Schedule(sampling="poisson", sampling_rate=0.5)
     for number in range(1, STEPS + 1):

@@ -21,9 +21,9 @@ import raysim
 from benchmarks.agreement import dgl_parts, problem
 from benchmarks.agreement.case import Case, Change
 from benchmarks.agreement.problem import Values
+from raysim.client_side.worker import Worker
 from raysim.config.command_line import given_config
-from raysim.driver import load_federation
-from raysim.engine.worker import Worker
+from raysim.running.driver import load_federation
 from raysim.workloads.graphs.federation import GraphFederation
 from raysim.workloads.graphs.graph_set import Graphs
 from raysim.workloads.graphs.pyg_data import as_data

@@ -22,7 +22,7 @@ from torch import Tensor, nn
 from benchmarks.agreement import problem
 from benchmarks.agreement.case import Case, Change
 from benchmarks.agreement.problem import Values
-from raysim.engine.model_parts import extended
+from raysim.client_side.model_parts import extended
 from raysim.methods.fedcp import FedCP
 
 ARGUMENTS: Mapping[str, object] = {

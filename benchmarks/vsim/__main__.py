@@ -30,7 +30,7 @@ from benchmarks.rounds import environments
 from raysim import seeds
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.observer import Silent
-from raysim.simulation import run
+from raysim.running.simulation import run
 
 CLIENTS, SAMPLES, STEP_SECONDS = 100, 50, 0.5
 COMMON: dict[str, Any] = {

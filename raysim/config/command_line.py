@@ -31,7 +31,7 @@ from raysim.config.run_config import (
 )
 from raysim.errors import ConfigError
 from raysim.version import __version__
-from raysim.workloads.given import missing
+from raysim.workloads.given.given_data import missing
 
 Action = Literal["run", "help", "list", "print-config", "version"]
 PAGE_ADDRESS = "127.0.0.1:0"

@@ -32,13 +32,13 @@ NO_CLASSES: Classes = MappingProxyType({})
 GIVEN: dict[Kind, dict[str, str]] = {
     "method": {},
     "workload": {
-        "given": "raysim.workloads.given:GivenData",
+        "given": "raysim.workloads.given.given_data:GivenData",
         "given-graphs": "raysim.workloads.graphs.given_graphs:GivenGraphs",
     },
-    "model": {"given": "raysim.workloads.given:GivenModel"},
+    "model": {"given": "raysim.workloads.given.given_data:GivenModel"},
 }
-"""What stands for data and models that Python code hands over (raysim/own_run.py), by name; not listed, as no name
-alone can bring them."""
+"""What stands for data and models that Python code hands over (raysim/running/python_objects.py), by name; not listed,
+as no name alone can bring them."""
 
 
 def known(kind: Kind) -> dict[str, str]:

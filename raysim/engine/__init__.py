@@ -1,1 +1,1 @@
-"""The round loop and its parts: cohorts, client tasks, sums, spilling, evaluation, recovery. It knows no Ray."""
+"""The driver's half of a round: plan, cohorts, sums, spilling, evaluation, checkpoints, recovery. It knows no Ray."""

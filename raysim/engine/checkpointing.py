@@ -10,26 +10,26 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import settings
-from raysim.engine.schedule import common_rounds
 from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsError
+from raysim.schedule import common_rounds
 from raysim.storage import checkpoint
 from raysim.storage.client_shards import ClientFiles
 from raysim.units import counted
-from raysim.workloads.regular_files import open_regular
+from raysim.workloads.files.regular_files import open_regular
 
 if TYPE_CHECKING:
     from collections.abc import MutableMapping
 
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
-    from raysim.engine.backend import Pool
-    from raysim.engine.worker import Worker
+    from raysim.exchange.pool_protocol import Pool
     from raysim.storage.run_folder import RunFolder
     from raysim.workloads.federated_data import InputSpec
 
 ROUNDS = "schedule.rounds"
 NOISE = "noise multiplier found"
 MAY_CHANGE = (ROUNDS, "schedule.epochs", "engine.on_client_error")
-"""Settings that a run can be resumed with other values of, as ``raysim.preparation.prepare`` checks."""
+"""Settings that a run can be resumed with other values of, as ``raysim.running.open_run.prepare`` checks."""
 
 
 @dataclass

@@ -8,15 +8,15 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from raysim.aggregators.means import node_count
-from raysim.engine.backend import cut, power_of_two
-from raysim.engine.fedsgd import group_size, worth_it
-from raysim.engine.payload import Returned
+from raysim.client_side.fedsgd import group_size, worth_it
 from raysim.engine.tree_reduce import stays_on_workers
+from raysim.exchange.payload import Returned
+from raysim.exchange.pool_protocol import cut, power_of_two
 
 if TYPE_CHECKING:
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
     from raysim.engine.round_plan import RoundPlan
-    from raysim.engine.worker import Worker
     from raysim.method import Message
 
 
@@ -36,7 +36,7 @@ class Chunker:
     """Plans the chunks of every round.
 
     Args:
-        merges: whether clients that take a single step may be merged (raysim/engine/fedsgd.py).
+        merges: whether clients that take a single step may be merged (raysim/client_side/fedsgd.py).
     """
 
     def __init__(self, config: RunConfig, worker: Worker, merges: bool) -> None:

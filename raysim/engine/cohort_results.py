@@ -10,10 +10,10 @@ from raysim.aggregators.means import PairwiseSum
 from raysim.method import Update
 
 if TYPE_CHECKING:
-    from raysim.engine.backend import Done, Job
     from raysim.engine.cohort_chunks import Chunks
-    from raysim.engine.payload import TrainedChunk
     from raysim.engine.round_plan import RoundPlan
+    from raysim.exchange.payload import TrainedChunk
+    from raysim.exchange.pool_protocol import Done, Job
     from raysim.method import Message, Vector
 
 
@@ -45,7 +45,7 @@ class CohortResults:
         self._arrived[place] = trained
         good = [isinstance(update, Update) for update in trained.updates]
         outputs = iter(done.outputs)
-        # In the order in which a chunk returns them (raysim/engine/client_task.py).
+        # In the order in which a chunk returns them (raysim/client_side/train_chunk.py).
         for wanted, handles in ((returned.states, self.states), (returned.models, self.models)):
             if wanted:
                 own = [next(outputs) for _ in clients]

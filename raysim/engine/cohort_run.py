@@ -9,25 +9,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.engine.backend import Done, Job, job_name
-from raysim.engine.client_task import TrainChunk
+from raysim.client_side.train_chunk import TrainChunk
 from raysim.engine.cohort_chunks import Chunker, Chunks
 from raysim.engine.cohort_results import CohortResults
 from raysim.engine.observer import ChunkReturned
-from raysim.engine.payload import Failure, Packer
-from raysim.engine.staleness import weighted
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError
+from raysim.exchange.payload import Failure, Packer
+from raysim.exchange.pool_protocol import Done, Job, job_name
 from raysim.method import ClientTask, Message, Update, Updates
 from raysim.storage import pytree
+from raysim.virtual_time.staleness import weighted
 
 if TYPE_CHECKING:
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
-    from raysim.engine.backend import Pool
     from raysim.engine.observer import RunNotes
     from raysim.engine.round_plan import RoundPlan
-    from raysim.engine.worker import Worker
+    from raysim.exchange.pool_protocol import Pool
     from raysim.method import Vector
 
 
@@ -61,7 +61,7 @@ class Collector:
     the server's earlier states in it.
 
     Args:
-        merges: whether clients that take a single step may be merged (raysim/engine/fedsgd.py).
+        merges: whether clients that take a single step may be merged (raysim/client_side/fedsgd.py).
         notes: with the run's folder, which gets a log of failures, and a file where updates do not fit into memory.
         stopping: asked between tasks; true ends the round with :class:`Stopped`.
     """

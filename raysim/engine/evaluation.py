@@ -12,21 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from raysim.engine import schedule
-from raysim.engine.backend import Job, cut, job_name, results_of
-from raysim.engine.drift import Moment
-from raysim.engine.fine_tuning import FineTuning, fine_tuning
-from raysim.engine.payload import Packed, PackedMessage, Packer
+from raysim import schedule
+from raysim.client_side.drift import Moment
+from raysim.client_side.fine_tuning import FineTuning, fine_tuning
+from raysim.exchange.payload import Packed, PackedMessage, Packer
+from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.workloads.metrics import EvaluationSums, fairness
 from raysim.workloads.objective import objective_of
 from raysim.wrappers.attack import SUCCESS, judged_by
 from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
-    from raysim.engine.backend import Pool
     from raysim.engine.checkpointing import State
-    from raysim.engine.worker import Worker
+    from raysim.exchange.pool_protocol import Pool
     from raysim.workloads.federated_data import Federation
 
 SPREAD = ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile")
@@ -102,7 +102,8 @@ def evaluate_round(
     over clients of the accuracy on these. Where the objective has no accuracy, there are no such columns, and
     validation is by loss. Clients that never take part (``schedule.unseen_clients``) count in ``unseen_accuracy`` and
     ``unseen_loss`` alone. With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same clients' own test sets
-    after fine-tuning (raysim/engine/fine_tuning.py). ``seconds`` is the virtual time of the server step that is judged.
+    after fine-tuning (raysim/client_side/fine_tuning.py). ``seconds`` is the virtual time of the server step that
+    is judged.
     """
     moment, packer, federation = Moment(state.round, seconds), Packer(pool), pool.federation
     by_clients = running_method(config).traits.personal or federation.global_test_size == 0

@@ -10,12 +10,12 @@ from collections.abc import Callable, Generator, Sequence
 from concurrent.futures import Future
 from typing import Any
 
-from raysim.engine.backend import Done, Job, Result, Seat
-from raysim.engine.device import run_task
-from raysim.engine.profiler import OFF, WAIT
-from raysim.engine.timing import now
-from raysim.engine.worker import Worker
+from raysim.client_side.device import run_task
+from raysim.client_side.worker import Worker
 from raysim.errors import code_error
+from raysim.exchange.pool_protocol import Done, Job, Result, Seat
+from raysim.exchange.profile_marks import now
+from raysim.monitor.profiler import OFF, WAIT
 
 ASIDE = "beside the rounds"
 """Name of the threads that do what no round waits for."""

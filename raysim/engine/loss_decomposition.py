@@ -10,19 +10,19 @@ import numpy as np
 
 from raysim.aggregators.loss_decomposition import decompose
 from raysim.aggregators.means import sample_weights
-from raysim.engine.backend import Job, cut, job_name, results_of
-from raysim.engine.drift import Moment
+from raysim.client_side.drift import Moment
 from raysim.engine.evaluation import EvaluateClients
-from raysim.engine.payload import Packer
+from raysim.exchange.payload import Packer
+from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.flat_model import as_tensor
 from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
-    from raysim.engine.backend import Pool
     from raysim.engine.checkpointing import State
     from raysim.engine.cohort_run import Collected
-    from raysim.engine.worker import Worker
+    from raysim.exchange.pool_protocol import Pool
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from raysim.errors import code_error
 
 if TYPE_CHECKING:
-    from raysim.engine.backend import Seat
+    from raysim.exchange.pool_protocol import Seat
     from raysim.storage.run_folder import RunFolder
 
 

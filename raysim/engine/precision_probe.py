@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import torch
 
 from raysim.config.run_config import with_sections
-from raysim.engine.backend import Job, results_of
+from raysim.exchange.pool_protocol import Job, results_of
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.folder_files import is_there, read_bytes
 from raysim.training.gradients import autocast
@@ -25,9 +25,9 @@ from raysim.training.gradients import autocast
 if TYPE_CHECKING:
     from pathlib import Path
 
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
-    from raysim.engine.backend import Pool
-    from raysim.engine.worker import Worker
+    from raysim.exchange.pool_protocol import Pool
 
 Precision = Literal["float32", "bf16"]
 CHOICES: tuple[Precision, ...] = ("float32", "bf16")

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from raysim.client_side.model_parts import NO_BATCH_NORM, mixes_samples
 from raysim.config.privacy import NEIGHBORS, neighbors
-from raysim.engine.model_parts import NO_BATCH_NORM, mixes_samples
 from raysim.errors import ConfigError
 from raysim.training.private_gradient import poisson_sampling
 from raysim.units import counted
@@ -26,9 +26,9 @@ from raysim.wrappers.accounting import History, Sums, calibrated, epsilon
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
     from raysim.engine.round_plan import Planner
-    from raysim.engine.worker import Worker
     from raysim.flat_model import FlatModel
     from raysim.workloads.federated_data import Federation
 

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, get_args
 
 import numpy as np
 
+from raysim import schedule
 from raysim.aggregators.loss_decomposition import decompose
-from raysim.engine import schedule
 from raysim.engine.evaluation import SPREAD, TUNED
 from raysim.workloads.objective import Kind, Objective
 from raysim.wrappers.attack import SUCCESS
@@ -15,8 +15,8 @@ from raysim.wrappers.attack import SUCCESS
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
-    from raysim.engine.worker import Worker
 
 ALWAYS = ("train_loss", "participants", "local_epochs", "epochs_total", "bytes_down", "bytes_up")
 """Columns of every run, beside those of its objective."""

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from raysim import seeds
+from raysim import schedule, seeds
 from raysim.cohort import cohort_of
-from raysim.engine import schedule
 
 if TYPE_CHECKING:
     from raysim.cohort import Cohort
     from raysim.config.run_config import RunConfig
-    from raysim.engine.virtual_clock import VirtualClock
+    from raysim.virtual_time.clock import VirtualClock
     from raysim.workloads.federated_data import Federation
 
 

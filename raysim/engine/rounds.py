@@ -13,30 +13,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysim import schedule
 from raysim.aggregators.means import sample_weights
-from raysim.engine import fedsgd, schedule
+from raysim.client_side import fedsgd
+from raysim.client_side.last_batch import with_last_batch
+from raysim.client_side.model_parts import without_batch_norm
 from raysim.engine.checkpointing import Saves, State, kept_noise
 from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
-from raysim.engine.last_batch import with_last_batch
 from raysim.engine.loss_decomposition import decompose_round
-from raysim.engine.model_parts import without_batch_norm
 from raysim.engine.privacy_budget import with_privacy
 from raysim.engine.round_columns import measurable
 from raysim.engine.round_plan import Planner, RoundPlan
-from raysim.engine.virtual_clock import VirtualClock
 from raysim.errors import DiskFullError, RaysimError, code_error
 from raysim.method import Context, Message
 from raysim.storage import pytree
 from raysim.storage.tree_template import check_fits
+from raysim.virtual_time.clock import VirtualClock
 from raysim.workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
+    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
-    from raysim.engine.backend import Pool
     from raysim.engine.observer import RunNotes
-    from raysim.engine.worker import Worker
+    from raysim.exchange.pool_protocol import Pool
 
 
 class Rounds:

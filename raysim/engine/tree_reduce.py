@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from raysim.aggregators.means import PairwiseSum
-from raysim.engine.backend import Done, Job
+from raysim.exchange.pool_protocol import Done, Job
 
 if TYPE_CHECKING:
-    from raysim.engine.worker import Worker
+    from raysim.client_side.worker import Worker
     from raysim.method import Vector
 
 DRIVER_BYTES = 2**30

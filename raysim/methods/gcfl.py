@@ -24,7 +24,7 @@ class GCFL(SplittingClusters):
     the split is in aggregators/clusters.py, what a split does in :class:`SplittingClusters`. As in the authors' code a
     split takes effect before the round's updates are averaged, and the mean in ‖mean Δ‖ is uniform while a cluster's
     FedAvg is weighted by samples. Clients of different tasks share the graph convolutions alone, as there
-    (raysim/engine/sharing.py).
+    (raysim/client_side/sharing.py).
 
     Departure: the authors report the best of all clusterings a client went through, here it is judged by its cluster's
     current model.

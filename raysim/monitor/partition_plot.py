@@ -14,7 +14,7 @@ from raysim.storage.atomic_files import write_atomically
 from raysim.workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
-    from raysim.engine.backend import Pool
+    from raysim.exchange.pool_protocol import Pool
     from raysim.workloads.federated_data import Federation
 
 MAX_PLOTTED_CLIENTS = 1000
@@ -66,7 +66,7 @@ def write_partition(federation: Federation, path: Path) -> None:
     manifest = federation.manifest()
     write_atomically(path.with_suffix(".csv"), manifest.to_csv(index=False).encode())
     if path.suffix == ".png":
-        from raysim.workloads.partition_report import draw_partition
+        from raysim.workloads.splits.partition_report import draw_partition
 
         data = f"{federation.name}{synthetic_mark(federation.synthetic)}"
         drawn = io.BytesIO()

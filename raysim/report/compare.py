@@ -22,7 +22,7 @@ from raysim.errors import ResultsError
 from raysim.report.figures import figures, text_of
 from raysim.report.html import Cell, Link, Number, Table, in_both_forms, render
 from raysim.report.plots import comparison_picture, cost_picture, drawn_costs
-from raysim.run_result import RunResult, load_result
+from raysim.results.result import RunResult, load_result
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_record import is_synthetic, part_name
 from raysim.workloads.naming import synthetic_mark

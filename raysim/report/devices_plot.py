@@ -14,7 +14,7 @@ from raysim.units import time_unit
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-    from raysim.engine.fleet import Fleet
+    from raysim.virtual_time.fleet import Fleet
 
 MOMENTS = 200
 """Times at which the available clients are counted."""

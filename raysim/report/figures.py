@@ -9,7 +9,7 @@ from typing import Any
 from raysim import units
 from raysim.config.privacy import NEIGHBORS
 from raysim.report.measures import COLUMNS
-from raysim.run_result import RunResult
+from raysim.results.result import RunResult
 from raysim.units import Unit
 
 

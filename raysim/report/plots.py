@@ -11,7 +11,7 @@ import numpy as np
 
 from raysim.report.canvas import FILE, LIGHT, MUTED, Form, new_figure, picture_bytes, style
 from raysim.report.page_svg import page_svg
-from raysim.run_result import running_costs
+from raysim.results.result import running_costs
 from raysim.units import scale, time_unit
 
 if TYPE_CHECKING:

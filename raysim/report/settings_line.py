@@ -18,7 +18,7 @@ from raysim.config.run_config import build, flatten, options_of, to_dict
 from raysim.errors import RaysimError
 from raysim.storage.run_record import part_name
 from raysim.workloads.naming import data_name, model_name
-from raysim.workloads.split_options import OPTIONS_OF_PARTITIONS
+from raysim.workloads.splits.split_options import OPTIONS_OF_PARTITIONS
 
 Flat = Mapping[str, Any]
 LONGEST = 60

@@ -11,7 +11,7 @@ import numpy as np
 
 from raysim.report.canvas import LIGHT, new_figure, picture_bytes
 from raysim.report.study_reader import Reader
-from raysim.run_result import running_costs
+from raysim.results.result import running_costs
 from raysim.units import scale
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ AGAINST = {
     "virtual_seconds": ("virtual minutes", 1 / 60),
     "joules": ("kJ", 1e-3),
 }
-"""Cost of rounds (:func:`raysim.run_result.running_costs`, or what clients sent) → name of its axis, and its factor."""
+"""Cost of rounds (:func:`raysim.results.result.running_costs`, or what clients sent) → its axis' name and factor."""
 WIDE = 20
 """Where the dearest row cost more than this many times the cheapest, the axis of costs is logarithmic."""
 Runs = Mapping[tuple[str, str], Sequence["DataFrame"]]

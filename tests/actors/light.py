@@ -9,8 +9,8 @@ import ray
 
 from raysim.actors.client import Client, Starter, actor_name
 from raysim.actors.pool import RayPool
-from raysim.engine.backend import Seat
-from raysim.engine.timing import now
+from raysim.exchange.pool_protocol import Seat
+from raysim.exchange.profile_marks import now
 
 
 class Light(Client):

@@ -11,9 +11,9 @@ from raysim.actors.capacity import place
 from raysim.actors.parallel_map import RayParallel
 from raysim.actors.pool import RayPool
 from raysim.config.run_config import RunConfig
-from raysim.driver import drive
-from raysim.preparation import prepare
-from raysim.simulation import run
+from raysim.running.driver import drive
+from raysim.running.open_run import prepare
+from raysim.running.simulation import run
 from raysim.workloads.federated_data import Federation
 from tests.actors.mortal import MortalStarter, sentence
 from tests.fingerprint import fingerprint

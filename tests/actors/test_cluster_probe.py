@@ -29,7 +29,7 @@ from raysim.actors.start_retry import patiently
 from raysim.config.run_config import build, default_config
 from raysim.errors import PlacementError
 from raysim.launch import main
-from raysim.own_run import config_of
+from raysim.running.python_objects import config_of
 from tests.fingerprint import fingerprint
 from tests.own_data import three_clients
 from tests.processes import within

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, options, quick, undisturbed
 from tests.fingerprint import fingerprint
 from tests.raysim.scaffold import FOUR_ROUNDS

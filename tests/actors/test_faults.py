@@ -21,9 +21,9 @@ from raysim.actors.early_actors import EarlyActors
 from raysim.actors.parallel_map import RayParallel
 from raysim.actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
-from raysim.driver import drive
-from raysim.preparation import prepare
-from raysim.simulation import run
+from raysim.running.driver import drive
+from raysim.running.open_run import prepare
+from raysim.running.simulation import run
 from tests.actors.clusters import cluster_here
 from tests.fingerprint import fingerprint
 from tests.processes import parent, processes, within

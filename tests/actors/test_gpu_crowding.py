@@ -16,13 +16,13 @@ from ray import cloudpickle
 
 from raysim.actors.capacity import Placement
 from raysim.actors.pool import RayPool
-from raysim.engine.backend import Job
-from raysim.engine.device import run_task
+from raysim.client_side.device import run_task
 from raysim.errors import GpuMemoryError, RaysimError
+from raysim.exchange.pool_protocol import Job
 from raysim.methods.local import Local
 from raysim.monitor.status_file import read
-from raysim.preparation import prepare
-from raysim.simulation import execute
+from raysim.running.open_run import prepare
+from raysim.running.simulation import execute
 from tests.fingerprint import fingerprint
 from tests.small_runs import LOGISTIC, small_run, with_engine
 from tests.watch import Watch

@@ -18,8 +18,8 @@ from ray import cloudpickle
 from raysim.actors.client import Starter
 from raysim.actors.early_actors import EarlyActors
 from raysim.actors.start_retry import patiently
-from raysim.engine.backend import Job
 from raysim.errors import PlacementError
+from raysim.exchange.pool_protocol import Job
 from tests.actors.clusters import cluster_here
 from tests.actors.light import Light
 from tests.small_runs import with_engine

@@ -8,7 +8,7 @@ import pytest
 
 from raysim.actors.job_queue import LEAST, TIMES, Deadline, Work
 from raysim.actors.slots import Slot
-from raysim.engine.backend import Job
+from raysim.exchange.pool_protocol import Job
 
 FIRST, SECOND = Slot(0), Slot(1)
 

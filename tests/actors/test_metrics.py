@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from raysim.actors import metrics
-from raysim.engine.backend import Seat
 from raysim.engine.observer import ChunkReturned
+from raysim.exchange.pool_protocol import Seat
 
 MONITORING = Path(__file__).parents[2] / "monitoring"
 ROW = {

@@ -88,7 +88,7 @@ def test_graphs_on_two_actors_of_which_one_is_killed_give_the_bits_of_one_proces
 
 def test_the_data_goes_to_actors_once_and_not_with_the_config() -> None:
     from raysim.actors.early_actors import _without_data
-    from raysim.own_run import config_of
+    from raysim.running.python_objects import config_of
 
     config, _ = config_of("fedavg", None, {}, seeded(), three_clients())
     assert config.workload.held is not None and _without_data(config).workload.held is None

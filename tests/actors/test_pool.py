@@ -20,9 +20,9 @@ from ray import cloudpickle
 from raysim.actors.capacity import Placement
 from raysim.actors.pool import RayPool
 from raysim.config.run_config import Engine, RunConfig
-from raysim.engine.backend import Job
-from raysim.engine.timing import now
 from raysim.errors import PlacementError, RaysimError
+from raysim.exchange.pool_protocol import Job
+from raysim.exchange.profile_marks import now
 from tests.actors.light import LightStarter, processes
 from tests.processes import within
 from tests.small_runs import with_engine

@@ -19,7 +19,7 @@ import raysim
 from raysim.actors.sending import check_object, check_sendable, send_modules_by_name
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.errors import ConfigError
-from raysim.workloads.given import GivenModel
+from raysim.workloads.given.given_data import GivenModel
 
 ROOT = Path(__file__).parents[2]
 NET = """

@@ -13,9 +13,9 @@ import pytest
 from raysim.actors import cluster_probe, session, start_retry
 from raysim.config.run_config import default_config
 from raysim.config.sections import Engine
-from raysim.engine.outcome import Outcome
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
+from raysim.running.outcome import Outcome
 from tests.small_runs import ON_RAY, words
 from tests.watch import Watch
 

@@ -26,7 +26,7 @@ import ray
 import raysim
 from raysim.errors import RaysimError
 from raysim.engine.observer import Silent
-from raysim.run_result import comparable
+from raysim.results.result import comparable
 
 SMALL = {
     "method": "fedavg", "model": "logistic", "pictures": False, "workload": {"clients": 4, "limit": 200},

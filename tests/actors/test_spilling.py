@@ -10,7 +10,7 @@ import pytest
 
 from raysim.actors.start_retry import patiently
 from raysim.engine.observer import Silent
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.actors.clusters import cluster_here
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run

@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from random import Random
 
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.attack.command_lines import command_line
 from tests.attack.configurations import configuration
 from tests.attack.corruption import corrupt

@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from raysim.config import registry
 from raysim.config.run_config import options_of
-from raysim.engine.outcome import Outcome
 from raysim.exit_codes import FINISHED, REFUSED
+from raysim.running.outcome import Outcome
 from tests.attack.configurations import drawn
 from tests.attack.folders import launch
 from tests.attack.place import Attempt, Place
@@ -53,7 +53,7 @@ def command_line(place: Place, random: Random) -> Attempt:
             shutil.rmtree(path)
         return Outcome("failed", "the run would start", refused=True)
 
-    with contextlib.chdir(folder), patch("raysim.simulation.execute", start):
+    with contextlib.chdir(folder), patch("raysim.running.simulation.execute", start):
         ending = launch(said)
     what = f"{said} with the file {(folder / 'file.yaml').read_bytes()!r}"
     fault = ending.fault() or ("" if ending.code in (FINISHED, REFUSED) else f"exit code {ending.code}")

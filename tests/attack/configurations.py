@@ -13,7 +13,7 @@ from raysim.config.options import Option
 from raysim.config.run_config import build, options_of
 from raysim.errors import ConfigError
 from raysim.exit_codes import FINISHED, REFUSED
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.attack.crash import Disk
 from tests.attack.folders import Ending, launch, resume
 from tests.attack.place import Attempt, Place

@@ -16,8 +16,8 @@ from raysim import evaluate
 from raysim.errors import RaysimError
 from raysim.exit_codes import FAILED, FINISHED, REFUSED
 from raysim.report.run_page import main as report
-from raysim.run_result import load_result
-from raysim.trained import load_model
+from raysim.results.load_model import load_model
+from raysim.results.result import load_result
 from raysim.ui.reading import Reading
 from tests.attack.folders import Ending, launch
 from tests.attack.place import Attempt, Place

@@ -19,7 +19,7 @@ from typing import Any
 
 from raysim.errors import RaysimError
 from raysim.exit_codes import FAILED, FINISHED
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests import virtual_time
 from tests.attack.folders import Ending, launch
 from tests.attack.place import Attempt, Place

@@ -10,8 +10,8 @@ from random import Random
 from typing import Any
 
 from raysim.config.run_config import RunConfig
-from raysim.preparation import prepare
-from raysim.simulation import run
+from raysim.running.open_run import prepare
+from raysim.running.simulation import run
 from tests.attack.crash import Disk
 from tests.attack.folders import small
 from tests.fingerprint import fingerprint

@@ -76,7 +76,7 @@ def test_the_page_has_the_rows_that_were_measured_and_they_agree() -> None:
 
 @pytest.mark.parametrize("words", ["ALIE", "margin and principal rule", "left-over samples merged"])
 def test_float64_code_agrees(words: str) -> None:
-    """One of each kind; all have their rows, and tests/raysim/engine/test_stale_methods.py more of virtual time."""
+    """One of each kind; all have rows, and tests/raysim/virtual_time/test_stale_methods.py more of virtual time."""
     case = next(case for name, case in float64.cases() if name == words)
     assert compared(case).unchanged < 1e-6
 

@@ -11,10 +11,10 @@ import torch
 from raysim.method import Message, Traits, Update
 from raysim.methods import scaffold
 from raysim.training.local_sgd import train_epochs
-from raysim.workloads.array_federation import ArrayFederation
-from raysim.workloads.given import GivenData
+from raysim.workloads.arrays.array_federation import ArrayFederation
+from raysim.workloads.given.given_data import GivenData
+from raysim.workloads.given.own_arrays import gather
 from raysim.workloads.option_types import Help
-from raysim.workloads.own_arrays import gather
 
 SAMPLES = (2, 4, 6, 4)
 TARGETS = (0, 4, 8, 16)

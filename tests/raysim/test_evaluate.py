@@ -11,10 +11,10 @@ import pytest
 
 import raysim
 from raysim.evaluate import evaluate_again, main
-from raysim.run_result import RunResult
+from raysim.results.result import RunResult
 from raysim.storage import checkpoint
 from tests.raysim.conftest import Start
-from tests.raysim.test_trained import small
+from tests.raysim.results.test_load_model import small
 
 JUDGED = ("accuracy", "loss", "balanced_accuracy", "client_accuracy_mean", "client_accuracy_std", "auc")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 TABLES = {"pandas", "sklearn", "matplotlib"}
-CHECK = "from raysim.config.run_config import build; from raysim.requirements import check_request\n"
+CHECK = "from raysim.config.run_config import build; from raysim.running.preflight import check_request\n"
 LAUNCH = "from raysim.launch import main\n"
 SMALL = (
     "assert not main(['--method=fedavg', '--model=mlp', '--clients=2', '--engine.backend=inline', '--limit=100',"

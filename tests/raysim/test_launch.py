@@ -15,7 +15,7 @@ import pandas as pd
 import pytest
 
 from raysim.launch import main
-from raysim.run_result import comparable, load_result
+from raysim.results.result import comparable, load_result
 from tests.processes import marked, within
 
 QUICK = ("--method=fedavg", "--workload.clients=4", "--workload.limit=300", "--engine.checkpoint_every=1")

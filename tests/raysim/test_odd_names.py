@@ -13,8 +13,8 @@ from raysim.launch import main
 from raysim.report.run_page import main as report
 from raysim.report.run_page import page
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.leaf_files import read_leaf
 from raysim.workloads.images.femnist import leaf_images
-from raysim.workloads.leaf_files import read_leaf
 from tests.raysim.report.pages import make
 
 WORDS = ["--method", "fedavg", "--model", "logistic", "--engine.backend", "inline", "--rounds", "1"]

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 import torch
 
+from raysim.client_side import fedsgd
+from raysim.client_side.worker import ClientState
 from raysim.config.sections import Training
-from raysim.engine import fedsgd
-from raysim.engine.worker import ClientState
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask, Message
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.training.local_sgd import Phase, train_epochs
 from tests.fingerprint import fingerprint
 from tests.raysim.training.test_local_sgd import points, squared_error

@@ -17,7 +17,7 @@ from raysim import study
 from raysim.config.run_config import RunConfig, to_yaml
 from raysim.errors import ConfigError, RaysimError
 from raysim.report import study_failed, study_file, study_table
-from raysim.run_result import RunResult
+from raysim.results.result import RunResult
 from raysim.storage.claims import claimed
 from raysim.workloads.errors import WorkloadError
 from tests.raysim.small_study import TEXT, keep
@@ -243,7 +243,7 @@ def test_a_cell_that_fails_leaves_a_row_with_round_and_reason_until_it_succeeds(
     for cell in others:
         keep(cell, accuracy=[0.5])
     with monkeypatch.context() as patch:
-        patch.setattr("raysim.simulation.run", broken)
+        patch.setattr("raysim.running.simulation.run", broken)
         assert study.main([str(path)]) == 1
     failure = first.path.with_suffix(".failed.csv")
     assert not first.path.exists() and first.path.with_suffix(".yaml").exists()
@@ -270,7 +270,7 @@ def test_a_cell_of_which_nothing_was_computed_failed_in_its_first_round(
     def refused(config: RunConfig) -> RunResult:
         raise WorkloadError("no such file")
 
-    monkeypatch.setattr("raysim.simulation.run", refused)
+    monkeypatch.setattr("raysim.running.simulation.run", refused)
     assert study.main([str(path)]) == 1
     page = (path.parent / "page.md").read_text(encoding="utf-8")
     assert "| FedAvg | (0, 2 failed) |" in page and "| Logistic / Strong prox | 5 | 1 | no such file |" in page

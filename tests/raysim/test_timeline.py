@@ -8,8 +8,8 @@ import pandas as pd
 import pytest
 
 from raysim.errors import ConfigError
-from raysim.preparation import prepare
-from raysim.simulation import run
+from raysim.running.open_run import prepare
+from raysim.running.simulation import run
 from raysim.timeline import main
 from tests.small_runs import small_run, words
 

@@ -14,7 +14,7 @@ import raysim
 from raysim import Context, Traits, Updates
 from raysim.aggregators.means import plain_mean
 from raysim.methods.fedavg import FedAvg
-from raysim.run_result import RunResult
+from raysim.results.result import RunResult
 from tests.small_runs import LOGISTIC, small_run
 
 UNEQUAL = LOGISTIC | {"workload.partition": "lognormal", "workload.sigma": 0.8}

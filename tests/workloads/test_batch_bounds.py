@@ -7,7 +7,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.batch_bounds import KEEP, LastBatch, batch_bounds, samples_of_steps
 
 RULES = st.builds(

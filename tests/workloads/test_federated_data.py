@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec
 
 

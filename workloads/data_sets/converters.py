@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_pickles import unpickled
-from raysim.workloads.cache_files import whole_file
 from raysim.workloads.data_sets.catalog import DataSet
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.array_pickles import unpickled
+from raysim.workloads.files.cache_files import whole_file
 from raysim.workloads.images.femnist import leaf_images
 from raysim.workloads.images.image_set import image_set, read_npz
 from raysim.workloads.text.windows import leaf_windows

@@ -9,10 +9,10 @@ from http.client import HTTPException
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from raysim.workloads.cache_files import whole_file
 from raysim.workloads.data_sets.catalog import DataSet, File
 from raysim.workloads.data_sets.converters import convert
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.cache_files import whole_file
 
 SECONDS = 60
 """Without an answer, a download is given up."""

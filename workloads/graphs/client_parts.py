@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from raysim.workloads import partition
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
 from raysim.workloads.graphs.graph_set import Integers
 from raysim.workloads.option_types import Help, Positive
+from raysim.workloads.splits import partition
 
 Skew = Annotated[
     Positive,

@@ -13,7 +13,7 @@ from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, S
 from raysim.workloads.graphs.graph_set import Graphs, Integers, offsets
 from raysim.workloads.graphs.spectra import Laplacian, compute_spectra
 from raysim.workloads.objective import CLASSIFICATION, Objective
-from raysim.workloads.partition_report import client_table
+from raysim.workloads.splits.partition_report import client_table
 
 if TYPE_CHECKING:
     import pandas

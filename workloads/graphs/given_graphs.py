@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
-from raysim.workloads.given import GivenClients, missing
+from raysim.workloads.given.given_data import GivenClients, missing
+from raysim.workloads.given.own_arrays import digest_of, each_client, tests_of_clients
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation, union
 from raysim.workloads.graphs.graph_set import Graphs, Integers
 from raysim.workloads.graphs.pyg_data import check_widths, read_graphs
 from raysim.workloads.graphs.stratified_split import stratified
 from raysim.workloads.objective import Objective
 from raysim.workloads.option_types import Help, ShareBelowOne
-from raysim.workloads.own_arrays import digest_of, each_client, tests_of_clients
 
 
 @dataclass(frozen=True, eq=False)

@@ -15,7 +15,7 @@ from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import NO_SAMPLES, Batch, ClientData, InputSpec, Samples
 from raysim.workloads.graphs.graph_set import Integers
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
-from raysim.workloads.partition_report import client_table
+from raysim.workloads.splits.partition_report import client_table
 
 if TYPE_CHECKING:
     import pandas

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_files import array_members, read_member
-from raysim.workloads.array_pickles import unpickled
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.array_files import array_members, read_member
+from raysim.workloads.files.array_pickles import unpickled
+from raysim.workloads.files.table_files import listed
 from raysim.workloads.graphs.graph_set import Floats, Integers
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, NodeGraph, check_size, node_graph
-from raysim.workloads.table_files import listed
 
 HETEROPHILOUS = "as the heterophilous graphs of Platonov et al. 2023"
 FORMS: Mapping[str, tuple[str, ...]] = {

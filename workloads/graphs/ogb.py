@@ -9,9 +9,9 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from raysim.workloads.cache_files import CACHE, search_folders
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.files.cache_files import CACHE, search_folders
 from raysim.workloads.graphs.client_parts import Skew, client_parts
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation
 from raysim.workloads.graphs.graph_set import Integers, without_nodes

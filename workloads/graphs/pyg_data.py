@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.given import MAX_CLASSES
+from raysim.workloads.given.given_data import MAX_CLASSES
+from raysim.workloads.given.own_items import untensored
 from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
-from raysim.workloads.own_items import untensored
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

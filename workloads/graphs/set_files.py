@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.regular_files import open_regular
 from raysim.workloads.graphs.graph_set import Floats, offsets
-from raysim.workloads.regular_files import open_regular
 
 MAX_FILE_BYTES = 10**9
 """Of one text file, unpacked; the largest of the TUDatasets in use here takes some 30 MB."""

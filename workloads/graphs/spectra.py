@@ -17,7 +17,7 @@ import numpy as np
 import threadpoolctl
 from numpy.typing import NDArray
 
-from raysim.workloads.cache_files import CACHE, whole_file
+from raysim.workloads.files.cache_files import CACHE, whole_file
 from raysim.workloads.graphs.graph_set import NO_ATTRIBUTES, Floats, Graphs, Integers, spans
 from raysim.workloads.parallel_map import Parallel, sequential
 

@@ -17,8 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from raysim.workloads.cache_files import whole_file
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.cache_files import whole_file
 from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
 from raysim.workloads.graphs.set_files import SetFiles, one_hot
 

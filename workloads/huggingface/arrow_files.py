@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.parquet_files import read_parquet, within
-from raysim.workloads.regular_files import allowed_bytes, read_regular
-from raysim.workloads.table_files import listed
+from raysim.workloads.files.parquet_files import read_parquet, within
+from raysim.workloads.files.regular_files import allowed_bytes, read_regular
+from raysim.workloads.files.table_files import listed
 
 SUFFIXES = (".arrow", ".parquet")
 SPLITS: Mapping[str, str] = {

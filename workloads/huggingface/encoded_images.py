@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_files import MAX_ARRAY_BYTES
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.array_files import MAX_ARRAY_BYTES
 from raysim.workloads.images.decode import open_image, rgb
 
 

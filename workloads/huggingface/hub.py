@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.table_files import listed
+from raysim.workloads.files.table_files import listed
 
 SECONDS = 60
 """Without an answer, a download is given up."""

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from raysim.workloads.array_federation import ArrayFederation
-from raysim.workloads.augmentation import AUGMENT, Augment, augmentation
+from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.files.table_files import listed, need_columns
 from raysim.workloads.huggingface.encoded_images import decoded, image_bytes, image_shape
 from raysim.workloads.huggingface.hub import fetch_dataset
 from raysim.workloads.huggingface.saved_rows import SavedRows, frame_of, read_saved
+from raysim.workloads.images.augmentation import AUGMENT, Augment, augmentation
 from raysim.workloads.images.federation import ImageFederation, channel_statistics
 from raysim.workloads.images.image_set import blank
 from raysim.workloads.images.image_workload import brightness
 from raysim.workloads.option_types import Ge, Help, Le
-from raysim.workloads.table_files import listed, need_columns
 from raysim.workloads.tables.table import OwnTable, Rows
 
 if TYPE_CHECKING:

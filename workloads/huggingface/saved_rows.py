@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.table_files import listed
 from raysim.workloads.huggingface.arrow_files import Columns, read_columns, splits_in
-from raysim.workloads.table_files import listed
 
 if TYPE_CHECKING:
     import pandas

@@ -8,8 +8,8 @@ from typing import IO, TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_files import check_header
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.array_files import check_header
 
 if TYPE_CHECKING:
     from PIL.Image import Image

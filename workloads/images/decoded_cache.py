@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.cache_files import CACHE
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.cache_files import CACHE
 from raysim.workloads.images.decode import decode
 
 FORMAT = 1  # part of the key: raise it when decode gives other pixels

@@ -17,7 +17,7 @@ from raysim.workloads.images.image_set import ImageSet, image_set, read_npz
 from raysim.workloads.images.image_workload import ImageOptions
 from raysim.workloads.images.npz import find_npz
 from raysim.workloads.option_types import Ge, Help, Le, NonNegativeInt, PositiveInt
-from raysim.workloads.split_options import PARTITION_HELP, PartitionName
+from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName
 
 BUNDLED = "optdigits"
 """The domain that comes with scikit-learn."""

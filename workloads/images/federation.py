@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_federation import ArrayFederation
-from raysim.workloads.augmentation import NO_AUGMENTATION, Augmentation
-from raysim.workloads.augmented_fill import Fill
+from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.federated_data import InputSpec
-from raysim.workloads.partition import Integers
+from raysim.workloads.images.augmentation import NO_AUGMENTATION, Augmentation
+from raysim.workloads.images.augmented_fill import Fill
+from raysim.workloads.splits.partition import Integers
 
 if TYPE_CHECKING:
     from raysim.workloads.images.samples import ImageSamples

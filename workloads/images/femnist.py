@@ -11,14 +11,14 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.cache_files import HOW_TO_GET_IT, published_place
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.files.cache_files import HOW_TO_GET_IT, published_place
+from raysim.workloads.files.leaf_files import is_leaf, read_leaf
 from raysim.workloads.images.image_set import ImageSet, image_set, read_npz
 from raysim.workloads.images.image_workload import ImageOptions
-from raysim.workloads.leaf_files import is_leaf, read_leaf
 from raysim.workloads.option_types import Help
-from raysim.workloads.split_options import PARTITION_HELP, PartitionName
+from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName
 
 SIDE = 28
 

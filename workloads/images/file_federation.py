@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_federation import SplitFederation
-from raysim.workloads.augmentation import NO_AUGMENTATION, Augmentation
+from raysim.workloads.arrays.array_federation import SplitFederation
 from raysim.workloads.batch_bounds import LastBatch
 from raysim.workloads.federated_data import Batch, InputSpec, Samples
+from raysim.workloads.images.augmentation import NO_AUGMENTATION, Augmentation
 from raysim.workloads.images.decoded_cache import CHANNELS, ImageCache
-from raysim.workloads.partition import Integers
+from raysim.workloads.splits.partition import Integers
 
 if TYPE_CHECKING:
     import torch

@@ -8,16 +8,16 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from raysim.workloads.augmentation import AUGMENT, Augment, augmentation
-from raysim.workloads.cache_files import CACHE
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.files.cache_files import CACHE
+from raysim.workloads.files.labeled_files import labels_of, list_files
+from raysim.workloads.images.augmentation import AUGMENT, Augment, augmentation
 from raysim.workloads.images.decode import SUFFIXES
 from raysim.workloads.images.decoded_cache import open_cache
 from raysim.workloads.images.file_federation import FileFederation
-from raysim.workloads.labeled_files import labels_of, list_files
 from raysim.workloads.option_types import Ge, Help, Le
-from raysim.workloads.split_options import PARTITION_HELP, Labeled, PartitionName, SplitOptions
+from raysim.workloads.splits.split_options import PARTITION_HELP, Labeled, PartitionName, SplitOptions
 
 # Of ImageNet's training images in [0, 1]: what is usual, and known before a single image has been decoded.
 MEAN = (0.485, 0.456, 0.406)

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_files import array_members, blank_member, read_member
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.array_files import array_members, blank_member, read_member
 
 Array = NDArray[Any]
 MAX_CLASSES = 65_536

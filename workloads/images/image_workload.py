@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.augmentation import AUGMENT, Augment, augmentation
-from raysim.workloads.augmented_fill import draw_fill
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.augmentation import AUGMENT, Augment, augmentation
+from raysim.workloads.images.augmented_fill import draw_fill
 from raysim.workloads.images.federation import ImageFederation, channel_statistics
 from raysim.workloads.option_types import Help, NonNegativeInt
-from raysim.workloads.partition import Partition
-from raysim.workloads.split_options import Labeled, SplitOptions
+from raysim.workloads.splits.partition import Partition
+from raysim.workloads.splits.split_options import Labeled, SplitOptions
 
 if TYPE_CHECKING:
     from raysim.workloads.images.image_set import ImageSet

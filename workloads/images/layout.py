@@ -20,10 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.regular_files import read_regular
+from raysim.workloads.files.table_files import listed
 from raysim.workloads.images.decode import SUFFIXES
-from raysim.workloads.partition import Integers, Partition
-from raysim.workloads.regular_files import read_regular
-from raysim.workloads.table_files import listed
+from raysim.workloads.splits.partition import Integers, Partition
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
-from raysim.workloads.augmentation import AUGMENT, Augment
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.images.augmentation import AUGMENT, Augment
 from raysim.workloads.images.decode import resize
 from raysim.workloads.images.image_set import ImageSet, blank, image_set, read_npz
 from raysim.workloads.images.npz import Npz, find_npz
 from raysim.workloads.option_types import Ge, Help, Le, PositiveInt
-from raysim.workloads.split_options import PARTITION_HELP, PartitionName
+from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName
 
 # What FedLD trains with, on a network for small images; its learning rates are for ImageNet weights.
 DEFAULTS: Mapping[str, object] = {

@@ -9,10 +9,10 @@ from typing import Annotated, ClassVar
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.files.table_files import listed
 from raysim.workloads.images.image_set import ImageSet, image_set, read_npz
 from raysim.workloads.images.image_workload import ImageOptions
 from raysim.workloads.option_types import Help, NonNegativeInt
-from raysim.workloads.table_files import listed
 
 
 @dataclass(frozen=True)

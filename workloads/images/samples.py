@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from raysim.workloads.array_samples import ArraySamples
-from raysim.workloads.augment import augmented
-from raysim.workloads.augmentation import NO_AUGMENTATION, Augmentation
+from raysim.workloads.arrays.array_samples import ArraySamples
+from raysim.workloads.images.augment import augmented
+from raysim.workloads.images.augmentation import NO_AUGMENTATION, Augmentation
 
 
 class ImageSamples(ArraySamples):

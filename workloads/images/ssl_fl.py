@@ -11,17 +11,17 @@ from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 
-from raysim.workloads import partition
-from raysim.workloads.augmentation import AUGMENT, Augment, augmentation
-from raysim.workloads.cache_files import CACHE
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.files.cache_files import CACHE
 from raysim.workloads.images import layout
+from raysim.workloads.images.augmentation import AUGMENT, Augment, augmentation
 from raysim.workloads.images.decoded_cache import ImageCache, open_cache
 from raysim.workloads.images.file_federation import FileFederation
 from raysim.workloads.option_types import Ge, Help, Le, OpenShare, Positive, PositiveInt
-from raysim.workloads.partition import Common, Integers, Partition
-from raysim.workloads.split_options import NO_NAMES, ValidationShare, held_out
+from raysim.workloads.splits import partition
+from raysim.workloads.splits.partition import Common, Integers, Partition
+from raysim.workloads.splits.split_options import NO_NAMES, ValidationShare, held_out
 
 PAPER = (
     "Yan et al. 2023 (Label-Efficient Self-Supervised Federated Learning for Tackling Data Heterogeneity in Medical "

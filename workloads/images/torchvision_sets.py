@@ -8,10 +8,10 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from raysim.workloads.augmentation import AUGMENT, Augment
-from raysim.workloads.cache_files import CACHE
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.files.cache_files import CACHE
+from raysim.workloads.images.augmentation import AUGMENT, Augment
 from raysim.workloads.images.image_set import Array, ImageSet, image_set, read_npz
 from raysim.workloads.images.image_workload import ImageOptions
 from raysim.workloads.images.npz import images_folder

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from raysim.workloads.given import made, required_arguments
+from raysim.workloads.given.given_data import made, required_arguments
 
 if TYPE_CHECKING:
     from torch import nn

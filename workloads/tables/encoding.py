@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.partition import Integers
-from raysim.workloads.table_files import listed
+from raysim.workloads.files.table_files import listed
+from raysim.workloads.splits.partition import Integers
 
 if TYPE_CHECKING:
     import pandas

@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.arrays.array_federation import ArrayFederation
+from raysim.workloads.arrays.labeled_arrays import Part, federation_of
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
-from raysim.workloads.labeled_arrays import Part, federation_of
+from raysim.workloads.files.table_files import listed, need_columns, read_table
 from raysim.workloads.objective import Objective
 from raysim.workloads.option_types import Help, ShareBelowOne
-from raysim.workloads.partition import Integers, Partition
-from raysim.workloads.split_options import PARTITION_HELP, PartitionName, SplitOptions
-from raysim.workloads.table_files import listed, need_columns, read_table
+from raysim.workloads.splits.partition import Integers, Partition
+from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName, SplitOptions
+from raysim.workloads.splits.virtual_clients import Views
 from raysim.workloads.tables.encoding import Encoded, classes_of, encode, has_fractions, normalized
-from raysim.workloads.virtual_clients import Views
 
 if TYPE_CHECKING:
     import pandas

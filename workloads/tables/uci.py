@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 import numpy as np
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.table_files import read_table
 from raysim.workloads.option_types import Help
-from raysim.workloads.table_files import read_table
 from raysim.workloads.tables.table import Rows, TableOptions
 
 if TYPE_CHECKING:

@@ -10,16 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.array_federation import ArrayFederation
+from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.files.labeled_files import list_files
+from raysim.workloads.files.leaf_files import is_leaf
+from raysim.workloads.files.table_files import listed, need_columns, read_table
 from raysim.workloads.huggingface.arrow_files import SUFFIXES as SAVED
 from raysim.workloads.huggingface.saved_rows import frame_of, read_saved
-from raysim.workloads.labeled_files import list_files
-from raysim.workloads.leaf_files import is_leaf
 from raysim.workloads.option_types import Help, PositiveInt, ShareBelowOne
-from raysim.workloads.split_options import SplitOptions
-from raysim.workloads.table_files import listed, need_columns, read_table
+from raysim.workloads.splits.split_options import SplitOptions
 from raysim.workloads.tables.encoding import has_fractions
 from raysim.workloads.tables.table import Rows, cut_rows, sites_of, training_rows
 from raysim.workloads.text.tokens import TokenOptions, check_texts

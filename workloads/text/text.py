@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
-from raysim.workloads.array_federation import ArrayFederation
-from raysim.workloads.cache_files import published_place
+from raysim.workloads.arrays.array_federation import ArrayFederation
+from raysim.workloads.arrays.labeled_arrays import federation_of
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
-from raysim.workloads.labeled_arrays import federation_of
-from raysim.workloads.leaf_files import is_leaf
+from raysim.workloads.files.cache_files import published_place
+from raysim.workloads.files.leaf_files import is_leaf
 from raysim.workloads.option_types import Help, PositiveInt
-from raysim.workloads.split_options import PARTITION_HELP, PartitionName
+from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName
 from raysim.workloads.text.labeled_texts import LabeledTexts
 from raysim.workloads.text.windows import characters_of, cut_windows, leaf_windows, read_text, speeches
 

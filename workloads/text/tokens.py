@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.option_types import Ge, Help, Le, PositiveInt
-from raysim.workloads.partition import Integers
+from raysim.workloads.splits.partition import Integers
 
 PADDING, UNKNOWN = 0, 1
 """Ids of what fills up a short text, and of every word that the vocabulary does not have."""

@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from raysim.workloads.arrays.labeled_arrays import Part
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.labeled_arrays import Part
-from raysim.workloads.leaf_files import read_leaf
-from raysim.workloads.regular_files import read_regular
-from raysim.workloads.time_order import hold_out_ends
+from raysim.workloads.files.leaf_files import read_leaf
+from raysim.workloads.files.regular_files import read_regular
+from raysim.workloads.splits.time_order import hold_out_ends
 
 LEAF_CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 """The 80 characters of LEAF's Shakespeare, in its order."""

@@ -11,7 +11,7 @@ from raysim.config.command_line import given_config
 from raysim.config.run_config import build, to_dict
 from raysim.config.sections import Schedule
 from raysim.errors import ConfigError
-from raysim.simulation import run
+from raysim.running.simulation import run
 
 FILE = {"schedule.rounds": 10, "schedule.epochs": 42, "schedule.local_epochs": 4}
 

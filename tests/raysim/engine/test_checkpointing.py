@@ -13,8 +13,8 @@ import pytest
 from raysim.config.run_config import RunConfig
 from raysim.errors import RaysimError
 from raysim.launch import main
-from raysim.run_result import load_result
-from raysim.simulation import run
+from raysim.results.result import load_result
+from raysim.running.simulation import run
 from raysim.storage import checkpoint
 from tests.attack.folders import BASE
 from tests.fingerprint import fingerprint

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from raysim.client_side.train_chunk import TrainChunk
 from raysim.engine import cohort_run
-from raysim.engine.backend import Job
-from raysim.engine.client_task import TrainChunk
 from raysim.engine.inline_backend import InlinePool
 from raysim.engine.update_spill import UpdateSpill
+from raysim.exchange.pool_protocol import Job
 from raysim.method import Context, Updates
-from raysim.simulation import run
-from tests.raysim.engine.test_virtual_time import config
+from raysim.running.simulation import run
+from tests.raysim.virtual_time.test_virtual_time import config
 from tests.watch import stopped
 
 

@@ -12,7 +12,7 @@ from raysim.config.sections import Evaluation
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.errors import ConfigError, RaysimError
 from raysim.launch import main
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.objective import CLASSIFICATION, Objective
 from tests.fingerprint import fingerprint
 from tests.small_runs import IN_PROCESS, LOGISTIC, MakeConfig

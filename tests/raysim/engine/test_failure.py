@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 
 import raysim
+from raysim.client_side.worker import Worker
 from raysim.config.run_config import build, flatten
-from raysim.engine.worker import Worker
 from raysim.errors import RaysimError
 from raysim.method import ClientTask
-from raysim.run_result import comparable, load_result
+from raysim.results.result import comparable, load_result
 from raysim.storage import checkpoint
 from tests.raysim.conftest import Start
 from tests.small_runs import LOGISTIC, small_run, worker_of

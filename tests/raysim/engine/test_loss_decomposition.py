@@ -11,18 +11,18 @@ import pandas as pd
 import pytest
 import torch
 
+from raysim import schedule
 from raysim.aggregators.loss_decomposition import decompose
 from raysim.aggregators.means import PairwiseSum
+from raysim.client_side.train_chunk import kept_globals, seed_globals
+from raysim.client_side.worker import Worker, fixed_threads
 from raysim.cohort import Cohort
 from raysim.config import registry
 from raysim.config.registry import known, resolve
 from raysim.config.run_config import RunConfig
-from raysim.engine import schedule
-from raysim.engine.client_task import kept_globals, seed_globals
-from raysim.engine.worker import Worker, fixed_threads
 from raysim.method import ClientTask, Context, Message, Update, Updates
-from raysim.run_result import comparable
-from raysim.simulation import run
+from raysim.results.result import comparable
+from raysim.running.simulation import run
 from raysim.workloads.metrics import evaluate
 from tests.small_runs import small_run, worker_of
 

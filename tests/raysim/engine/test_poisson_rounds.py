@@ -14,8 +14,8 @@ from raysim.engine.checkpointing import newest_state
 from raysim.engine.round_columns import measurable
 from raysim.errors import ConfigError, RaysimError
 from raysim.report.run_page import page
-from raysim.run_result import comparable
-from raysim.simulation import run
+from raysim.results.result import comparable
+from raysim.running.simulation import run
 from raysim.storage.run_folder import RunFolder
 from raysim.wrappers.accounting import Sums, epsilon
 from raysim.wrappers.privacy import gaussian_noise, whole_updates

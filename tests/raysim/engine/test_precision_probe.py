@@ -15,8 +15,8 @@ import raysim
 from raysim.config import registry
 from raysim.config.run_config import RunConfig, build
 from raysim.config.sections import Training
-from raysim.engine.backend import Done, Job, Seat
 from raysim.engine.precision_probe import TimeSteps, resolve
+from raysim.exchange.pool_protocol import Done, Job, Seat
 from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
 from raysim.training.local_sgd import train_epochs
@@ -86,7 +86,7 @@ def test_an_automatic_run_trains_as_the_chosen_one(tmp_path: Path) -> None:
     assert min(record["milliseconds_a_step"].values()) > 0
     same = config(tmp_path, training__precision=record["precision"], model__name="logistic", output=str(tmp_path / "b"))
     raysim.run(same)
-    results = [raysim.run_result.load_result(tmp_path / name) for name in ("run", "b")]
+    results = [raysim.results.result.load_result(tmp_path / name) for name in ("run", "b")]
     losses = [result.rounds["train_loss"].tolist() for result in results]
     assert losses[0] == losses[1]
 

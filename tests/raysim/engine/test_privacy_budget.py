@@ -11,7 +11,7 @@ from raysim.config.privacy import Privacy
 from raysim.engine import privacy_budget
 from raysim.engine.privacy_budget import PrivacyBudget
 from raysim.engine.round_plan import Planner
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.wrappers.accounting import Sums, epsilon
 from tests import wrapped_runs
 from tests.fingerprint import fingerprint

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from raysim.engine.round_columns import measurable
-from raysim.run_result import comparable
-from raysim.simulation import run
+from raysim.results.result import comparable
+from raysim.running.simulation import run
 from raysim.storage.csv_table import TEXT_COLUMNS
 from tests.small_runs import LOGISTIC, small_run, worker_of
 

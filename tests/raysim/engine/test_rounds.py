@@ -10,11 +10,11 @@ import pandas as pd
 import pytest
 import safetensors.numpy
 
+from raysim import schedule
 from raysim.config import registry
 from raysim.config.run_config import RunConfig
-from raysim.engine import schedule
 from raysim.errors import RaysimError
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 

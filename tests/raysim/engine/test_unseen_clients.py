@@ -10,7 +10,7 @@ import pytest
 
 from raysim.cohort import cohort_of
 from raysim.errors import ConfigError
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.metrics import evaluate
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run, worker_of

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from raysim.engine import update_spill as landing_module
-from raysim.engine.payload import Failure, TrainedChunk
 from raysim.engine.update_spill import ALIGNMENT, UpdateSpill
 from raysim.errors import ResultsError
+from raysim.exchange.payload import Failure, TrainedChunk
 from raysim.method import Update
 from raysim.storage import pytree
 from tests.state_equality import equal

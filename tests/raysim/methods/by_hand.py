@@ -11,7 +11,7 @@ import torch
 from raysim.config.sections import Training
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Update, Updates
-from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.batch_bounds import LastBatch
 from raysim.workloads.federated_data import Batch, ClientData
 

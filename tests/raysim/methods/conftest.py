@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
+from raysim.client_side.train_chunk import kept_globals, seed_globals
 from raysim.config.run_config import RunConfig
-from raysim.engine.client_task import kept_globals, seed_globals
 from raysim.method import ClientTask, Message, Update, Vector
 from tests.small_runs import MakeConfig, worker_of
 

@@ -18,7 +18,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import Message, Updates, Vector
 from raysim.methods.apple import Apple, ClientState, Combination, Server, cosine_decay, joined
 from raysim.methods.fedavg import FedAvg
-from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.federated_data import ClientData
 from raysim.workloads.models.classifier import Classifier
 from tests.raysim.methods.by_hand import context, linear, one_sample, sigmoid, updates

@@ -11,7 +11,7 @@ from torch import nn
 from raysim.config.run_config import RunConfig
 from raysim.flat_model import FlatModel
 from raysim.methods.fedbn import FedBN
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.raysim.methods.test_graph_baselines import GRAPHS
 
 

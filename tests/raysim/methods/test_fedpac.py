@@ -10,8 +10,8 @@ import torch
 from torch import nn
 
 from raysim.aggregators.classifier_combination import combination_weights
+from raysim.client_side.model_parts import check_parts
 from raysim.config.run_config import default_config
-from raysim.engine.model_parts import check_parts
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Message, Update, Updates

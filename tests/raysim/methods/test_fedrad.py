@@ -16,8 +16,8 @@ from raysim.config.sections import Training
 from raysim.errors import ConfigError
 from raysim.method import Context, Message, Update, Updates
 from raysim.methods.fedrad import FedRAD, Server, estimate, random_communication
-from raysim.simulation import run
-from raysim.workloads.array_samples import ArraySamples
+from raysim.running.simulation import run
+from raysim.workloads.arrays.array_samples import ArraySamples
 from tests.raysim.methods import by_hand
 from tests.raysim.methods.by_hand import linear, one_sample
 from tests.small_runs import small_run

@@ -10,14 +10,14 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
+from raysim.client_side.model_parts import check_parts
+from raysim.client_side.worker import ClientState
 from raysim.config.run_config import build, default_config
-from raysim.engine.model_parts import check_parts
-from raysim.engine.worker import ClientState
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import Message, Update, Updates
 from raysim.methods.fedssp import FedSSP, Regularizer, Server, preference_step
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.storage import pytree
 from raysim.workloads.federated_data import Batch
 from raysim.workloads.models.classifier import Classifier, WithPreference

@@ -12,7 +12,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import Updates
 from raysim.methods._splitting_clusters import Server
 from raysim.methods.gcfl import GCFL
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.storage import pytree, tree_template
 from tests.raysim.methods.by_hand import context, updates
 from tests.state_equality import equal

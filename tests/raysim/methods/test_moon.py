@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from raysim.methods.moon import contrast_loss
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from raysim.config.run_config import RunConfig
-from raysim.run_result import load_result
-from raysim.simulation import run
+from raysim.results.result import load_result
+from raysim.running.simulation import run
 from tests.fingerprint import fingerprint
 from tests.watch import stopped
 

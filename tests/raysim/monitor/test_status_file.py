@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from raysim.engine.backend import Seat
 from raysim.engine.observer import ChunkReturned
+from raysim.exchange.pool_protocol import Seat
 from raysim.monitor.status_file import FAULTS, Recorder, read, settle
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from raysim.errors import ConfigError
-from raysim.simulation import run
+from raysim.running.simulation import run
 from tests.small_runs import small_run
 from tests.watch import stopped
 

@@ -13,7 +13,7 @@ from raysim.config.command_line import parse
 from raysim.config.options import options_of_class
 from raysim.config.run_config import build, to_dict
 from raysim.report.settings_line import LONGEST, repeat_command, settings_line
-from raysim.workloads.split_options import OPTIONS_OF_PARTITIONS, SplitOptions
+from raysim.workloads.splits.split_options import OPTIONS_OF_PARTITIONS, SplitOptions
 
 
 def plain(**options: object) -> dict[str, Any]:

@@ -17,14 +17,14 @@ from raysim.launch import main
 from raysim.monitor.chrome_trace import Trace
 from raysim.monitor.status_file import settle
 from raysim.report.run_page import main as report
-from raysim.run_result import load_result
-from raysim.simulation import run
+from raysim.results.load_model import load_model
+from raysim.results.result import load_result
+from raysim.running.simulation import run
 from raysim.storage import checkpoint
 from raysim.storage.atomic_files import append_whole, write_atomically
 from raysim.storage.folder_files import LinkError, check_links, harmless, open_file, read_bytes
 from raysim.storage.process_lock import launching
 from raysim.storage.run_folder import RunFolder
-from raysim.trained import load_model
 from raysim.ui.reading import Reading
 from tests.small_runs import LOGISTIC, small_run
 

@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.errors import DiskFullError, ResultsError
-from raysim.run_result import load_result
+from raysim.results.result import load_result
 from raysim.storage import atomic_files, folder_files, run_folder
 from raysim.storage.csv_table import Table
 from raysim.storage.run_folder import RunFolder

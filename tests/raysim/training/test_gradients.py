@@ -14,7 +14,7 @@ from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
 from raysim.training.gradients import batch_gradient, full_gradient, restored
 from raysim.training.local_sgd import train_epochs
-from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.federated_data import Batch
 from tests.raysim.methods.by_hand import InOrder
 from tests.raysim.training.test_local_sgd import points, scalar_model, squared_error

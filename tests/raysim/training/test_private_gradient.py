@@ -16,7 +16,7 @@ from raysim.method import ClientTask
 from raysim.training import private_gradient
 from raysim.training.local_sgd import Phase, train_epochs
 from raysim.training.private_gradient import PrivateGradient, poisson_batches, poisson_sampling
-from raysim.workloads.array_samples import ArraySamples
+from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.federated_data import Batch
 
 COUNT, CLIP = 7, 1.25

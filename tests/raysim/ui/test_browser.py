@@ -17,9 +17,9 @@ import pytest
 
 from raysim.config.run_config import build
 from raysim.engine.observer import Silent
-from raysim.engine.outcome import Outcome
-from raysim.preparation import prepare
-from raysim.simulation import execute
+from raysim.running.open_run import prepare
+from raysim.running.outcome import Outcome
+from raysim.running.simulation import execute
 from raysim.storage.run_folder import RunFolder
 from raysim.ui.serving import Address, Page
 from tests.chromium import MARKS

@@ -15,8 +15,8 @@ from raysim.config.wrappers import Attack
 from raysim.errors import ConfigError
 from raysim.launch import main
 from raysim.method import ClientTask, Vector
-from raysim.simulation import run
-from raysim.workloads.array_samples import ArraySamples
+from raysim.running.simulation import run
+from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.federated_data import NO_SAMPLES, ClientData
 from raysim.wrappers.attack import (
     Trigger,

@@ -15,7 +15,7 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.method import Update
 from raysim.methods.fedavg import FedAvg
 from raysim.methods.feddyn import FedDyn
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.wrappers.wrapped import Wrapped
 from tests.fingerprint import fingerprint
 from tests.raysim.methods.by_hand import context, updates

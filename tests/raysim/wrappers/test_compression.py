@@ -17,7 +17,7 @@ from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.errors import ConfigError
 from raysim.method import Shape
 from raysim.methods.fedavg import FedAvg
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.wrappers.compression import SCALED, Broadcast, decoded, encoded, wire_bytes
 from raysim.wrappers.wrapped import Wrapped
 from tests.raysim.methods.by_hand import context, updates

@@ -13,7 +13,7 @@ from safetensors.numpy import load_file
 from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.wrappers.defense import check_krum
 from raysim.wrappers.wrapped import Wrapped, running_method
 from tests.raysim.methods.by_hand import context, updates

@@ -21,8 +21,8 @@ from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
 from raysim.method import Update
 from raysim.methods.fedavg import FedAvg
-from raysim.preparation import prepare
-from raysim.simulation import execute, run
+from raysim.running.open_run import prepare
+from raysim.running.simulation import execute, run
 from raysim.storage.run_folder import RunFolder
 from raysim.training import local_sgd
 from raysim.wrappers.privacy import clipped, gaussian_noise, next_bound, shared_noise

@@ -11,7 +11,7 @@ import pytest
 from raysim.cohort import Cohort
 from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.methods.feddyn import FedDyn
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.wrappers.attack import malicious
 from raysim.wrappers.wrapped import Wrapped
 from tests.fingerprint import fingerprint

@@ -15,7 +15,7 @@ import pytest
 from raysim.workloads.data_sets.catalog import BY_NAME
 from raysim.workloads.data_sets.converters import SIGNALS, convert
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.har import Har
+from raysim.workloads.signals.har import Har
 from tests.workloads.images.leaf import write_leaf
 
 

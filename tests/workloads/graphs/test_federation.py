@@ -15,7 +15,7 @@ from raysim.workloads.federated_data import NO_SAMPLES, Federation, InputSpec, S
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation, union
 from raysim.workloads.graphs.graph_set import Graphs
 from raysim.workloads.parallel_map import sequential
-from raysim.workloads.partition_report import draw_partition
+from raysim.workloads.splits.partition_report import draw_partition
 from tests.made_graphs import graphs_of, path
 
 

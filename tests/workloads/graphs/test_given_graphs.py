@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import global_add_pool
 
 import raysim
-from raysim.engine.sharing import common_names
+from raysim.client_side.sharing import common_names
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec
 from raysim.workloads.graphs.batch import collate

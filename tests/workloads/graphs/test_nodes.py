@@ -12,7 +12,7 @@ import torch
 from torch import nn
 
 from raysim.launch import main
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec
 from raysim.workloads.graphs.node_federation import NodeFederation

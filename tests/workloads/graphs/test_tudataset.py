@@ -9,9 +9,9 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
-from raysim.workloads import cache_files
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.files import cache_files
 from raysim.workloads.graphs.federation import GraphFederation
 from raysim.workloads.graphs.tudataset import SETTINGS, TuDataset
 from tests.workloads.conftest import Stream

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.images.digit_domains import DigitDomains
 from tests.small_runs import small_run

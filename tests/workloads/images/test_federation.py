@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from raysim.workloads.augmentation import NO_AUGMENTATION
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Samples
+from raysim.workloads.images.augmentation import NO_AUGMENTATION
 from raysim.workloads.images.federation import ImageFederation, channel_statistics
 from raysim.workloads.images.image_set import ImageSet, image_set
 from raysim.workloads.images.image_workload import ImageOptions
-from raysim.workloads.partition import Partition
+from raysim.workloads.splits.partition import Partition
 from tests.workloads.conftest import Stream
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.images.femnist import Femnist, leaf_images
 from tests.small_runs import small_run

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 
 from raysim.launch import main
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.images.folder import DEVIATION, MEAN, Folder
 from tests.small_runs import small_run

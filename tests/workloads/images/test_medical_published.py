@@ -10,10 +10,10 @@ import pytest
 import torch
 from PIL import Image
 
-from raysim.workloads.augmentation import Augmentation
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Federation, InputSpec, Samples
 from raysim.workloads.images import decode, decoded_cache
+from raysim.workloads.images.augmentation import Augmentation
 from raysim.workloads.images.file_federation import FileFederation
 from raysim.workloads.images.ssl_fl import CovidFl, Retina
 from tests.workloads.conftest import Stream

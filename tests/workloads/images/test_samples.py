@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from raysim.workloads import array_samples
-from raysim.workloads.augment import crop_and_flip
-from raysim.workloads.augmentation import Augmentation
+from raysim.workloads.arrays import array_samples
+from raysim.workloads.images.augment import crop_and_flip
+from raysim.workloads.images.augmentation import Augmentation
 from raysim.workloads.images.samples import ImageSamples
 
 MEAN = np.array([0.5, 0.25, 0.1], dtype=np.float32)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from raysim.launch import main
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.tables.table import Table
 from tests.small_runs import small_run

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.tables.uci import Adult, HeartDisease
 from tests.small_runs import small_run

@@ -10,7 +10,7 @@ import pytest
 
 from raysim.config.command_line import parse
 from raysim.launch import main
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.text.text import Text, TinyShakespeare
 from tests.small_runs import small_run

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from raysim.simulation import run
+from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.text.text import Shakespeare, Text, TinyShakespeare
 from raysim.workloads.text.windows import LEAF_CHARACTERS, cut_windows, encode, speeches

@@ -1,0 +1,240 @@
+"""What serves clients: one model, cached client data, and nothing that outlives a client task.
+
+A worker lives in every ClientActor and, for in-process runs, in the inline pool; both do client tasks with this code.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import threadpoolctl
+import torch
+
+from raysim import seeds
+from raysim.client_side.drift import Drift, Moment
+from raysim.client_side.model_parts import check_parts, check_types, extended
+from raysim.client_side.sharing import common_names, nothing_to_share
+from raysim.errors import ConfigError
+from raysim.flat_model import FlatModel
+from raysim.method import NOTHING, Vector
+from raysim.running.source_digest import has_own_code
+from raysim.storage import pytree
+from raysim.training.optimizers import kept_bytes
+from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.metrics import EvaluationSums, evaluate
+from raysim.workloads.objective import objective_of
+from raysim.wrappers.attack import SUCCESS, judged_by, trigger_of, triggered
+from raysim.wrappers.wrapped import running_method
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.method import ClientTask, Message, Update
+    from raysim.workloads.federated_data import ClientData, Federation, InputSpec, Samples
+
+CACHED_BYTES = 64 * 2**20
+"""The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""
+MOST_CACHED_BYTES = 2**31
+"""What is cached of any, as float32; the least recently used goes first."""
+
+
+@dataclass(frozen=True)
+class ClientState:
+    """All that a client keeps between its tasks; it travels and is saved as a whole.
+
+    A method is given ``method`` and nothing else.
+    """
+
+    method: Any = None
+    """What the method's ``init_client`` or last ``train`` returned."""
+    private: Vector = field(default_factory=lambda: NOTHING)
+    """The entries of its model that do not travel (:meth:`raysim.flat_model.FlatModel.take_kept`), where clients have
+    different tasks and so share less than the method asks for; else empty."""
+    optimizer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """With ``training.optimizer_state kept``: the optimizer's moments at the end of its last training, by phase and
+    trained parameters (:func:`raysim.training.local_sgd.train_epochs`); empty before the first, and otherwise."""
+
+
+class Worker:
+    """Models and data for client tasks on one device."""
+
+    def __init__(self, config: RunConfig, federation: Federation, device: str = "cpu") -> None:
+        self.config = config
+        self._trigger = trigger_of(config.attack, federation)
+        self.method = running_method(config, self._trigger)
+        self.federation = federation
+        asked = judged_by(config.attack, objective_of(federation))
+        self.objective = replace(asked, margin_weight=config.training.margin, margin=config.training.margin_kind)
+        self.device = device
+        self.own_code = has_own_code(config)
+        """Whether what it runs may draw from Python's and NumPy's global generators, and change the process."""
+        self._models: dict[InputSpec, FlatModel] = {}
+        self._data: OrderedDict[int, _Cached] = OrderedDict()
+        self._cached_bytes = 0
+        self._moment = Moment()
+        self._drift = Drift(config, federation)
+        self._common: set[str] | None = None
+        self._keeps_private = False
+        """Whether the method wants to share more than clients of different tasks can; what they cannot is then kept for
+        each client, so that a method need not know of it. Known once ``_common`` is."""
+        if device != "cpu":
+            # A task that is done again must give the same bits, so no algorithm may depend on timing.
+            os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # read at the first CUDA call
+            torch.backends.cudnn.benchmark = False
+            torch.use_deterministic_algorithms(True, warn_only=True)
+
+    def model(self, client: int) -> FlatModel:
+        """The client's model with its initial values."""
+        model = self.built(client)
+        model.reset()
+        return model
+
+    def built(self, client: int) -> FlatModel:
+        """The client's model as the last task left it (built once for each kind of task)."""
+        task = self.federation.task(client)
+        if task not in self._models:
+            module = new_module(self.config, task)
+            check_types(module)
+            check_parts(self.config, [name for name, _ in module.named_parameters()])
+            wanted = set(self.method.shared_names(module))
+            common = self._common_names()
+            shared = wanted if common is None else wanted & common
+            if wanted and not shared:
+                raise ConfigError(nothing_to_share(self.federation.name, wanted))
+            self._models[task] = FlatModel(module, shared, self.device)
+        return self._models[task]
+
+    def first_state(self, client: int) -> ClientState | None:
+        """What a client keeps before its first task; None where clients keep nothing."""
+        model = self.model(client)
+        private = model.take_kept() if self._keeps_private else NOTHING
+        with self.streams("init_client", 0, client):
+            state = self.method.init_client(model)
+        model.reset()
+        keeps = state is not None or self._keeps_private or self.config.training.optimizer_state == "kept"
+        return ClientState(state, private) if keeps else None
+
+    def state_bytes(self, client: int) -> int:
+        """About how large what a client keeps is."""
+        parameters = self.built(client).parameters.numel()
+        return pytree.nbytes(self.first_state(client)) + kept_bytes(self.config.training, parameters)
+
+    def train(self, task: ClientTask, message: Message, state: ClientState | None) -> tuple[Update, ClientState | None]:
+        """A client's task from a state as :meth:`first_state` or an earlier task gave it."""
+        model = self.model(task.client)
+        self._load_private(model, state)
+        if state is not None:
+            model.optimizer_states = dict(state.optimizer)
+        own = None if state is None else state.method
+        update, after = self.method.train(model, self.data(task.client), message, own, task)
+        if state is None:
+            return update, None
+        private = model.take_kept() if self._keeps_private else NOTHING
+        return update, ClientState(after, private, model.optimizer_states)
+
+    def deployed(self, client: int, message: Message, state: ClientState | None) -> FlatModel:
+        """The model that the client is judged by; ``state`` is None before its first task."""
+        if state is None:
+            state = self.first_state(client)
+        model = self.model(client)
+        self._load_private(model, state)
+        with self.streams("deploy", self._moment.round, client):
+            self.method.deploy(model, message, None if state is None else state.method)
+        return model
+
+    def averaged(self, client: int, parameters: Vector, state: ClientState | None) -> FlatModel:
+        """The model with these shared entries [d], all others at their initial values but for the private part."""
+        model = self.model(client)
+        self._load_private(model, state)
+        model.load_shared(parameters)
+        return model
+
+    def judged(self, client: int, model: FlatModel, samples: Samples, scores: bool = False) -> EvaluationSums:
+        """The evaluation of a client's model on test samples, with the success of a backdoor where there is one."""
+        classes, size = self.federation.task(client).classes, self.config.evaluation.batch_size
+        with self.streams("evaluate", self._moment.round, client):
+            found = evaluate(model.module, samples.batches(size), classes, scores, self.objective)
+        if self._trigger is None:
+            return found
+        return replace(found, further={SUCCESS: triggered(model.module, samples, self._trigger, size, classes)})
+
+    def streams(self, purpose: str, round: int, client: int = 0) -> AbstractContextManager[None]:
+        """The global generators for one purpose, seeded; without code of a user's own nothing draws from them."""
+        if not self.own_code:
+            return nullcontext()
+        return seeds.kept_streams(seeds.number(self.config.seed, purpose, round, client))
+
+    def _load_private(self, model: FlatModel, state: ClientState | None) -> None:
+        if self._keeps_private:
+            assert state is not None, "a client with a private part has a state"
+            model.load_kept(state.private)
+
+    def _common_names(self) -> set[str] | None:
+        """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
+        tasks = distinct_tasks(self.federation)
+        if len(tasks) == 1:
+            return None
+        if self._common is None:
+            modules = [new_module(self.config, task) for task in tasks]
+            self._common = common_names(modules)
+            self._keeps_private = any(set(self.method.shared_names(module)) - self._common for module in modules)
+        return self._common
+
+    def data(self, client: int) -> ClientData:
+        """The client's samples as they are now, cached."""
+        cached = self._data.pop(client, None)
+        if cached is None:
+            data = self.federation.client(client, self.device, channels_last=self.built(client).channels_last)
+            cached = _Cached(data, 4 * data.samples * math.prod(self.federation.task(client).input_shape))
+            self._cached_bytes += cached.size
+            while self._data:
+                oldest = next(iter(self._data.values()))
+                recent = oldest.round >= self._moment.round - 1
+                if self._cached_bytes <= (MOST_CACHED_BYTES if recent else CACHED_BYTES):
+                    break
+                self._cached_bytes -= self._data.popitem(last=False)[1].size
+        cached.round = self._moment.round
+        self._data[client] = cached
+        return self._drift.of_client(cached.data, self._moment)
+
+    def global_test(self, start: int, stop: int) -> Samples:
+        """Samples start to stop (exclusive) of the common test set as it is now."""
+        return self._drift.of_test(self.federation.global_test(start, stop, self.device), self._moment)
+
+    def at(self, moment: Moment) -> None:
+        """What follows belongs to this round and virtual time."""
+        self._moment = moment
+
+
+@dataclass
+class _Cached:
+    data: ClientData
+    size: int
+    """About what its training samples take as float32, a graph counted as one node."""
+    round: int = 0
+    """In which it was last asked for."""
+
+
+def new_module(config: RunConfig, task: InputSpec) -> torch.nn.Module:
+    """The config's model for a task, with its initial values and what the method adds to it."""
+    with seeds.kept_streams(seeds.number(config.seed, "model")):
+        return extended(config.method, config.model.build(task), config.seed)
+
+
+@contextmanager
+def fixed_threads(threads: int) -> Iterator[None]:
+    """Run with this number of threads in torch and BLAS: a parallel sum's bits depend on their number."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        with threadpoolctl.threadpool_limits(threads):
+            # The limit above also reaches OpenMP, which torch uses: set its own number last.
+            torch.set_num_threads(threads)
+            yield
+    finally:
+        torch.set_num_threads(before)

@@ -1,0 +1,1 @@
+"""One run from call to end: what is refused before it, its folder, the driver, and what it leaves."""

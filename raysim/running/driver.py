@@ -1,0 +1,164 @@
+"""What the driver does: load the clients' data, train the rounds that are left, keep the results."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, closing, nullcontext
+from typing import TYPE_CHECKING, Literal
+
+from raysim.engine.observer import RunNotes, Several, step
+from raysim.monitor.status_file import Recorder
+from raysim.results.model_file import save_global_model
+from raysim.running.preflight import check_federation
+from raysim.running.source_digest import has_own_code
+from raysim.running.summary import conclude
+from raysim.schedule import at_once, planned_intervals, trainable, updates_a_step
+from raysim.storage import run_folder
+from raysim.storage.process_lock import driving
+from raysim.workloads.federated_data import ONE_CLASS, has_one_class
+from raysim.workloads.parallel_map import Sequential
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from raysim.config.run_config import RunConfig
+    from raysim.engine.observer import Observer
+    from raysim.exchange.pool_protocol import Pool
+    from raysim.workloads.federated_data import Federation
+    from raysim.workloads.parallel_map import Parallel
+
+Status = Literal["finished", "stopped"]
+SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
+
+
+def drive(
+    config: RunConfig,
+    path: Path,
+    make_pool: Callable[[Federation, int], Pool],
+    observer: Observer,
+    stopping: Callable[[], bool],
+    parallel: Parallel | None = None,
+) -> Status:
+    """All rounds that are left of the run in ``path`` (the process that holds the global state).
+
+    ``parallel`` computes what has to be known of the data before the first round, such as spectra of graphs; in this
+    process if it is None.
+    """
+    from raysim.client_side.model_parts import check_head_of_body, decays_untrained, outputs_probabilities
+    from raysim.client_side.worker import Worker, fixed_threads
+    from raysim.engine import precision_probe
+    from raysim.engine.cohort_run import Stopped
+    from raysim.engine.loss_decomposition import without_aggregation
+    from raysim.engine.recovery import run_through
+    from raysim.engine.rounds import Rounds
+    from raysim.monitor.chrome_trace import Trace
+    from raysim.monitor.partition_plot import PartitionDrawing
+    from raysim.monitor.profiler import OFF, Profile
+    from raysim.running.repeat_check import check_repeats
+
+    folder = run_folder.RunFolder.open(path)
+    with ExitStack() as stack:
+        stack.enter_context(driving(path))
+        recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
+        observer = Several(observer, recorder)
+        if config.engine.tensorboard:
+            from raysim.monitor.tensorboard import TensorBoard
+
+            observer = Several(observer, stack.enter_context(closing(TensorBoard(path))))
+        with step(observer, "loading the data"):
+            federation = load_federation(config, parallel or Sequential(observer.preparing))
+        check_federation(config, federation)
+        useful = at_once(config, federation.clients)
+        stack.enter_context(fixed_threads(config.engine.threads))
+        starting = "starting client actors" if config.engine.backend == "ray" else "building the model"
+        observer.preparing(starting, 0, 1)
+        pool = make_pool(federation, useful)
+        try:
+            federation = pool.federation
+            check_head_of_body(config, federation)
+            worker = Worker(config, federation)
+            worker.built(0)  # what is wrong with a model is said before anything is timed on it
+            resolved = precision_probe.resolve(config, pool, path, observer.note)
+            drawing = PartitionDrawing(observer.note, pool, path, config.pictures)
+            notes = RunNotes(folder, Several(observer, drawing))
+            pool.recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
+            rounds = Rounds(resolved, worker, pool, notes, stopping)
+            observer.preparing(starting, 1, 1)
+            recorder.begins()
+            observer.placed(pool.plan)
+            if federation.synthetic:
+                observer.note(SYNTHETIC)
+            if has_one_class(federation):
+                observer.note(ONE_CLASS)
+            if ignored := clients_ignored(config, federation):
+                observer.note(ignored)
+            of_clock = rounds.clock.notes if rounds.clock else ()
+            of_model = (decays_untrained(worker), outputs_probabilities(worker), without_aggregation(worker))
+            strength = attack_strength(config, federation)
+            for found in (*of_model, *getattr(federation, "notes", ()), *of_clock, strength):
+                if found:
+                    notes.note(found)
+            rounds.go_back()
+            if rounds.state.round:
+                observer.note(f"goes on after round {rounds.state.round}")
+            else:
+                check_repeats(rounds, notes.note)
+            try:
+                with drawing:
+                    run_through(rounds, notes)
+            except Stopped:
+                folder.log(f"stopped after round {rounds.state.round}")
+                recorder.ends("stopped")
+                return "stopped"
+            save_global_model(path, rounds.worker, rounds.state.server, rounds.state.round)
+            if rounds.clock is not None:
+                from raysim.report.devices_plot import write_devices
+
+                virtual_seconds = rounds.clock.step(rounds.state.round).time
+                write_devices(path, rounds.clock.fleet, virtual_seconds, pictured=config.pictures)
+            conclude(config, folder, federation, rounds.worker.model(0).buffer.numel())
+            recorder.ends("finished")
+            return "finished"
+        finally:
+            pool.close()
+
+
+def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
+    """The clients' data as the run's method and model need it: spectra computed, pooled into one client."""
+    from raysim import seeds
+
+    with seeds.kept_streams(seeds.number(config.seed, "load")) if has_own_code(config) else nullcontext():
+        federation: Federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+    prepare_data = getattr(federation, "prepare", None)
+    if prepare_data is not None:
+        federation = prepare_data(getattr(config.model, "needs_spectra", False), parallel)
+    return federation.pooled() if config.method.traits.pooled else federation
+
+
+def clients_ignored(config: RunConfig, federation: Federation) -> str:
+    """A sentence where a number of clients was asked for and the data's own sites are the clients; else empty."""
+    asked, default = (getattr(owner, "clients", None) for owner in (config.workload, type(config.workload)))
+    if config.method.traits.pooled or asked in (default, federation.clients):
+        return ""
+    return (
+        f"workload.clients {asked} has no effect: the {federation.clients} clients are those that the data names. For "
+        "another number set workload.partition, to dirichlet say."
+    )
+
+
+def attack_strength(config: RunConfig, federation: Federation) -> str:
+    """A sentence on the strength of an attack that works it out; else empty."""
+    from raysim.wrappers.attack import malicious, strength_note
+
+    clients = trainable(config, federation.clients)
+    attackers = len(malicious(config.attack, config.seed, clients))
+    return strength_note(config.attack, clients, attackers, updates_a_step(config, clients))
+
+
+def inline_pool(config: RunConfig, federation: Federation, useful: int = 1) -> Pool:
+    """The pool of an in-process run."""
+    from raysim.client_side.device import device_of
+    from raysim.client_side.worker import Worker
+    from raysim.engine.inline_backend import InlinePool
+
+    return InlinePool(Worker(config, federation, device_of(config.engine)))

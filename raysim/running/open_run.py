@@ -1,0 +1,86 @@
+"""The run folder before a run: a new one, or the one to resume, checked against the config."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, stored_text
+from raysim.config.registry import NO_CLASSES, Classes, names_of
+from raysim.config.run_config import RunConfig, build, classes_of, differences, to_dict
+from raysim.engine.checkpointing import check_rounds
+from raysim.errors import ResultsError
+from raysim.running.preflight import check_request
+from raysim.running.python_objects import check_digests
+from raysim.storage import run_folder
+from raysim.storage.atomic_files import write_atomically
+from raysim.storage.process_lock import driving
+from raysim.workloads.naming import data_name
+
+
+def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
+    """The run folder: a new one with config and environment in it, or the one to continue, checked against ``config``.
+
+    Raises:
+        ConfigError: its config.yaml is damaged.
+        ResultsError: the folder to continue is no run, was made with other settings, or cannot have another number of
+            rounds.
+        RaysimError: the run cannot be done as asked (raysim/running/preflight.py).
+    """
+    if resume is not None:
+        return _resumed(config, Path(resume))
+    check_request(config)
+    plain = to_dict(config)
+    method, data = plain["method"]["name"], data_name(plain["workload"])
+    path = Path(config.output) if config.output else run_folder.new_run_path(Path("runs"), method, data, config.seed)
+    run_folder.RunFolder.create(path, stored_text(config), run_folder.environment() | {"seed": config.seed})
+    return path.resolve()
+
+
+def _resumed(config: RunConfig, path: Path) -> Path:
+    folder = run_folder.RunFolder.open(path)
+    check_seal(path / CONFIG_NAME)
+    stored = stored_config(path, classes_of(config))
+    check_digests(stored, config, path)
+    if changed := _changed_results(stored, config):
+        raise ResultsError(
+            f"{path} was made with other settings, and going on with these would change its results:\n  "
+            + "\n  ".join(changed)
+            + "\nLeave them out to resume, or start a new run with --config "
+            f"{path / CONFIG_NAME} and your changes"
+        )
+    check_request(config)
+    longer = stored.schedule.rounds != config.schedule.rounds
+    if longer:
+        check_rounds(folder, config)
+    if longer or stored.engine.on_client_error != config.engine.on_client_error:
+        with driving(path):
+            write_atomically(path / CONFIG_NAME, stored_text(config).encode())
+    return path.resolve()
+
+
+def _changed_results(stored: RunConfig, config: RunConfig) -> list[str]:
+    """The settings (``name: old → new``) in which ``config`` would lead to other results than ``stored``."""
+    # The number of rounds may change; of a length in epochs, the number of rounds that they make is all that counts.
+    free = ["schedule.rounds:", "schedule.epochs:"]
+    if stored.engine.on_client_error == "fail":
+        free.append("engine.on_client_error:")  # no client has failed so far, so every round is the same by either rule
+    changed = [line for line in differences(stored, config) if not line.startswith(tuple(free))]
+    if bool(stored.engine.gpus_per_client) != bool(config.engine.gpus_per_client):
+        # How many share a GPU changes nothing; whether it is a GPU or a CPU changes how sums are rounded.
+        old, new = stored.engine.gpus_per_client, config.engine.gpus_per_client
+        changed.append(f"engine.gpus_per_client: {old:g} → {new:g}")
+    return changed
+
+
+def stored_config(path: Path, classes: Classes = NO_CLASSES) -> RunConfig:
+    """The config that a run folder was made with.
+
+    Args:
+        path: the run folder.
+        classes: those that are in use already; the folder may name no other code.
+    """
+    settings = read_config_file(path / CONFIG_NAME, run_folder=True)
+    named = names_of(classes)
+    check_names(settings, path / CONFIG_NAME, named)
+    known = {kind: cls for kind, cls in classes.items() if settings.get(f"{kind}.name") == named[f"{kind}.name"]}
+    return build([settings], known)

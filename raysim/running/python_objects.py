@@ -1,0 +1,240 @@
+"""The config of a run whose method, model or data is given as Python objects."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import numbers
+from collections.abc import Mapping
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim import seeds
+from raysim.client_side.model_parts import check_types
+from raysim.config import registry
+from raysim.config.command_line import given_config
+from raysim.config.registry import Kind
+from raysim.config.run_config import RunConfig, flatten, with_sections
+from raysim.errors import ConfigError, ResultsError
+from raysim.running.given_checks import check_functions, check_has_data, copied, made_model
+from raysim.running.source_digest import identity_of, module_digest, own_classes, source_of
+from raysim.workloads.given.given_data import GivenClients, GivenData, GivenModel
+from raysim.workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
+
+if TYPE_CHECKING:
+    from raysim.workloads.federated_data import InputSpec
+    from raysim.workloads.given.own_arrays import OwnArrays
+    from raysim.workloads.objective import Figure
+
+SOURCE_NAME = "source.txt"
+"""In a run's folder: the source of what was given as objects, for people to read; nothing reads it again."""
+
+
+def config_of(
+    method: object,
+    resume: str | Path | None,
+    options: Mapping[str, object],
+    model: object = None,
+    clients: object = None,
+    test: object = None,
+    loss: Figure | None = None,
+    metrics: Mapping[str, Figure] | None = None,
+) -> tuple[RunConfig, str]:
+    """The config that Python objects and options make, and the source of the objects.
+
+    Args:
+        method: the name of a method, or a class or an instance of one's own; or a mapping of settings.
+        resume: the run folder to continue, whose settings hold where none is given.
+        options: settings by their short or full names.
+        model: the name of a model, a module, what makes one, or a class or an instance with ``build``.
+        clients: every client's data (:func:`raysim.workloads.given.own_arrays.gather`), or their number in a named
+            workload.
+        test: the global test set, or every client's.
+        loss: in the place of the task's own loss.
+        metrics: further figures of the tables, by name.
+
+    Raises:
+        ConfigError: an option is unknown or not allowed, or something is not what it should be.
+        WorkloadError: the data is not sound, or does not fit the model.
+    """
+    objects = _Objects()
+    given = flatten(options)
+    if resume is not None and not isinstance(resume, str | Path):
+        raise ConfigError(f"resume: {resume!r} is not allowed. Allowed: the path of a run's folder, as text or a Path.")
+    settings = flatten(method) if isinstance(method, Mapping) else {}
+    named = any(name in ("workload", "workload.name") for name in (*given, *settings))
+    objects.take_section("method", method, given)
+    arrays: OwnArrays | OwnGraphs | None = None
+    if isinstance(clients, numbers.Integral):
+        given["workload.clients"] = int(clients)
+    elif clients is not None:
+        arrays = gathered(clients, test)
+        objects.classes["workload"] = GivenGraphs if isinstance(arrays, OwnGraphs) else GivenData
+        given["workload.digest"] = arrays.digest()
+        objects.take_functions(loss, metrics or {}, given)
+        if resume is None and not isinstance(arrays, OwnGraphs):  # else as it was
+            given.setdefault("test_share", 0.0 if test is not None else 0.2)
+    elif further := [name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None]:
+        wrong = further[0]
+        instead = "leave it out" if wrong == "test" else "choose a workload class whose federation has it (objective)"
+        raise ConfigError(
+            f"{wrong}: it goes with clients, the data to train on; a workload with a name brings its own. Give clients "
+            f"too, or {instead}."
+        )
+    check_has_data(model, clients, workload_named=named or resume is not None)
+    if model is not None and not objects.take_section("model", model, given):
+        objects.take_model(model, given)
+    config = given_config(given, resume, objects.classes)
+    if arrays is not None:
+        config = with_sections(config, workload=config.workload.holding(arrays, functions=(loss, metrics or {})))
+    if objects.classes.get("model") is GivenModel:
+        config = with_sections(config, model=objects.held_model(config))
+    if arrays is not None:
+        config = with_sections(config, workload=_fitted(config))
+    return config, "\n\n".join(objects.sources)
+
+
+def gathered(clients: object, test: object = None) -> OwnArrays | OwnGraphs:
+    """The data of all clients, read and checked: graphs, or arrays of whatever else.
+
+    Raises:
+        WorkloadError: as :func:`raysim.workloads.given.own_arrays.gather` and
+            :func:`raysim.workloads.graphs.given_graphs.gather_graphs`.
+    """
+    from raysim.workloads.given.own_arrays import gather
+
+    with seeds.kept_streams(seeds.number(0, "data")):  # a Dataset may draw from them; the data is not the run's seed's
+        return gather_graphs(clients, test) if hold_graphs(clients) else gather(clients, test)
+
+
+class _Objects:
+    """What was given as objects: their classes, their sources, and the model."""
+
+    def __init__(self) -> None:
+        self.classes: dict[str, type[Any]] = {}
+        self.sources: list[str] = []
+        self._model: Any = None
+
+    def take_section(self, kind: Kind, what: object, given: dict[str, object]) -> bool:
+        """Put a method's or a model's name, or its class and the options of an instance, into ``given``."""
+        if isinstance(what, str):
+            given[f"{kind}.name"] = what
+            return True
+        if isinstance(what, Mapping) and kind == "method":
+            given.update({**flatten(what), **given})
+            return True
+        cls = what if isinstance(what, type) else type(what)
+        if not dataclasses.is_dataclass(cls) or (kind == "model" and not hasattr(cls, "build")):
+            if kind == "model":
+                return False
+            raise ConfigError(
+                f"method: {what!r} is not allowed. Allowed: a name ('fedavg'), a class or an instance of one's own "
+                "(a dataclass, docs/methods-of-your-own.md), or a mapping of settings."
+            )
+        self.classes[kind] = cls
+        if not isinstance(what, type):
+            values = {entry.name: getattr(what, entry.name) for entry in dataclasses.fields(cls) if entry.init}
+            given.update({f"{kind}.{name}": value for name, value in values.items()})
+        self.sources.append(source_of(cls))
+        return True
+
+    def take_functions(self, loss: Figure | None, metrics: Mapping[str, Figure], given: dict[str, object]) -> None:
+        """Name a loss and metrics, which are sent with the data."""
+        check_functions(loss, metrics)
+        functions = {**({"loss": loss} if loss is not None else {}), **metrics}
+        sources = [source_of(function) for function in functions.values()]
+        self.sources += sources
+        given["workload.loss"] = getattr(loss, "__qualname__", type(loss).__qualname__) if loss is not None else ""
+        given["workload.metrics"] = tuple(metrics)
+        identities = map(identity_of, functions.values())
+        digest = hashlib.sha256("\n".join([*functions, *identities]).encode()).hexdigest()
+        given["workload.code_digest"] = digest if functions else ""
+
+    def take_model(self, model: Any, given: dict[str, object]) -> None:
+        """Keep a copy of a module, or what makes one."""
+        import torch
+
+        if not callable(model):
+            raise ConfigError(
+                f"model: {model!r} is not allowed. Allowed: a name ('cnn'), a torch module, or a class or function "
+                "that makes one."
+            )
+        self.classes["model"] = GivenModel
+        self._model = copied(model) if isinstance(model, torch.nn.Module) else model
+        given["model.class_name"] = getattr(model, "__qualname__", type(model).__qualname__)
+
+    def held_model(self, config: RunConfig) -> GivenModel:
+        """The config's model section with the model in it, and its digest."""
+        import torch
+
+        from raysim.workloads.models.classifier import has_batch_norm
+
+        with seeds.kept_streams(seeds.number(config.seed, "model")):
+            module = made_model(self._model, task_of(config), config.model.class_name)
+        check_types(module)
+        is_module = isinstance(self._model, torch.nn.Module)
+        code = dict.fromkeys([*([] if is_module else [self._model]), *own_classes(module)])
+        self.sources += map(source_of, code)
+        digest = module_digest(module, map(identity_of, code), values=is_module)
+        section: GivenModel = config.model
+        return replace(section, digest=digest).holding(self._model, batch_norm=has_batch_norm(module))
+
+
+def check_digests(stored: RunConfig, config: RunConfig, path: Path) -> None:
+    """ResultsError unless data and model that were given in Python are those that a run was made with."""
+    for kind, what in (("workload", "data"), ("model", "model")):
+        before, now = (getattr(getattr(each, kind), "digest", "") for each in (stored, config))
+        if before and now:
+            advice = f"give the same {what} to go on, or start a new run without resume"
+            check_digest(what, before, now, path, advice)
+
+
+def check_digest(what: str, before: str, now: str, path: Path, advice: str) -> None:
+    """ResultsError unless data or a model has the digest that the config of the run in ``path`` names."""
+    if before != now:
+        raise ResultsError(
+            f"the {what} is not the one that {path} was made with (SHA-256 {now[:12]}…, and {before[:12]}… in its "
+            f"config.yaml); {advice}"
+        )
+
+
+def task_of(config: RunConfig) -> InputSpec:
+    """What the model must fit, from a sketch of the data, or from the data where a sketch does not know widths."""
+    stream = partial(seeds.numpy_generator, config.seed)
+    federation = config.workload.sketch(stream) if hasattr(config.workload, "sketch") else None
+    if federation is None or not all(federation.task(0).input_shape):
+        federation = config.workload.load(stream)
+    task: InputSpec = federation.task(0)
+    return task
+
+
+def _fitted(config: RunConfig) -> GivenClients:
+    """The config's data section with as many classes as the model has outputs, checked."""
+    from raysim.client_side import process_state
+    from raysim.workloads.given.own_fit import fitted, fitted_graphs
+
+    section: GivenGraphs | GivenData = config.workload
+    federation: Any = section.load(partial(seeds.numpy_generator, config.seed))
+    traits = config.method.traits
+    if (traits.personal or traits.local_tests) and not any(map(federation.test_samples, range(federation.clients))):
+        name = registry.public_name("method", config.method)
+        raise ConfigError(
+            f"method {name} judges every client's model on the client's own test set, "
+            "and there is none: set test_share=0.2 to cut it off each client's samples, or give test as a list with "
+            "one for each client."
+        )
+    if isinstance(section, GivenGraphs) and not (len(federation.tasks) == 1 and isinstance(config.model, GivenModel)):
+        return section  # the model is made for its task
+    before = process_state.snapshot()
+    with seeds.kept_streams(seeds.number(config.seed, "model")):
+        module = config.model.build(federation.task(0))
+        if isinstance(section, GivenGraphs):
+            changed: GivenClients = replace(section, classes=fitted_graphs(federation, module))
+        else:
+            kind, classes = fitted(federation, module, None if section.task == "auto" else section.task)
+            changed = replace(section, task=kind, classes=classes)
+    if found := process_state.put_back(before):
+        raise ConfigError(f"model, loss or metrics, on two samples: {found}.")
+    return changed.holding(section.held, functions=section.functions)

@@ -1,0 +1,133 @@
+"""One run, in this process or on Ray: ``raysim.run`` and how a run ends."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim.config.run_config import RunConfig, to_dict
+from raysim.engine.observer import Named, Several, Silent
+from raysim.errors import ConfigError, RaysimError
+from raysim.monitor import status_file
+from raysim.results.result import load_result
+from raysim.running.driver import drive, inline_pool
+from raysim.running.given_checks import check_observer
+from raysim.running.open_run import prepare
+from raysim.running.outcome import Outcome, guarded
+from raysim.running.python_objects import SOURCE_NAME, config_of
+from raysim.schedule import planned_intervals
+from raysim.storage import run_folder
+from raysim.storage.atomic_files import write_atomically
+
+if TYPE_CHECKING:
+    from raysim.engine.observer import Observer
+    from raysim.results.result import RunResult
+    from raysim.workloads.objective import Figure
+
+
+def run(
+    method: str | type[Any] | object | RunConfig | Mapping[str, object] = "fedavg",
+    resume: str | Path | None = None,
+    *,
+    model: object = None,
+    clients: object = None,
+    test: object = None,
+    loss: Figure | None = None,
+    metrics: Mapping[str, Figure] | None = None,
+    observer: Observer | None = None,
+    progress: bool = False,
+    **options: object,
+) -> RunResult:
+    """Run (or, with ``resume``, continue) and return the tables as pandas frames (docs/own-data.md).
+
+    Args:
+        method: the name of a method, a class or an instance of one's own, all settings that are not the defaults as a
+            mapping (``{"method": "fedavg", "training.momentum": 0.5}``), or a config.
+        resume: a run folder to continue; settings that are left out are the folder's, and no other may change results.
+        model: the name of a model, a torch module, which keeps its initial values, or what makes one.
+        clients: what ``raysim.split`` returns, or a list or a dict name → data of every client, each a pair (x, y) of
+            arrays or tensors or a torch Dataset. A number is that of the clients of a workload.
+        test: the global test set, or a list or dict of every client's own.
+        loss: (outputs, labels) → a loss for each sample, or their mean; None: that of the task.
+        metrics: the same by name, for further columns of the tables.
+        observer: is told of rounds as they happen (:class:`raysim.engine.observer.Observer`).
+        progress: show the progress in the terminal or the notebook.
+        options: settings by their short or full names, as on the command line, or by sections (``engine={…}``).
+
+    Raises:
+        RaysimError: as the command line reports it; every error of a user's making is one.
+    """
+    check_observer(observer)
+    if isinstance(method, RunConfig):
+        objects = {"model": model, "clients": clients, "test": test, "loss": loss, "metrics": metrics}
+        if extra := [*options, *(name for name, value in objects.items() if value is not None)]:
+            raise ConfigError(f"{extra[0]}: a RunConfig is complete; give its settings as a mapping to add to them.")
+        config, source = method, ""
+    else:
+        config, source = config_of(method, resume, options, model, clients, test, loss, metrics)
+    watcher: Observer = Silent() if observer is None else Named(observer)
+    folder = prepare(config, resume)
+    if source and resume is None:
+        write_atomically(folder / SOURCE_NAME, source.encode())
+    with ExitStack() as stack:
+        if progress:
+            from raysim.monitor.progress import Progress, title_of
+
+            intervals = planned_intervals(config)
+            shown: Observer = stack.enter_context(Progress(title_of(to_dict(config)), len(intervals), sum(intervals)))
+            watcher = Several(shown, watcher)
+        outcome = execute(config, folder, watcher, resumed=resume is not None, keep_ray=True)
+    if outcome.status == "failed":
+        raise RaysimError(outcome.message + (f"\n{outcome.traceback}" if outcome.traceback else ""))
+    return replace(load_result(folder), settings=config)
+
+
+def execute(
+    config: RunConfig,
+    folder: Path,
+    observer: Observer,
+    *,
+    resumed: bool = False,
+    verbose: bool = False,
+    stopping: Callable[[], bool] = lambda: False,
+    keep_ray: bool = False,
+) -> Outcome:
+    """Drive the run where the config says; how it ended. With ``keep_ray`` the process's next run finds the same Ray.
+
+    A new run without a round is taken back, unless it is finished: its files go, and so does a folder that it made.
+    """
+    outcome = Outcome("stopped")  # what a KeyboardInterrupt leaves
+    try:
+        if config.engine.backend == "ray":
+            from raysim.actors.session import run_on_ray  # late: an in-process run needs no Ray
+
+            outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping, keep=keep_ray)
+        else:
+            outcome = guarded(lambda: drive(config, folder, partial(inline_pool, config), observer, stopping))
+    except RaysimError as error:  # of an observer
+        outcome = Outcome("failed", str(error), error.traceback)
+        raise
+    finally:
+        computed = (folder / "rounds.csv").exists()
+        if outcome.status != "finished" and not (resumed or computed):
+            # Nothing was computed: a repeat, with a mistake mended perhaps, must find the name free.
+            run_folder.take_back(folder)
+        else:
+            status_file.settle(folder, outcome.status, outcome.message)
+    return replace(outcome, refused=False) if computed else outcome
+
+
+def blocked() -> bool:
+    """Whether a call that nobody waits for is still at work, so that this process must end without exit handlers.
+
+    Such are a call of Ray's that never came back, and the partition's picture after a second Ctrl-C.
+    """
+    shared_ray = sys.modules.get("raysim.actors.shared_ray")
+    calls_aside = sys.modules.get("raysim.engine.inline_backend")
+    ray_blocks = shared_ray is not None and bool(shared_ray.given_up)
+    return ray_blocks or (calls_aside is not None and calls_aside.aside_at_work())

@@ -1,0 +1,167 @@
+"""Device profiles from a file: a CSV table, or a JSON list of objects, with a row for each client."""
+
+from __future__ import annotations
+
+import json
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.config.timing import Devices
+from raysim.errors import ConfigError
+from raysim.virtual_time.devices.availability import Availability, from_windows
+from raysim.workloads.files.regular_files import UNREADABLE, open_regular, open_unpacked
+
+COLUMNS = ("seconds_per_sample", "bandwidth_down", "bandwidth_up", "latency", "drop_probability", "watts")
+"""Numbers of a row, in the units of the options of the same name, which hold for what a file leaves out."""
+AVAILABLE = ("available", "period")
+"""Windows of virtual seconds, ``0-3600;7200-9000`` or a list of pairs; and after how many seconds they come again, the
+same for all rows."""
+FEDSCALE = {"computation": ("seconds_per_sample", 1e-3), "communication": ("bandwidth_down", 1e-3)}
+"""FedScale's columns (milliseconds a sample, kbit/s both ways), and what they are here."""
+
+
+LARGEST_JSON = 2**26
+
+
+def read(devices: Devices, clients: int) -> tuple[dict[str, NDArray[np.float64]], Availability | None]:
+    """The columns of ``devices.trace`` [n] and the windows of availability, from the first rows of the file.
+
+    Raises:
+        ConfigError: the file is missing or no table, has too few rows, unknown columns, or values out of range; the
+            text says which row.
+    """
+    path = Path(devices.trace)
+    rows = [_renamed(path, number, row) for number, row in enumerate(_rows(path, clients), start=1)]
+    if len(rows) < clients:
+        raise ConfigError(f"devices.trace: {path} has {len(rows)} rows for {clients} clients. Give each client a row.")
+    unknown = sorted({name for row in rows for name in row} - {*COLUMNS, *AVAILABLE, "client"})
+    if unknown:
+        raise ConfigError(
+            f"devices.trace: {path} has the unknown column {unknown[0]!r}. Allowed: {', '.join(COLUMNS)}, "
+            f"{', '.join(AVAILABLE)}, client, and FedScale's {', '.join(FEDSCALE)}."
+        )
+    table = {name: _column(path, rows, name, getattr(devices, name)) for name in COLUMNS}
+    return table, _availability(path, rows)
+
+
+def _rows(path: Path, most: int) -> list[dict[str, Any]]:
+    """The first rows of the file."""
+    kind = "JSON" if path.suffix.lower() == ".json" else "CSV"
+    try:
+        return _json_rows(path)[:most] if kind == "JSON" else _csv_rows(path, most)
+    except RecursionError as error:
+        raise ConfigError(f"devices.trace: {path} cannot be read as JSON: it is nested too deep") from error
+    except UNREADABLE as error:
+        reason = (error.strerror if isinstance(error, OSError) else None) or " ".join(str(error).split())
+        if isinstance(error, OSError) and error.errno:
+            raise ConfigError(f"devices.trace: {path} cannot be read: {reason}. Give the path of a file.") from error
+        raise ConfigError(f"devices.trace: {path} cannot be read as {kind}: {reason or 'it is damaged'}") from error
+
+
+def _json_rows(path: Path) -> list[dict[str, Any]]:
+    with open_regular(path) as file:
+        content = file.read(LARGEST_JSON + 1)
+    if len(content) > LARGEST_JSON:
+        raise ValueError(f"it has more than {LARGEST_JSON / 1e6:g} MB; write it as CSV")
+    found = json.loads(content.decode())
+    if not isinstance(found, list) or not all(isinstance(row, dict) for row in found):
+        raise ValueError("it is no list of objects")
+    return found
+
+
+def _csv_rows(path: Path, most: int) -> list[dict[str, Any]]:
+    import pandas
+
+    with open_unpacked(path) as file:
+        columns = pandas.read_csv(file, nrows=0).columns
+    with open_unpacked(path) as file:
+        # Of a single column, an empty line is a row: a client without windows, say.
+        blank = len(columns) > 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pandas.errors.ParserWarning)
+            try:
+                table = pandas.read_csv(file, skip_blank_lines=blank, nrows=most, index_col=False)
+            except pandas.errors.ParserWarning as error:
+                raise ValueError("a row has more cells than the first line") from error
+    records: Any = table.to_dict("records")
+    return [{str(name): value for name, value in row.items() if not pandas.isna(value)} for row in records]
+
+
+def _renamed(path: Path, number: int, row: Mapping[str, Any]) -> dict[str, Any]:
+    """A row of FedScale's as one of ours."""
+    result = {name: value for name, value in row.items() if name not in FEDSCALE}
+    for theirs, (ours, factor) in FEDSCALE.items():
+        if theirs in row:
+            result[ours] = _number(path, number, theirs, row[theirs]) * factor
+    if "communication" in row:
+        result["bandwidth_up"] = result["bandwidth_down"]
+    return result
+
+
+def _column(path: Path, rows: Sequence[Mapping[str, Any]], name: str, default: float) -> Any:
+    values = np.empty(len(rows))
+    for number, row in enumerate(rows):
+        values[number] = _number(path, number + 1, name, row.get(name, default))
+    return values
+
+
+def _number(path: Path, row: int, name: str, given: object) -> float:
+    """The number in a cell; one text among them makes all cells of a column texts."""
+    value = math.nan
+    with suppress(ValueError, OverflowError):
+        value = float(given) if isinstance(given, int | float | str) and not isinstance(given, bool) else value
+    zero_too = name in ("latency", "drop_probability", "watts")
+    good = math.isfinite(value) and (value > 0 or (zero_too and value == 0))
+    if not good or (name == "drop_probability" and value > 1):
+        limit = "from 0 to 1" if name == "drop_probability" else "≥ 0" if zero_too else "> 0"
+        raise ConfigError(
+            f"devices.trace: {path}, row {row}: {name} {_shown(given)} is not allowed. Allowed: a number {limit}."
+        )
+    return value
+
+
+def _shown(given: object) -> str:
+    """A value of a cell in a message, cut to 60 characters."""
+    try:
+        text = ascii(given)
+    except ValueError:  # an integer of more digits than Python writes
+        return "of thousands of digits"
+    return text if len(text) <= 60 else f"{text[:60]}…"
+
+
+def _availability(path: Path, rows: Sequence[Mapping[str, Any]]) -> Availability | None:
+    if not any("available" in row for row in rows):
+        return None
+    try:
+        periods = {float(row.get("period", math.inf)) for row in rows}
+    except (TypeError, ValueError, OverflowError):
+        periods = set()
+    if len(periods) != 1 or not min(periods) > 0:
+        raise ConfigError(f"devices.trace: {path}: period must be the same number > 0 in every row.")
+    windows = []
+    for number, row in enumerate(rows):
+        try:
+            windows.append(_windows(row.get("available", "")))
+        except (ValueError, TypeError, OverflowError) as error:
+            raise ConfigError(
+                f"devices.trace: {path}, row {number + 1}: available {_shown(row.get('available'))} is not allowed. "
+                "Allowed: windows such as 0-3600;7200-9000, or a list of pairs of seconds."
+            ) from error
+    try:
+        return from_windows(windows, periods.pop())
+    except ValueError as error:
+        raise ConfigError(
+            f"devices.trace: {path}: {error}. Give each client's windows in order, without overlaps."
+        ) from error
+
+
+def _windows(text: str | Sequence[Sequence[float]]) -> list[tuple[float, float]]:
+    pairs = [part.split("-") for part in text.split(";") if part.strip()] if isinstance(text, str) else text
+    return [(float(start), float(end)) for start, end in pairs]

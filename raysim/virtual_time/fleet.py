@@ -1,0 +1,114 @@
+"""What the order of events in virtual time depends on: clients, settings, and what is refused before a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from raysim.errors import ConfigError
+from raysim.schedule import cohort_size, joined
+from raysim.units import counted
+
+if TYPE_CHECKING:
+    from raysim.config.sections import Schedule
+    from raysim.config.timing import Timing
+    from raysim.virtual_time.devices.profiles import Profiles
+
+
+@dataclass(frozen=True, eq=False)
+class Fleet:
+    """What the clock knows of the clients."""
+
+    profiles: Profiles
+    samples: NDArray[np.int64]
+    """Samples that each client trains on in a local epoch [n]."""
+    bytes_down: int
+    """Of a message of the first round."""
+    bytes_up: int
+    """Of an update."""
+    down_later: int = 0
+    """By which messages are longer from the first server step on."""
+    down_per_client: int = 0
+    """By which a message is longer for each other client that has been in a server step."""
+
+    def message_bytes(self, trained: NDArray[np.bool_]) -> NDArray[np.int64]:
+        """Bytes of each client's message [n].
+
+        Args:
+            trained: whether each client has been in a server step [n].
+        """
+        known = int(trained.sum())
+        first = self.bytes_down + (self.down_later if known else 0)
+        return first + self.down_per_client * (known - trained.astype(np.int64))
+
+    def seconds(self, epochs: int, bytes_down: NDArray[np.int64] | int) -> list[float]:
+        """Virtual seconds of each client's task [n], which trains for ``epochs`` local epochs.
+
+        Args:
+            bytes_down: of each client's message [n], or of all.
+        """
+        samples = self.samples.astype(np.float64) * epochs
+        return list(map(float, self.profiles.seconds(samples, bytes_down, self.bytes_up)))
+
+
+@dataclass(frozen=True)
+class Rules:
+    """The settings that the order of events depends on."""
+
+    seed: int
+    timing: Timing
+    schedule: Schedule
+    intervals: Sequence[int]
+    """Local epochs of the tasks that start from each version of the server's state."""
+
+
+def never_available(profiles: Profiles) -> list[int]:
+    """The clients that never train, as they have no window of availability."""
+    availability = profiles.availability
+    if availability is None:
+        return []
+    return [client for client in range(profiles.clients) if math.isinf(availability.next(client, 0.0))]
+
+
+def check(rules: Rules, fleet: Fleet) -> None:
+    """Refuse what could never bring an update.
+
+    Raises:
+        ConfigError: as of :func:`check_profiles`, or no client meets the deadline.
+    """
+    timing = rules.timing
+    check_profiles(timing, rules.schedule, fleet.profiles)
+    if timing.mode == "deadline" and timing.late == "drop":
+        shortest = min(fleet.seconds(max(rules.intervals), fleet.bytes_down))
+        if shortest > timing.deadline:
+            raise ConfigError(
+                f"timing.deadline: no client can meet {timing.deadline:g} virtual seconds; the fastest takes "
+                f"{shortest:.3g}. Raise it, or set timing.late to carry."
+            )
+
+
+def check_profiles(timing: Timing, schedule: Schedule, profiles: Profiles) -> None:
+    """The same, as far as neither model nor samples matter.
+
+    Raises:
+        ConfigError: no client is ever available, or the buffer is larger than the number of clients that train at a
+            time.
+    """
+    clients = profiles.clients
+    never = never_available(profiles)
+    if len(never) == clients:
+        raise ConfigError("devices: no client is ever available. Change devices.trace or preset.")
+    if timing.mode == "buffered":
+        present = joined(0, clients, schedule.joins, schedule.join_every)
+        there = present - sum(client < present for client in never)
+        at_once = min(timing.concurrency or cohort_size(present, schedule.sampling_rate), there)
+        if timing.buffer > at_once:
+            raise ConfigError(
+                f"timing.buffer: {timing.buffer} updates, and at most {counted(at_once, 'client')} at a time. Lower "
+                "it, or raise timing.concurrency (schedule.sampling_rate where that is 0)."
+            )

@@ -1,0 +1,274 @@
+"""The order of events in virtual time: who trains when, from which version of the server's state, and for which step.
+
+All of it follows from settings, seed and the clients' devices, without any training: durations come from profiles,
+samples, local epochs and bytes. A run computes its client tasks in parallel and takes their results in this order.
+"""
+
+from __future__ import annotations
+
+import heapq
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+from raysim import seeds
+from raysim.errors import ConfigError
+from raysim.schedule import cohort_size, joined, sample
+from raysim.units import counted
+from raysim.virtual_time.fleet import Fleet, Rules, check
+from raysim.virtual_time.idle_clients import IdleClients
+
+ATTEMPTS = 1000
+"""A run ends if this many client tasks, or cohorts, in a row bring no update."""
+
+
+class Flight(NamedTuple):
+    """One client task in virtual time, from the message's dispatch to the update's arrival."""
+
+    client: int
+    version: int
+    """Server steps before it: the state that the client starts from."""
+    start: float
+    end: float
+    """When the update arrives, or the task is lost."""
+    lost: bool
+    """Whether no update comes: the client dropped out, or could not be reached any more."""
+    bytes_down: int = 0
+    """Of its message."""
+
+
+@dataclass(frozen=True)
+class ServerStep:
+    """A step of the server, which makes version ``number`` of its state."""
+
+    number: int
+    """Counted from 1: the round."""
+    time: float
+    """Virtual seconds from the start of the run."""
+    dispatched: tuple[Flight, ...]
+    """Client tasks that began since the step before, from version ``number`` − 1."""
+    arrivals: tuple[Flight, ...]
+    """Updates that the step takes, by client in ascending order."""
+    lost: tuple[Flight, ...]
+    """Tasks that ended without an update since the step before."""
+    canceled: tuple[Flight, ...]
+    """Tasks that were late, and end with the step."""
+
+    def staleness(self) -> list[int]:
+        """Server steps τ that each arrival missed [arrivals]."""
+        return [self.number - 1 - flight.version for flight in self.arrivals]
+
+
+def plan(rules: Rules, fleet: Fleet) -> tuple[list[ServerStep], list[Flight]]:
+    """All server steps of a run, and the tasks under way after the last, whose updates a longer run would take.
+
+    Raises:
+        ConfigError: no client can ever bring an update in time, :data:`ATTEMPTS` times in a row none did, or no client
+            will ever be available again.
+    """
+    check(rules, fleet)
+    simulation = _Simulation(rules, fleet)
+    steps = list(simulation.steps())
+    return steps, [flight for flight in (*simulation.buffer, *simulation.flying.values()) if not flight.lost]
+
+
+@dataclass
+class _Simulation:
+    """The state of the clock, and the one loop of all modes."""
+
+    rules: Rules
+    fleet: Fleet
+    time: float = 0.0
+    version: int = 0
+    epochs: int = 0
+    """Local epochs of all versions before this one."""
+    opened: float | None = None
+    """When the cohort was sampled that is waited for; None before that, and in modes without cohorts."""
+    cohort: int = 0
+    """How many clients a usual round samples."""
+    buffer: list[Flight] = field(default_factory=list)
+    """Updates that have arrived since the last step."""
+    flying: dict[int, Flight] = field(default_factory=dict)
+    """Tasks under way, by client."""
+    queue: list[tuple[float, int, Flight]] = field(default_factory=list)
+    """The same and canceled ones, as a heap by end."""
+    dispatched: list[Flight] = field(default_factory=list)
+    lost: list[Flight] = field(default_factory=list)
+    canceled: list[Flight] = field(default_factory=list)
+    wake: float = math.inf
+    """When a client is available again, while none is that could be given a task."""
+    failures: int = 0
+
+    def __post_init__(self) -> None:
+        timing, schedule, clients = self.rules.timing, self.rules.schedule, self.fleet.profiles.clients
+        self.in_rounds = timing.mode not in ("async", "buffered")
+        self.present = joined(0, clients, schedule.joins, schedule.join_every)
+        self.idle = IdleClients(range(self.present), self.fleet.profiles.availability)
+        self.draw = seeds.numpy_generator(self.rules.seed, "timeline")
+        self.participants = self.draw
+        self.trained, self.longer = np.zeros(clients, np.bool_), False
+        self._set_version()
+
+    def steps(self) -> Iterator[ServerStep]:
+        while self.version < len(self.rules.intervals):
+            self._dispatch()
+            self._wait()
+            if self._due():
+                yield self._step()
+
+    # -- dispatch ---------------------------------------------------------------------------------------------------
+
+    def _dispatch(self) -> None:
+        """Give tasks to idle clients: a whole cohort where there is none, or as many as are to train at a time."""
+        if self.in_rounds and self.opened is not None:
+            return
+        timing = self.rules.timing
+        wanted = self.cohort - (0 if self.in_rounds else len(self.flying))
+        if timing.mode == "over-select":
+            wanted = math.ceil(timing.over_select * self.cohort)
+        if wanted <= 0 or self.time < self.wake < math.inf:
+            return
+        if self.in_rounds and len(self.idle) == self.present and self.fleet.profiles.availability is None:
+            chosen = sample(min(wanted, self.present), self.present, self.participants).tolist()
+        else:
+            chosen = self.idle.sample(wanted, self.time, self.participants)
+        for client in chosen:
+            self._launch(client)
+        self.wake = math.inf
+        if chosen and self.in_rounds:
+            self.opened = self.time
+        elif len(chosen) < wanted:
+            self.wake = self.idle.next_available(self.time)
+
+    def _launch(self, client: int) -> None:
+        profiles = self.fleet.profiles
+        end, lost = self.time + self.seconds[client], False
+        if profiles.drop_probability[client] > 0 and self.draw.random() < profiles.drop_probability[client]:
+            end, lost = self.time + self.seconds[client] * self.draw.random(), True
+        if profiles.availability is not None:
+            gone = profiles.availability.until(client, self.time)
+            if gone < end:
+                end, lost = gone, True
+        flight = Flight(client, self.version, self.time, end, lost, self.bytes_down[client])
+        self.idle.remove(client)
+        self.flying[client] = flight
+        self.dispatched.append(flight)
+        heapq.heappush(self.queue, (end, client, flight))
+
+    # -- events -----------------------------------------------------------------------------------------------------
+
+    def _wait(self) -> None:
+        """On to the next event: a task ends, the deadline comes, or a client is available again."""
+        while self.queue and self.flying.get(self.queue[0][1]) is not self.queue[0][2]:
+            heapq.heappop(self.queue)  # it was canceled
+        ends = self.queue[0][0] if self.queue else math.inf
+        deadline = self._deadline()
+        if ends > min(deadline, self.wake):
+            self.time = max(self.time, min(deadline, self.wake))
+        elif math.isinf(ends):
+            waiting = f" with {counted(len(self.buffer), 'update')} in the buffer" if self.buffer else ""
+            raise ConfigError(
+                f"round {self.version + 1}: no client is available any more after {self.time:.6g} virtual seconds"
+                f"{waiting}, and server steps are left: {len(self.rules.intervals) - self.version}. Lower "
+                f"{'timing.buffer or ' * bool(waiting)}schedule.rounds, make the windows of devices.trace come again "
+                "with a period, or set events.back_at"
+            )
+        else:
+            self.time = ends
+            self._take(heapq.heappop(self.queue)[2])
+
+    def _take(self, flight: Flight) -> None:
+        del self.flying[flight.client]
+        if not flight.lost:
+            self.buffer.append(flight)
+            self.failures = 0
+            return
+        self.lost.append(flight)
+        self.idle.add(flight.client)
+        self.wake = math.inf
+        self._failed(not self.in_rounds)
+
+    def _failed(self, counts: bool) -> None:
+        self.failures += counts
+        if self.failures >= ATTEMPTS:
+            what = "cohorts" if self.in_rounds else "client tasks"
+            raise ConfigError(
+                f"round {self.version + 1}: {ATTEMPTS} {what} in a row brought no update. Lower "
+                "devices.drop_probability, or make windows and deadlines longer than a client task"
+            )
+
+    # -- steps ------------------------------------------------------------------------------------------------------
+
+    def _deadline(self) -> float:
+        """When the open round ends, if it has a deadline that has not passed."""
+        if self.rules.timing.mode != "deadline" or self.opened is None:
+            return math.inf
+        end = self.opened + self.rules.timing.deadline
+        return end if self.time < end else math.inf
+
+    def _due(self) -> bool:
+        """Whether the server takes a step now. A round that can bring nothing any more is opened again."""
+        timing, arrived = self.rules.timing, len(self.buffer)
+        if not self.in_rounds:
+            return arrived >= (timing.buffer if timing.mode == "buffered" else 1)
+        if self.opened is None:
+            return False
+        over = not self.flying
+        if timing.mode == "deadline":
+            over = over or self.time >= self.opened + timing.deadline
+        elif timing.mode == "quorum":
+            over = over or arrived >= math.ceil(timing.quorum * self.cohort)
+        elif timing.mode == "over-select":
+            over = over or arrived >= self.cohort
+        if over and not arrived and (timing.late == "drop" or not self.flying):
+            self._cancel()
+            self.opened = None
+            self._failed(True)
+        return over and arrived > 0
+
+    def _cancel(self) -> None:
+        """End all tasks under way; they are late."""
+        for client, flight in sorted(self.flying.items()):
+            self.canceled.append(flight._replace(end=self.time, lost=True))
+            self.idle.add(client)
+        self.flying.clear()
+
+    def _step(self) -> ServerStep:
+        arrivals = sorted(self.buffer)
+        if self.in_rounds and self.rules.timing.late == "drop":
+            self._cancel()
+        self.version += 1
+        step = ServerStep(
+            self.version, self.time, tuple(self.dispatched), tuple(arrivals), tuple(self.lost), tuple(self.canceled)
+        )
+        for flight in arrivals:
+            self.idle.add(flight.client)
+            self.longer = self.longer or not self.trained[flight.client]
+            self.trained[flight.client] = True
+        self.buffer, self.dispatched, self.lost, self.canceled = [], [], [], []
+        self.opened, self.wake = None, math.inf
+        self.epochs += self.rules.intervals[self.version - 1]
+        if self.version < len(self.rules.intervals):
+            self._set_version()
+        return step
+
+    def _set_version(self) -> None:
+        """What changes with the version: local epochs, bytes, late joiners, the round's random stream."""
+        rules, schedule = self.rules, self.rules.schedule
+        epochs = rules.intervals[self.version]
+        if self.version == 0 or self.longer or epochs != rules.intervals[self.version - 1]:
+            sent = self.fleet.message_bytes(self.trained)
+            self.bytes_down, self.seconds = sent.tolist(), self.fleet.seconds(epochs, sent)
+            self.longer = False
+        present = joined(self.epochs, self.fleet.profiles.clients, schedule.joins, schedule.join_every)
+        for client in range(self.present, present):
+            self.idle.add(client)
+        self.present = present
+        self.cohort = cohort_size(present, schedule.sampling_rate)
+        if self.in_rounds:
+            self.participants = seeds.numpy_generator(rules.seed, "participants", self.version + 1)
+        elif rules.timing.concurrency:
+            self.cohort = min(rules.timing.concurrency, present)

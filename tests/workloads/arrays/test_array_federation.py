@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+import torch
+
+from raysim.workloads.arrays import array_samples
+from raysim.workloads.arrays.array_federation import ArrayFederation
+from raysim.workloads.federated_data import Federation, InputSpec
+from raysim.workloads.splits.partition import cut, iid
+
+COUNT, TESTS = 30, 6
+
+
+def build(dtype: str = "float32", **changed: object) -> ArrayFederation:
+    """Three clients; input j is j, and j - 100 in the test set."""
+    train, local_test = cut(iid(COUNT, 3, 5, np.random.default_rng(0)), 0.2, np.random.default_rng(1))
+    parts: dict[str, object] = {
+        "name": "numbers",
+        "inputs": np.arange(COUNT).astype(dtype).reshape(COUNT, 1),
+        "labels": np.arange(COUNT) % 2,
+        "test_inputs": (np.arange(TESTS) + 100).astype(dtype).reshape(TESTS, 1),
+        "test_labels": np.arange(TESTS) % 2,
+        "class_names": ("even", "odd"),
+        "train": train,
+        "local_test": local_test,
+    }
+    return ArrayFederation(**{**parts, **changed})  # type: ignore[arg-type]
+
+
+def values(samples: object, size: int = 4) -> list[float]:
+    return [value for batch in samples.batches(size) for value in batch.x[:, 0].tolist()]  # type: ignore[attr-defined]
+
+
+def test_it_is_a_federation_whose_parts_are_disjoint_and_complete() -> None:
+    federation: Federation = build()
+    assert (federation.clients, federation.global_test_size, federation.task(0)) == (3, TESTS, InputSpec((1,), 2))
+    seen: list[float] = []
+    for client in range(3):
+        data = federation.client(client, "cpu")
+        assert (len(data.train), len(data.test)) == (federation.samples(client), federation.test_samples(client))
+        assert (data.samples, len(data.test), data.name) == (8, 2, f"client {client}")
+        seen += values(data.train) + values(data.test)
+    assert sorted(seen) == list(range(COUNT))
+    assert federation.total_samples(2) == 16
+    assert values(federation.global_test(2, 5, "cpu")) == [102, 103, 104]
+
+
+@pytest.mark.parametrize("whole", [0, array_samples.WHOLE_SET_BYTES])
+@pytest.mark.parametrize(
+    ("stored", "given"),
+    [("float64", torch.float32), ("float16", torch.float32), ("uint8", torch.int64), ("bool", torch.int64)],
+)
+def test_fractions_come_as_float32_and_all_else_as_int64(
+    stored: str, given: torch.dtype, whole: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(array_samples, "WHOLE_SET_BYTES", whole)
+    data = build(stored).client(1, "cpu")
+    for generator in (None, torch.Generator().manual_seed(0)):
+        batch = next(iter(data.train.batches(4, generator)))
+        assert (batch.x.dtype, batch.y.dtype) == (given, torch.int64)
+
+
+def test_read_only_arrays_are_enough_and_a_pickle_holds_them_once() -> None:
+    federation = build("float64", inputs=np.zeros((COUNT, 5000)))
+    federation.inputs.setflags(write=False)
+    federation.test_inputs.setflags(write=False)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert len(values(federation.client(0, "cpu").train)) == 8
+        assert len(values(federation.global_test(0, TESTS, "cpu"))) == TESTS
+    assert len(pickle.dumps(federation)) < federation.inputs.nbytes + 10_000

@@ -1,0 +1,1 @@
+"""Federations whose samples are arrays in memory."""

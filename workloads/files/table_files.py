@@ -1,0 +1,107 @@
+"""Tables in CSV and Parquet files."""
+
+from __future__ import annotations
+
+import csv
+import warnings
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.files.parquet_files import read_parquet
+from raysim.workloads.files.regular_files import open_unpacked
+
+if TYPE_CHECKING:
+    import pandas
+
+MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
+"""What stands for a value that is not known."""
+
+
+def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -> pandas.DataFrame:
+    """The table in a file that ends in .parquet, else in a CSV file; WorkloadError if it cannot be read or is empty.
+
+    Args:
+        path: the file. The separator of a CSV file, a comma, semicolon or tab, is found in its first line.
+        columns: names of the columns, of a CSV file without a header.
+        as_text: every value is text, and an empty one is empty text; else numbers are numbers, and ``MISSING`` is NaN.
+    """
+    import pandas
+
+    if not path.is_file():
+        raise WorkloadError(f"no file {path}; give the path of a CSV or Parquet file")
+    try:
+        if path.suffix.lower() in (".parquet", ".pq"):
+            table: pandas.DataFrame = read_parquet(path).to_pandas()
+            table = table.fillna("").astype(str) if as_text else table
+        else:
+            first = _first_line(path)
+            separator = _separator(first, len(columns))
+            if not columns:
+                _check_distinct(_values(first, separator))
+            with open_unpacked(path) as text, warnings.catch_warnings():
+                warnings.simplefilter("error", pandas.errors.ParserWarning)  # values that would be left out
+                table = pandas.read_csv(
+                    text,
+                    sep=separator,
+                    skipinitialspace=True,
+                    header=None if columns else "infer",
+                    names=list(columns) or None,
+                    dtype=str if as_text else None,
+                    keep_default_na=False,
+                    na_values=[] if as_text else list(MISSING),
+                    encoding="utf-8-sig",
+                    index_col=False,
+                    low_memory=False,
+                )
+        _check_distinct(table.columns)
+    except pandas.errors.ParserWarning as error:
+        raise WorkloadError(
+            f"{path} has a row with more values than columns; put values that hold the separator {separator!r} into "
+            'double quotes ("Well, yes")'
+        ) from error
+    except Exception as error:  # both readers raise many types for damaged files, and document no closed set
+        reason = " ".join(str(error).split()) or type(error).__name__
+        raise WorkloadError(f"{path} cannot be read as a table ({reason}); copy it again or correct it") from error
+    if not len(table) or not len(table.columns):
+        raise WorkloadError(f"{path} has no rows; a table needs a header and at least one row")
+    table.columns = [str(name).strip() for name in table.columns]
+    return table
+
+
+def _first_line(path: Path) -> str:
+    with open_unpacked(path) as file:
+        lines = (file.readline(100_000).decode("utf-8-sig", errors="replace") for _ in range(100))
+        return next((line.strip("\r\n") for line in lines if line.strip()), "")
+
+
+def _separator(line: str, columns: int) -> str:
+    """What separates the values of a line: the sign that makes ``columns`` values if these are known, else most."""
+    return max(",;\t", key=lambda sign: (bool(columns) and len(_values(line, sign)) == columns, line.count(sign)))
+
+
+def _values(line: str, separator: str) -> list[str]:
+    return next(csv.reader([line], delimiter=separator, skipinitialspace=True), [])
+
+
+def _check_distinct(names: Iterable[object]) -> None:
+    """ValueError for the first name that two columns have, but for spaces around it."""
+    seen: set[str] = set()
+    for name in (str(name).strip() for name in names):
+        if name in seen:
+            raise ValueError(f"two columns are called {name!r}; give each a name of its own")
+        seen.add(name)
+
+
+def need_columns(path: Path, table: pandas.DataFrame, names: Sequence[str]) -> None:
+    """WorkloadError for the first of these columns that the table does not have."""
+    for name in names:
+        if name not in table.columns:
+            raise WorkloadError(f"{path} has no column {name!r}; its columns are: {listed(table.columns)}")
+
+
+def listed(names: Iterable[str], most: int = 20) -> str:
+    """Names in a sentence, at most 20."""
+    texts = [*map(str, names)]
+    return ", ".join(texts[:most]) + (f" and {len(texts) - most} more" if len(texts) > most else "")

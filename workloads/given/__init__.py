@@ -1,0 +1,1 @@
+"""Data and models that Python code hands over as objects."""

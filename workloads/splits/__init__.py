@@ -1,0 +1,1 @@
+"""How samples are divided among clients, and the picture of that in numbers."""
