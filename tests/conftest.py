@@ -8,6 +8,7 @@ from functools import partial
 from logging import ERROR
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 from raysim.actors.session import QUICK_START
@@ -20,6 +21,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
 os.environ.setdefault("RAY_worker_niceness", "0")
 os.environ.update(QUICK_START)
+# How long an example takes says what else the machine does.
+hypothesis.settings.register_profile("patient", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow])
+hypothesis.settings.load_profile("patient")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:

@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from raysim import seeds
 from raysim.client_side.per_sample import operations, takes_samples_alone
 from raysim.config import registry
+from raysim.errors import reason_of
 from raysim.exchange.payload import Failure
 from raysim.exchange.pool_protocol import power_of_two
 from raysim.exchange.profile_marks import Marks
@@ -196,8 +197,8 @@ def train_merged(
         total, losses = _sum_and_losses(model, batches, tasks[0], samples)
     except torch.OutOfMemoryError:
         raise  # the GPU's, not a client's
-    except Exception as error:
-        return Failure(client, stage, f"{type(error).__name__}: {error}", traceback.format_exc())
+    except (Exception, SystemExit) as error:
+        return Failure(client, stage, reason_of(error), traceback.format_exc())
     if not (np.isfinite(losses).all() and finite(torch.from_numpy(total))):
         return None
     updates = tuple(Update(NOTHING, Trained(1, loss).metrics()) for loss in losses.tolist())

@@ -22,9 +22,9 @@ from raysim.errors import reason_of
 from raysim.exchange.payload import Failure, Packed, Returned, TrainedChunk
 from raysim.exchange.pool_protocol import power_of_two
 from raysim.exchange.profile_marks import Marks
-from raysim.flat_model import FlatModel, as_tensor, finite, to_numpy
+from raysim.exchange.returned_values import unusable
+from raysim.flat_model import to_numpy
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
-from raysim.storage import pytree
 from raysim.workloads.models.classifier import has_batch_norm
 
 TaskResult: TypeAlias = "tuple[Update | Failure, ClientState | None, float]"
@@ -180,26 +180,12 @@ def _train_one(
             return Failure(task.client, stage, changed), state
         stage = "update"
         marks(stage, task.client)
-        failure = _unusable(task, model, update, after)
-        return (failure, state) if failure else (update, after)
+        reason = unusable(update, after, model)
+        return (Failure(task.client, stage, reason), state) if reason else (update, after)
     except torch.OutOfMemoryError:
         raise  # the GPU's, not the client's
     except (Exception, SystemExit) as error:
         return Failure(task.client, stage, reason_of(error), traceback.format_exc()), state
-
-
-def _unusable(task: ClientTask, model: FlatModel, update: Update, state: ClientState | None) -> Failure | None:
-    """The failure that a non-finite update is; ``model`` is as the task left it."""
-    # Where a client keeps something, that and the model are looked at too: they are no part of the update.
-    sound = state is None or (pytree.finite(state) and finite(model.buffer))
-    if finite(as_tensor(update.delta)) and sound and pytree.finite(update.extra):
-        return None
-    where = [entry.name for entry in model.entries if not finite(model.buffer[entry.start : entry.stop])]
-    reason = (
-        f"its update holds NaN or infinite values (first in {where[0] if where else 'what it returns'}); "
-        "nothing of it was aggregated. Lower training.learning_rate, or look at this client's data"
-    )
-    return Failure(task.client, "update", reason)
 
 
 @contextmanager

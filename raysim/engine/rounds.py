@@ -27,6 +27,7 @@ from raysim.engine.privacy_budget import with_privacy
 from raysim.engine.round_columns import measurable
 from raysim.engine.round_plan import Planner, RoundPlan
 from raysim.errors import DiskFullError, RaysimError, code_error
+from raysim.exchange.returned_values import check_messages
 from raysim.method import Context, Message
 from raysim.storage import pytree
 from raysim.storage.tree_template import check_fits
@@ -148,6 +149,7 @@ class Rounds:
         with self.recorder.phase("train"):
             with self.recorder.phase("message"), _stage(number, "message"):
                 messages = {client: self.method.message(server, client) for client in plan.clients}
+            check_messages(messages, number)
             self.collector.begin(plan, messages, self.state.clients)
             collected = self.collector.take(number, lambda client: self.method.message(server, client))
         trained = time.perf_counter()

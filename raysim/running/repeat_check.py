@@ -122,6 +122,7 @@ class TrainTwice:
         found: dict[str, Any] = {entry.name: values[entry.start : entry.stop] for entry in model.entries}
         parts = {"update": update.delta, "extra": dict(update.extra), "client state": after}
         found |= {f"{what}{name}": leaf for what, part in parts.items() for name, leaf in pytree.leaves(part)}
+        pytree.check(update.metrics)  # what raises here is said in the first round
         found |= update.metrics
         size = min(worker.federation.global_test_size, worker.config.evaluation.batch_size)
         test = worker.global_test(0, size) if size else worker.data(client).test

@@ -34,7 +34,7 @@ def nbytes(state: object) -> int:
     try:
         return _nbytes(state)
     except TypeError:
-        list(_leaves(state, ""))  # says where in the state it is
+        check(state)  # says where in the state it is
         raise
 
 
@@ -57,9 +57,15 @@ def _nbytes(state: Any) -> int:
     return int(state.nbytes) if isinstance(state, np.ndarray) else 8
 
 
-def finite(state: object) -> bool:
-    """Whether no array in the tree holds NaN or infinity."""
-    arrays = (leaf for _, leaf in _leaves(state, "") if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fc")
+def check(state: object, name: str = "") -> None:
+    """TypeError, with the name of the leaf, unless it is such a tree; ``name`` is the name of the whole."""
+    for _ in _leaves(state, name):
+        pass
+
+
+def finite(state: object, name: str = "") -> bool:
+    """Whether no array in the tree holds NaN or infinity; ``name`` of the tree is for the TypeError of another leaf."""
+    arrays = (leaf for _, leaf in _leaves(state, name) if isinstance(leaf, np.ndarray) and leaf.dtype.kind in "fc")
     return all(bool(np.isfinite(array).all()) for array in arrays)
 
 
@@ -128,7 +134,8 @@ def _check_leaf(value: object, name: str) -> None:
     if not plain and not (isinstance(value, (np.ndarray, np.generic)) and not value.dtype.hasobject):
         kind = f"{value.dtype} array" if isinstance(value, np.ndarray) else type(value).__name__
         raise TypeError(
-            f"{name or 'state'}: a state cannot hold a {kind}; use numpy arrays, numbers, text, dataclasses"
+            f"{name or 'state'}: a value of type {kind} can neither be sent nor saved; "
+            "use numpy arrays, numbers, text, dataclasses"
         )
 
 

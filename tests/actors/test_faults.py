@@ -32,6 +32,8 @@ from tests.watch import Watch
 
 pytestmark = pytest.mark.slow
 AT_WORK = "ray::train[round"
+PATIENCE = 200
+"""Seconds for what must come: tests wait for it and not for a clock, and a machine may be slow."""
 QUICK_DEATH = {  # a raylet that does not answer is dead after a few seconds instead of twenty
     "health_check_initial_delay_ms": 5000,  # a node that starts on a busy machine is not dead
     "health_check_period_ms": 500,
@@ -81,7 +83,7 @@ class Going(Watch):
         self._wait(lambda: any(text in note for note in self.notes))
 
     def _wait(self, condition: Callable[[], bool]) -> None:
-        assert within(90, condition, pause=0.005), (self.round, self.notes)
+        assert within(PATIENCE, condition, pause=0.005), (self.round, self.notes)
 
 
 def driven_here(config: RunConfig, observer: Going) -> None:
@@ -98,21 +100,54 @@ def going(config: RunConfig, launch: Callable[[RunConfig, Going], object] = driv
     try:
         yield watch
     finally:
-        wait([running], 200)
+        wait([running], PATIENCE)
     running.result(0)
     inline = replace(config.engine, backend="inline")
     undisturbed = run(replace(config, engine=inline, output=f"{config.output}-undisturbed"))
     assert fingerprint(Path(config.output)) == fingerprint(undisturbed.folder)
 
 
-def an_actor_at_work(choose: Callable[[list[int]], int] = min, worker: Any = None) -> int:
-    """An actor in a client task, on any node or on this worker."""
+class Gates:
+    """Client tasks wait, from a round on, until the test opens their round: what must happen in it does.
+
+    Without one a run may be over before the actor of some node is up at all.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        folder.mkdir()
+
+    def method(self, name: str, first: int) -> dict[str, Any]:
+        """Options of a method of tests/raysim/user_code.py that waits from round ``first`` on."""
+        own = {"name": f"tests.raysim.user_code:{name}", "gate": f"{self._folder}/{{}}", "first": first}
+        return {f"method__{option}": value for option, value in own.items()}
+
+    def open(self, *rounds: int) -> None:
+        for round in rounds:
+            (self._folder / str(round)).touch()
+
+    @contextmanager
+    def open_at_the_end(self) -> Iterator[None]:
+        """All of them, however the block ends: the run is waited for."""
+        try:
+            yield
+        finally:
+            self.open(*range(1, 20))
+
+
+@pytest.fixture
+def gates(tmp_path: Path) -> Gates:
+    return Gates(tmp_path / "gates")
+
+
+def an_actor_at_work(choose: Callable[[list[int]], int] = min, worker: Any = None, round: int | str = "") -> int:
+    """An actor in a client task of any round or this one, on any node or on this worker."""
     raylet = None if worker is None else raylet_of(worker)
 
     def at_work() -> list[int]:
-        return [process for process in processes(AT_WORK) if raylet in (None, parent(process))]
+        return [process for process in processes(f"{AT_WORK} {round}") if raylet in (None, parent(process))]
 
-    return choose(within(60, at_work, pause=0.002))
+    return choose(within(PATIENCE, at_work, pause=0.002))
 
 
 def raylet_of(worker: Any) -> int:
@@ -132,21 +167,20 @@ def test_a_client_actor_killed_in_a_client_task_of_every_round(machines: Machine
 
 
 def test_a_worker_killed_in_a_round_and_one_that_joins(
-    machines: Machines, make_config: MakeConfig, tmp_path: Path
+    machines: Machines, make_config: MakeConfig, tmp_path: Path, gates: Gates
 ) -> None:
-    gates, folder = tmp_path / "gates", tmp_path / "killed"
-    gates.mkdir()
-    options = {"method__name": "tests.raysim.user_code:Waiting", "method__first": 1, "model__name": "mlp"}
-    with going(make_config("killed", **options, method__gate=f"{gates}/{{}}", schedule__rounds=3)) as found:
-        found.wait_for_round(1)
-        an_actor_at_work(worker=machines.workers[-1])
+    folder, options = tmp_path / "killed", gates.method("Waiting", first=1) | {"model__name": "mlp"}
+    with (
+        going(make_config("killed", **options, schedule__rounds=3)) as found,
+        gates.open_at_the_end(),
+    ):
+        an_actor_at_work(worker=machines.workers[-1], round=1)
         machines.kill()
         machines.number(3)
-        (gates / "1").touch()
+        gates.open(1)
         found.wait_for("3 client actors")
-        (gates / "2").touch()
-        assert within(60, lambda: len(processes(AT_WORK)) == 3, pause=0.002)
-        (gates / "3").touch()
+        gates.open(2)
+        assert within(PATIENCE, lambda: len(processes(f"{AT_WORK} 3")) == 3, pause=0.002)
     # Its actor may be missed before its node is; or only the result, if it had just sent one.
     assert any("does its work again" in fault or "is done again" in fault for fault in found.faults)
     plan = "3 client actors, 1 CPU each, serve 6 clients"
@@ -155,14 +189,15 @@ def test_a_worker_killed_in_a_round_and_one_that_joins(
     assert plan in (folder / "run.log").read_text()
 
 
-def test_the_node_that_held_client_states_killed(machines: Machines, make_config: MakeConfig) -> None:
-    options = {"method__name": "local", "schedule__rounds": 12, "engine__checkpoint_every": 4}
-    with going(make_config("killed", **options)) as found:
-        found.wait_for_round(1)
-        an_actor_at_work(worker=machines.workers[-1])
-        found.wait_for_round(max(6, found.round + 1))
+def test_the_node_that_held_client_states_killed(machines: Machines, make_config: MakeConfig, gates: Gates) -> None:
+    options = {**gates.method("WaitingLocal", first=4), "schedule__rounds": 6, "engine__checkpoint_every": 3}
+    with going(make_config("killed", **options)) as found, gates.open_at_the_end():
+        an_actor_at_work(worker=machines.workers[-1], round=4)  # there the state of its client will stay
+        gates.open(4)
+        found.wait_for_round(5)
         machines.kill()
-        found.wait_for("the run goes on from the checkpoint of round")
+        gates.open(5)
+        found.wait_for("the run goes on from the checkpoint of round 3")
 
 
 def test_the_driver_killed(machines: Machines, make_config: MakeConfig) -> None:
@@ -195,13 +230,16 @@ def test_a_frozen_actor_past_the_deadline(machines: Machines, make_config: MakeC
         os.kill(frozen, signal.SIGSTOP)
         found.wait_for("did not answer within 4 s during round")
     # Ray waits five seconds before it kills what does not end by itself.
-    assert within(20, lambda: not Path(f"/proc/{frozen}").exists(), pause=0.1)
+    assert within(PATIENCE, lambda: not Path(f"/proc/{frozen}").exists(), pause=0.1)
 
 
-def test_a_frozen_node(machines: Machines, make_config: MakeConfig) -> None:
-    with going(make_config("frozen", schedule__rounds=12)) as found:
-        found.wait_for_round(1)
-        an_actor_at_work(worker=machines.workers[-1])
+def test_a_frozen_node(machines: Machines, make_config: MakeConfig, gates: Gates) -> None:
+    options = gates.method("Waiting", first=2) | {"model__name": "mlp"}
+    with (
+        going(make_config("frozen", **options, schedule__rounds=3)) as found,
+        gates.open_at_the_end(),
+    ):
+        an_actor_at_work(worker=machines.workers[-1], round=2)
         raylet = raylet_of(machines.workers[-1])
         held = [raylet, *(process for process in processes("ray::") if parent(process) == raylet)]
         for process in held:

@@ -87,12 +87,30 @@ class Waiting(FedAvg):
     def train(
         self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
     ) -> tuple[Update, None]:
-        import time
-        from pathlib import Path
-
-        while task.round >= self.first and not Path(self.gate.format(task.round)).exists():
-            time.sleep(0.02)
+        _wait(self.gate, self.first, task.round)
         return super().train(model, data, message, kept, task)
+
+
+@dataclass(frozen=True)
+class WaitingLocal(Local):
+    """The same where clients keep their models."""
+
+    gate: Annotated[str, Help("the file; {} stands for the round")] = ""
+    first: Annotated[int, Help("the round")] = 3
+
+    def train(
+        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, task: ClientTask
+    ) -> tuple[Update, Vector]:
+        _wait(self.gate, self.first, task.round)
+        return super().train(model, data, message, kept, task)
+
+
+def _wait(gate: str, first: int, round: int) -> None:
+    import time
+    from pathlib import Path
+
+    while round >= first and not Path(gate.format(round)).exists():
+        time.sleep(0.02)
 
 
 @dataclass(frozen=True)
