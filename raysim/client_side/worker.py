@@ -28,8 +28,7 @@ from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
 from raysim.workloads.federated_data import distinct_tasks
 from raysim.workloads.metrics import EvaluationSums, evaluate
-from raysim.workloads.objective import objective_of
-from raysim.wrappers.attack import SUCCESS, judged_by, trigger_of, triggered
+from raysim.wrappers.judging import judging
 from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
@@ -65,11 +64,12 @@ class Worker:
 
     def __init__(self, config: RunConfig, federation: Federation, device: str = "cpu") -> None:
         self.config = config
-        self._trigger = trigger_of(config.attack, federation)
-        self.method = running_method(config, self._trigger)
+        self.method = running_method(config, federation)
         self.federation = federation
-        asked = judged_by(config.attack, objective_of(federation))
-        self.objective = replace(asked, margin_weight=config.training.margin, margin=config.training.margin_kind)
+        self._judging = judging(config, federation)
+        self.objective = replace(
+            self._judging.objective, margin_weight=config.training.margin, margin=config.training.margin_kind
+        )
         self.device = device
         self.own_code = has_own_code(config)
         """Whether what it runs may draw from Python's and NumPy's global generators, and change the process."""
@@ -155,13 +155,11 @@ class Worker:
         return model
 
     def judged(self, client: int, model: FlatModel, samples: Samples, scores: bool = False) -> EvaluationSums:
-        """The evaluation of a client's model on test samples, with the success of a backdoor where there is one."""
+        """The evaluation of a client's model on test samples, with what the run's wrappers judge it by."""
         classes, size = self.federation.task(client).classes, self.config.evaluation.batch_size
         with self.streams("evaluate", self._moment.round, client):
             found = evaluate(model.module, samples.batches(size), classes, scores, self.objective)
-        if self._trigger is None:
-            return found
-        return replace(found, further={SUCCESS: triggered(model.module, samples, self._trigger, size, classes)})
+        return replace(found, further=self._judging.further(model.module, samples, size, classes))
 
     def streams(self, purpose: str, round: int, client: int = 0) -> AbstractContextManager[None]:
         """The global generators for one purpose, seeded; without code of a user's own nothing draws from them."""

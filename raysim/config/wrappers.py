@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from raysim.config.wrapper_files import kind_class
 from raysim.errors import ConfigError
 from raysim.workloads.option_types import Ge, Help, Lt, NonNegativeInt, OnlyWith, Positive, PositiveInt, PositiveShare
 
@@ -73,7 +74,12 @@ class Attack:
     @property
     def omniscient(self) -> bool:
         """Whether the attackers know the honest updates of the round."""
-        return self.kind in ("alie", "ipm")
+        return self.on and bool(kind_class("attacks", self.kind).omniscient)
+
+    @property
+    def changes_vectors(self) -> bool:
+        """Whether malicious clients send something else than what they trained."""
+        return self.on and bool(kind_class("attacks", self.kind).changes_vectors)
 
 
 Codec = Literal["none", "top-k", "random-k", "int8", "int4", "sign", "low-rank"]
@@ -247,7 +253,7 @@ def check_method(config: RunConfig, name: str, traits: Any) -> None:
 
 def _check_one_vector(config: RunConfig, name: str, traits: Any) -> None:
     """ConfigError for what changes the vector that a client sends, where it sends others too, or none."""
-    attack = "none" if config.attack.kind == "label-flip" else config.attack.kind  # which changes the data alone
+    attack = config.attack.kind if config.attack.changes_vectors else "none"
     noise = config.privacy.kind if config.privacy.kind in ("local", "dp-sgd") else "none"
     chosen = (("attack.kind", attack), ("privacy.kind", noise), ("compression.kind", config.compression.kind))
     for option, value in chosen:

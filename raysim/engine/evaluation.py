@@ -18,8 +18,7 @@ from raysim.client_side.fine_tuning import FineTuning, fine_tuning
 from raysim.exchange.payload import Packed, PackedMessage, Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.workloads.metrics import EvaluationSums, fairness
-from raysim.workloads.objective import objective_of
-from raysim.wrappers.attack import SUCCESS, judged_by
+from raysim.wrappers.judging import judging
 from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
@@ -170,8 +169,8 @@ def _columns(
     of_trainable = {client: test for client, test in tested.items() if client < trainable}
     of_unseen = [test for client, test in tested.items() if client >= trainable]
     validations = [held_out for client, (_, held_out, *_) in found.items() if held_out.samples and client < trainable]
-    objective = judged_by(config.attack, objective_of(federation))
-    names = [*objective.columns, *([SUCCESS] if config.attack.kind == "backdoor" else []), *(["auc"] if auc else [])]
+    judged = judging(config, federation)
+    objective, names = judged.objective, [*judged.columns, *(["auc"] if auc else [])]
     _put_into_rows(rows, of_trainable, names if auc else [name for name in names if name != "balanced_accuracy"])
     if of_slices:
         total: EvaluationSums = functools.reduce(operator.add, of_slices)

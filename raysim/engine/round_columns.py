@@ -10,7 +10,7 @@ from raysim import schedule
 from raysim.aggregators.loss_decomposition import decompose
 from raysim.engine.evaluation import SPREAD, TUNED
 from raysim.workloads.objective import Kind, Objective
-from raysim.wrappers.attack import SUCCESS
+from raysim.wrappers.judging import SHARES, further_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -32,7 +32,7 @@ def measurable(worker: Worker) -> tuple[str, ...]:
 
 def is_share(column: str, objective: Objective) -> bool:
     """Whether all values of a column lie between 0 and 1; not known of a user's own metrics."""
-    return column not in objective.metrics and ("accuracy" in column or column in ("auc", SUCCESS))
+    return column not in objective.metrics and ("accuracy" in column or column in ("auc", *SHARES))
 
 
 def possible(config: RunConfig) -> tuple[str, ...] | None:
@@ -75,7 +75,7 @@ def _tuned(config: RunConfig, accurate: bool) -> Iterator[str]:
 def _of_settings(config: RunConfig) -> Iterator[str]:
     """Columns that an option asks for, or the method reports itself."""
     yield from config.method.traits.reports
-    yield from (SUCCESS,) * (config.attack.kind == "backdoor")
+    yield from further_columns(config)
     yield from ("auc",) * config.evaluation.auc
     if config.evaluation.decompose_every:
         yield from decompose(np.ones(1), np.ones((1, 1)), np.ones(1))

@@ -94,7 +94,7 @@ def drive(
                 observer.note(ignored)
             of_clock = rounds.clock.notes if rounds.clock else ()
             of_model = (decays_untrained(worker), outputs_probabilities(worker), without_aggregation(worker))
-            strength = attack_strength(config, federation)
+            strength = attack_note(config, federation)
             for found in (*of_model, *getattr(federation, "notes", ()), *of_clock, strength):
                 if found:
                     notes.note(found)
@@ -146,13 +146,12 @@ def clients_ignored(config: RunConfig, federation: Federation) -> str:
     )
 
 
-def attack_strength(config: RunConfig, federation: Federation) -> str:
-    """A sentence on the strength of an attack that works it out; else empty."""
-    from raysim.wrappers.attack import malicious, strength_note
+def attack_note(config: RunConfig, federation: Federation) -> str:
+    """A sentence on an attack that works out from the run what it does; else empty."""
+    from raysim.wrappers.attack import note
 
     clients = trainable(config, federation.clients)
-    attackers = len(malicious(config.attack, config.seed, clients))
-    return strength_note(config.attack, clients, attackers, updates_a_step(config, clients))
+    return note(config.attack, config.seed, clients, updates_a_step(config, clients))
 
 
 def inline_pool(config: RunConfig, federation: Federation, useful: int = 1) -> Pool:

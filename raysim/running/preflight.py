@@ -20,8 +20,8 @@ from raysim.virtual_time.clock import profiles_of
 from raysim.virtual_time.fleet import check_profiles
 from raysim.workloads.federated_data import distinct_tasks
 from raysim.workloads.objective import objective_of
-from raysim.wrappers.attack import check_attack, check_strength, malicious
-from raysim.wrappers.defense import check_krum
+from raysim.wrappers.attack import check_attack
+from raysim.wrappers.defense import check_defense
 
 if TYPE_CHECKING:
     from raysim.config.registry import Kind
@@ -91,11 +91,9 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
     check_drift(config, federation)
     if config.devices.on:
         check_profiles(config.timing, config.schedule, profiles_of(config, trainable))
-    check_attack(config.attack, federation, trainable)
-    attackers = len(malicious(config.attack, config.seed, trainable))
     steps = schedule.updates_a_step(config, trainable)
-    check_strength(config.attack, trainable, attackers, steps)
-    check_krum(config.defense, steps)
+    check_attack(config.attack, federation, config.seed, trainable, steps)
+    check_defense(config.defense, steps)
     if traits.local_tests:
         _check_local_tests(name, federation)
     check = getattr(config.model, "check", None)

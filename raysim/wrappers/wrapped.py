@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,9 +32,19 @@ from raysim.method import (
     Updates,
     Vector,
 )
-from raysim.workloads.federated_data import ClientData
-from raysim.wrappers.attack import Trigger, forged, malicious, poisoned, sent
-from raysim.wrappers.compression import Broadcast, decoded, encoded, first_broadcast, next_broadcast, wire_bytes
+from raysim.workloads.federated_data import ClientData, Federation
+from raysim.wrappers.attack import attacker_of, malicious
+from raysim.wrappers.attacks._attacker import Attacker
+from raysim.wrappers.codecs._codec import Codec
+from raysim.wrappers.compression import (
+    Broadcast,
+    arrived,
+    downward,
+    first_broadcast,
+    next_broadcast,
+    upward,
+    wire_bytes,
+)
 from raysim.wrappers.defense import robust_mean
 from raysim.wrappers.privacy import CUT, PrivateServer, check_steps, clipped, gaussian_noise, private_round
 
@@ -48,18 +58,20 @@ MALICIOUS = "malicious"
 """Column of the clients table: 1 for an update that an attack has replaced, or made from changed data."""
 
 
-def running_method(config: RunConfig, trigger: Trigger | None = None) -> Any:
+def running_method(config: RunConfig, federation: Federation | None = None) -> Any:
     """The method that the engine runs: the config's own, within wrappers where the config asks for any.
 
     Args:
-        trigger: of a backdoor, which its clients need to train.
+        config: the run's.
+        federation: the data, which some attacks need to know where clients are trained; the server's half does not.
     """
     if not (config.attack.on or config.privacy.on or config.compression.on or config.defense.on):
         return config.method
     given = config.privacy.noise_multiplier
     noise = math.nan if given is None else given  # to be found by the driver (raysim/engine/privacy_budget.py)
+    fitted = None if federation is None else attacker_of(config.attack).fitted(federation)
     return Wrapped(
-        config.method, config.attack, config.compression, config.defense, trigger, privacy=config.privacy, noise=noise
+        config.method, config.attack, config.compression, config.defense, fitted, privacy=config.privacy, noise=noise
     )
 
 
@@ -82,7 +94,8 @@ class Wrapped(Method[Any, Any]):
     attack: Attack
     compression: Compression
     defense: Defense
-    trigger: Trigger | None = None
+    fitted: Attacker | None = None
+    """The attack with what it needs to know of the data; None where no client is trained."""
     privacy: Privacy = field(default_factory=Privacy)
     noise: float = 0.0
     """Its noise multiplier."""
@@ -93,9 +106,9 @@ class Wrapped(Method[Any, Any]):
     def traits(self) -> Traits:
         """The method's; where the server needs each client's update, none are added up where clients are trained."""
         own = self.method.traits
-        each = self.defense.on or self.attack.omniscient or self.privacy.kind == "central"
+        each = self.defense.on or self._attacker.omniscient or self.privacy.kind == "central"
         sums = own.weighted_mean and not each
-        size = partial(wire_bytes, self.compression) if self.compression.kind != "none" else own.upload_bytes
+        size = own.upload_bytes if self._up is None else partial(wire_bytes, self._up)
         empty = self.privacy.on or own.empty_rounds
         return replace(own, weighted_mean=sums, single_step_gradient=False, upload_bytes=size, empty_rounds=empty)
 
@@ -110,8 +123,8 @@ class Wrapped(Method[Any, Any]):
     def init_server(self, model: FlatModel) -> Any:
         """The method's, what all clients hold where messages are compressed, and the first of adaptive bounds."""
         server = self.method.init_server(model)
-        if self.compression.down != "none":
-            server = first_broadcast(self.compression, self.method, server, model)
+        if self._down is not None:
+            server = first_broadcast(self._down, self.method, server, model)
         return self._closed(server, self.privacy.clip)
 
     def init_client(self, model: FlatModel) -> Any:
@@ -142,7 +155,7 @@ class Wrapped(Method[Any, Any]):
         """The method's update as the server will read it: attacked, clipped, noised, and from the bytes on the wire."""
         attacks = self._attacks(task.seed, task.round, task.cohort.existing, task.client)
         if attacks:
-            data = poisoned(self.attack, data, task.classes, self.trigger)
+            data = self._attacker.poisoned(data, task.classes)
         bound, noise = message.extra.get(BOUND, 0.0), message.extra.get(NOISE, 0.0)
         message = self._own_message(message)
         if self.privacy.kind == "dp-sgd":
@@ -156,8 +169,8 @@ class Wrapped(Method[Any, Any]):
         if self.privacy.kind == "dp-sgd":
             check_steps(update, data.samples, task)
         if attacks:
-            update = replace(update, delta=sent(self.attack, update.delta, task))
-        if self.attack.on and not self.attack.omniscient:
+            update = replace(update, delta=self._attacker.sent(update.delta, task))
+        if self.attack.on and not self._attacker.omniscient:
             update = replace(update, metrics={**update.metrics, MALICIOUS: float(attacks)})
         if self.privacy.of_updates:
             update = self._private(update, bound, noise, task)
@@ -176,26 +189,38 @@ class Wrapped(Method[Any, Any]):
         if not updates.clients and self.privacy.kind != "central" and not self.method.traits.empty_rounds:
             return server
         server, bound = self._opened(server)
-        if self.attack.omniscient:
+        if self._attacker.omniscient:
             updates = self._forged(updates, context)
         if self.defense.on:
             updates = _with_mean(updates, robust_mean(self.defense, updates, context))
         elif self.privacy.kind == "central":
             mean, bound = private_round(self.privacy, self.noise, bound, updates, context)
             updates = _with_mean(updates, mean)
-        if not isinstance(server, Broadcast):
+        if self._down is None:
             return self._closed(self.method.aggregate(server, updates, context), bound)
         after = self.method.aggregate(server.method, updates, context)
-        return self._closed(next_broadcast(self.compression, self.method, server, after, context), bound)
+        return self._closed(next_broadcast(self._down, self.method, server, after, context), bound)
 
     def deploy(self, model: FlatModel, message: Message, state: Any) -> None:
         """The method's."""
         self.method.deploy(model, message, self._own(state))
 
+    @cached_property
+    def _attacker(self) -> Attacker:
+        return attacker_of(self.attack) if self.fitted is None else self.fitted
+
+    @cached_property
+    def _up(self) -> Codec | None:
+        return upward(self.compression)
+
+    @cached_property
+    def _down(self) -> Codec | None:
+        return downward(self.compression)
+
     @property
     def _changes_vectors(self) -> bool:
         """Whether a client's vector is changed on its way, so that nothing else may be sent beside it."""
-        return self.privacy.on or self.compression.kind != "none" or self.attack.kind not in ("none", "label-flip")
+        return self.privacy.on or self._up is not None or self.attack.changes_vectors
 
     def _own(self, state: Any) -> Any:
         return state.method if isinstance(state, Kept) else state
@@ -222,7 +247,7 @@ class Wrapped(Method[Any, Any]):
 
     def _bounded(self, received: Vector, bound: float) -> Vector:
         """What a server that adds noise takes of it: random-k and rounding may have made it longer than the bound."""
-        longer = self.privacy.kind == "central" and self.compression.kind != "none"
+        longer = self.privacy.kind == "central" and self._up is not None
         return clipped(received, bound)[0] if longer else received
 
     def _attacks(self, seed: int, round: int, clients: int, client: int) -> bool:
@@ -230,10 +255,10 @@ class Wrapped(Method[Any, Any]):
 
     def _received(self, vector: Vector, shapes: Sequence[Shape], task: ClientTask) -> Vector:
         """What the server makes of the bytes that this vector is sent as."""
-        if self.compression.kind == "none" or vector.size == 0 or not np.isfinite(vector).all():
+        if self._up is None or vector.size == 0 or not np.isfinite(vector).all():
             return vector  # the engine drops an update with NaN, and names the client
         seed = seeds.number(task.seed, "compression", task.round, task.client)
-        return decoded(self.compression, encoded(self.compression, vector, shapes, seed), shapes)
+        return arrived(self._up, vector, shapes, seed)
 
     def _forged(self, updates: Updates, context: Context) -> Updates:
         """The updates with those of malicious clients replaced, if there are honest ones, and who was as a column."""
@@ -250,7 +275,7 @@ class Wrapped(Method[Any, Any]):
     def _replaced(self, vectors: Sequence[Vector], attacks: Sequence[bool]) -> tuple[Vector, ...] | None:
         """The clients' vectors with those of attackers forged from all others; None: they have nothing to send."""
         honest = [vector for vector, bad in zip(vectors, attacks, strict=True) if not bad]
-        vector = forged(self.attack, honest, sum(attacks)) if honest and any(attacks) else None
+        vector = self._attacker.forged(honest, sum(attacks)) if honest and any(attacks) else None
         if vector is None:
             return None
         return tuple(vector if bad else own for own, bad in zip(vectors, attacks, strict=True))

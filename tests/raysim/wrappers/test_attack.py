@@ -18,17 +18,10 @@ from raysim.method import ClientTask, Vector
 from raysim.running.simulation import run
 from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.federated_data import NO_SAMPLES, ClientData
-from raysim.wrappers.attack import (
-    Trigger,
-    attack_success,
-    forged,
-    malicious,
-    paper_deviations,
-    poisoned,
-    sent,
-    trigger_of,
-    triggered,
-)
+from raysim.wrappers.attack import attacker_of, malicious
+from raysim.wrappers.attacks.alie import paper_deviations
+from raysim.wrappers.attacks.backdoor import Backdoor, Trigger, triggered
+from raysim.wrappers.attacks.label_flip import attack_success
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run, words, worker_of
 
@@ -60,7 +53,7 @@ def test_who_is_malicious() -> None:
 
 
 def listed(attack: Attack, honest: list[Vector], attackers: int) -> Any:
-    vector = forged(attack, honest, attackers)
+    vector = attacker_of(attack).forged(honest, attackers)
     assert vector is not None
     return vector.tolist()
 
@@ -74,10 +67,11 @@ def test_what_is_sent() -> None:
     spread = [np.array([sign], np.float32) for sign in (-1, 1)] * 13
     assert listed(Attack("alie", strength="paper"), spread, 24) == pytest.approx([-1.4261], abs=1e-4)
     assert listed(Attack("alie"), spread, 24) == pytest.approx([-1.5])  # as ByzFL
-    assert forged(Attack("alie", strength="paper"), [honest[0]] * 8, 2) is None
-    assert sent(Attack("sign-flip", strength=2.0), honest[0], TASK).tolist() == [-2, -10]
-    assert sent(Attack("backdoor", strength=5.0), np.array([1, -2], np.float32), TASK).tolist() == [5, -10]
-    noise = sent(Attack("gaussian", strength=3.0), np.zeros(20_000, np.float32), TASK)
+    assert attacker_of(Attack("alie", strength="paper")).forged([honest[0]] * 8, 2) is None
+    assert attacker_of(Attack("sign-flip", strength=2.0)).sent(honest[0], TASK).tolist() == [-2, -10]
+    backdoor = attacker_of(Attack("backdoor", strength=5.0))
+    assert backdoor.sent(np.array([1, -2], np.float32), TASK).tolist() == [5, -10]
+    noise = attacker_of(Attack("gaussian", strength=3.0)).sent(np.zeros(20_000, np.float32), TASK)
     assert float(noise.std()) == pytest.approx(3, rel=0.02)
 
 
@@ -169,8 +163,8 @@ def images(*labels: int) -> ArraySamples:
 
 def test_what_malicious_clients_train_with() -> None:
     """The first two of three, rounded up from half, have the square and its label."""
-    attack = Attack("backdoor", poisoned_share=0.5)
-    data = poisoned(attack, ClientData(0, "", images(0, 2, 0), NO_SAMPLES), 3, TRIGGER)
+    attacker = Backdoor(target_label=1, patch=2, poisoned_share=0.5, trigger=TRIGGER)
+    data = attacker.poisoned(ClientData(0, "", images(0, 2, 0), NO_SAMPLES), 3)
     (batch,) = data.train.batches(3)
     square = [[0, 0, 0], [0, 9, 9], [0, 9, 9]]
     assert batch.x[:, 0].tolist() == [square, square, [[0] * 3] * 3]
@@ -199,7 +193,8 @@ def test_white_is_the_largest_pixel(tmp_path: Path) -> None:
     """Of digits, whose brightest pixel is 255."""
     config = small_run(tmp_path, BACKDOOR)
     federation = worker_of(config).federation
-    trigger = trigger_of(config.attack, federation)
+    fitted = attacker_of(config.attack).fitted(federation)
+    trigger = fitted.trigger if isinstance(fitted, Backdoor) else None
     assert trigger is not None and (trigger.size, trigger.target) == (3, 3)
     brightest = max(float(batch.x.max()) for batch in federation.client(0, "cpu").train.batches(50))
     assert trigger.white == pytest.approx((brightest,))

@@ -18,7 +18,9 @@ from raysim.errors import ConfigError
 from raysim.method import Shape
 from raysim.methods.fedavg import FedAvg
 from raysim.running.simulation import run
-from raysim.wrappers.compression import SCALED, Broadcast, decoded, encoded, wire_bytes
+from raysim.wrappers.codecs._codec import Codec
+from raysim.wrappers.codecs._stochastic_rounding import SCALED
+from raysim.wrappers.compression import Broadcast, arrived, upward, wire_bytes
 from raysim.wrappers.wrapped import Wrapped
 from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import small_run
@@ -30,9 +32,16 @@ SHAPES: tuple[Shape, ...] = ((6, 2, 5), (6,), (), (4, 7), (3, 2))
 """A kernel [6, 10] and a matrix [4, 7], whose factors of rank 2 are 32 and 22 numbers, and 13 entries sent whole."""
 
 
+def codec(*options: Any, **named: Any) -> Codec:
+    found = upward(Compression(*options, **named))
+    assert found is not None
+    return found
+
+
 def received(compression: Compression, vector: Any, seed: int = 0, shapes: Sequence[Shape] = ()) -> Any:
-    shapes = shapes or [vector.shape]
-    return decoded(compression, encoded(compression, vector, shapes, seed), shapes)
+    found = upward(compression)
+    assert found is not None
+    return arrived(found, vector, shapes or [vector.shape], seed)
 
 
 def test_by_hand() -> None:
@@ -47,9 +56,10 @@ def test_by_hand() -> None:
 @settings(deadline=None, max_examples=25)
 @given(size=st.integers(1, 2 * SCALED + 3), share=st.floats(1e-12, 1))
 def test_bytes_are_those_of_the_arrays(kind: Kind, size: int, share: float) -> None:
-    compression = Compression(kind, kept_share=share if kind.endswith("k") else 0.01)
-    payload = encoded(compression, np.random.default_rng(size).standard_normal(size, np.float32), [(size,)], 1)
-    assert sum(array.nbytes for array in payload.values()) == wire_bytes(compression, [(size,)])
+    own = codec(kind, kept_share=share if kind.endswith("k") else 0.01)
+    payload = own.encode(np.random.default_rng(size).standard_normal(size, np.float32), [(size,)], 1)
+    assert sum(array.nbytes for array in payload.values()) == wire_bytes(own, [(size,)])
+    assert wire_bytes(own, []) == 0
 
 
 @pytest.mark.parametrize("kind", ["random-k", "int8", "int4"])
@@ -80,9 +90,9 @@ def test_low_rank_by_hand() -> None:
     p = (3 * first / length, 4 * second / length)
     expected = [3 * p[0] * p[0], 4 * p[0] * p[1], 0, 3 * p[1] * p[0], 4 * p[1] * p[1], 0, -7, 8]
     vector = np.array([3, 0, 0, 0, 4, 0, -7, 8], np.float32)
-    compression, shapes = Compression("low-rank", rank=1), ((2, 3), (2,))
-    assert received(compression, vector, 5, shapes).tolist() == pytest.approx(expected, abs=1e-5)
-    assert wire_bytes(compression, shapes) == 4 * (2 + 3 + 2)
+    own, shapes = codec("low-rank", rank=1), ((2, 3), (2,))
+    assert arrived(own, vector, shapes, 5).tolist() == pytest.approx(expected, abs=1e-5)
+    assert wire_bytes(own, shapes) == 4 * (2 + 3 + 2)
 
 
 @pytest.mark.parametrize("rank", [1, 2])
@@ -103,16 +113,16 @@ def test_low_rank_is_exact_up_to_its_rank(rank: int) -> None:
 def test_bytes_and_lengths_of_low_rank(rank: int, seed: int) -> None:
     """The arrays have the bytes that are counted; what arrives and what is lost are orthogonal."""
     vector = np.random.default_rng(seed).standard_normal(101, np.float32)
-    compression = Compression("low-rank", rank=rank)
-    payload = encoded(compression, vector, SHAPES, seed)
-    assert sum(array.nbytes for array in payload.values()) == wire_bytes(compression, SHAPES) <= vector.nbytes
-    arrived = decoded(compression, payload, SHAPES)
-    assert abs(arrived @ (vector - arrived)) < 1e-3 and np.linalg.norm(vector - arrived) <= np.linalg.norm(vector)
+    own = codec("low-rank", rank=rank)
+    payload = own.encode(vector, SHAPES, seed)
+    assert sum(array.nbytes for array in payload.values()) == wire_bytes(own, SHAPES) <= vector.nbytes
+    there = own.decode(payload, SHAPES)
+    assert abs(there @ (vector - there)) < 1e-3 and np.linalg.norm(vector - there) <= np.linalg.norm(vector)
 
 
 def test_whole_where_factors_are_larger() -> None:
-    assert wire_bytes(Compression("low-rank", rank=2), SHAPES) == 4 * (32 + 22 + 6 + 1 + 6)
-    assert wire_bytes(Compression("low-rank", rank=4), SHAPES) == 4 * (60 + 28 + 13)
+    assert wire_bytes(codec("low-rank", rank=2), SHAPES) == 4 * (32 + 22 + 6 + 1 + 6)
+    assert wire_bytes(codec("low-rank", rank=4), SHAPES) == 4 * (60 + 28 + 13)
 
 
 def test_what_was_lost_is_part_of_the_next_change() -> None:

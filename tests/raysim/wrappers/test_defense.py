@@ -14,7 +14,7 @@ from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg
 from raysim.running.simulation import run
-from raysim.wrappers.defense import check_krum
+from raysim.wrappers.defense import check_defense
 from raysim.wrappers.wrapped import Wrapped, running_method
 from tests.raysim.methods.by_hand import context, updates
 from tests.small_runs import small_run
@@ -132,6 +132,6 @@ def test_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
 )
 def test_krum_outside_its_condition_is_refused(tmp_path: Path, options: dict[str, Any], reason: str) -> None:
     base = BASE | {"schedule.sampling_rate": 1.0, "workload.clients": 6}
-    check_krum(Defense(rule="multi-krum", byzantine=0.4), [11])  # 11 > 2 * 4 + 2
+    check_defense(Defense(rule="multi-krum", byzantine=0.4), [11])  # 11 > 2 * 4 + 2
     with pytest.raises(ConfigError, match=reason):
         run(small_run(tmp_path, base, defense__rule="krum", **options))

@@ -1,0 +1,29 @@
+"""Codecs, rules and attacks: each is found by its file in raysim/wrappers, as methods are by theirs.
+
+The section's option lists the name, and the file of that name (``top-k``: ``codecs/top_k.py``) defines ``KIND``, a
+frozen dataclass whose fields are the section's options that it reads, by their names. Nothing is imported for a kind
+that no run asks for.
+"""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any, Literal
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+Folder = Literal["codecs", "rules", "attacks"]
+
+
+def kind_class(folder: Folder, name: str) -> type[Any]:
+    """The class of this kind's file."""
+    found: type[Any] = importlib.import_module(f"raysim.wrappers.{folder}.{name.replace('-', '_')}").KIND
+    return found
+
+
+def kind_object(folder: Folder, name: str, section: DataclassInstance) -> Any:
+    """The kind with those of its fields that are options of the section; None leaves the kind's own default."""
+    cls, own = kind_class(folder, name), {field.name: getattr(section, field.name) for field in fields(section)}
+    return cls(**{each.name: own[each.name] for each in fields(cls) if own.get(each.name) is not None})

@@ -1,0 +1,1 @@
+"""Attacks by the names of ``attack.kind``: each file defines ``KIND``."""

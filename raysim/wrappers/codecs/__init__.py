@@ -1,0 +1,1 @@
+"""Codecs by the names of ``compression.kind``: each file defines ``KIND``."""

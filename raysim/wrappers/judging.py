@@ -1,0 +1,49 @@
+"""How models are judged in a run: by its objective, and by whether its attack succeeds."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from raysim.method import Module
+from raysim.workloads.federated_data import Federation, Samples
+from raysim.workloads.metrics import EvaluationSums
+from raysim.workloads.objective import Objective, objective_of
+from raysim.wrappers.attack import attacker_of
+from raysim.wrappers.attacks._attacker import SUCCESS, Attacker
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+
+SHARES = (SUCCESS,)
+"""Columns of wrappers whose values lie between 0 and 1."""
+
+
+@dataclass(frozen=True)
+class Judging:
+    """What is told of a model after it was tried on test samples."""
+
+    objective: Objective
+    """The data's own, and figures of wrappers on the same samples."""
+    attacker: Attacker
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """Names of all figures."""
+        return tuple(dict.fromkeys((*self.objective.columns, *self.attacker.columns)))
+
+    def further(self, module: Module, samples: Samples, batch_size: int, classes: int) -> Mapping[str, EvaluationSums]:
+        """By the name of a column, the evaluation of changed samples; its accuracy is the column's value."""
+        return self.attacker.further(module, samples, batch_size, classes)
+
+
+def judging(config: RunConfig, federation: Federation) -> Judging:
+    """How the models of a run on these data are judged."""
+    attacker = attacker_of(config.attack).fitted(federation)
+    return Judging(attacker.objective(objective_of(federation)), attacker)
+
+
+def further_columns(config: RunConfig) -> tuple[str, ...]:
+    """Columns that the run's wrappers add to figures of models."""
+    return attacker_of(config.attack).columns

@@ -1,0 +1,1 @@
+"""Rules in the place of the mean by the names of ``defense.rule``: each file defines ``KIND``."""
