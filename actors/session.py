@@ -23,6 +23,8 @@ from raysim.actors.watch import Watch
 from raysim.engine.observer import Forwarding, hears_of_clients, step
 from raysim.errors import PlacementError
 from raysim.running.outcome import Outcome
+from raysim.storage.checkpoint import newest_first
+from raysim.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from raysim.config.run_config import Engine, RunConfig
@@ -173,10 +175,12 @@ def run_on_ray(
         outcome = _wait(future, relay, observer, watch, stop, stopping)
         gone = watch.what_is_gone() if outcome.status == "failed" else ""
         sound = future.done() and not gone
-        return Outcome("failed", gone) if gone else outcome
+        if not future.done() and not watch.joining:  # where a cluster was not joined, its own advice stands
+            gone = gone or outcome.message
+        return Outcome("failed", f"{gone}. {_kept(folder)}") if gone else outcome
     except Exception:  # as Ray's calls raise in one way or another when a part of it is gone
         if gone := watch.what_is_gone():
-            return Outcome("failed", gone)
+            return Outcome("failed", f"{gone}. {_kept(folder)}")
         raise
     finally:
         dropped.set()
@@ -223,7 +227,14 @@ def _wait(
         if stopping():
             stop.set()
         if gone := watch.look():
-            return Outcome("failed", gone if watch.joining else f"{gone}. The last checkpoint is kept")
+            return Outcome("failed", gone)
+
+
+def _kept(folder: Path) -> str:
+    """A sentence on what is left of a run that ended because something it needs is gone."""
+    if newest_first(RunFolder(folder).checkpoints):
+        return "The last checkpoint is kept"
+    return "No checkpoint had been written: start the run again"
 
 
 def _clean_up(future: Future[Outcome], own: OwnRay | None, seconds: float) -> None:

@@ -71,7 +71,8 @@ given_up = False
 
 def is_connected() -> bool:
     """Whether this process is connected to a Ray, by raysim or by the user."""
-    return "ray" in sys.modules and bool(sys.modules["ray"].is_initialized())
+    is_initialized = getattr(sys.modules.get("ray"), "is_initialized", None)  # None while another thread imports it
+    return is_initialized is not None and bool(is_initialized())
 
 
 def take(request: Request) -> Connection | None:

@@ -46,10 +46,7 @@ class Watch:
 
     def what_is_gone(self) -> str:
         """Description of a part of the Ray started here that is dead or frozen; empty if there is none."""
-        if self.own is None:
-            return ""
-        said = self.own.dead() or self.own.frozen()
-        return f"{said}. The last checkpoint is kept" if said else ""
+        return "" if self.own is None else self.own.dead() or self.own.frozen()
 
     def heard(self) -> None:
         """Note a sign of life: the driver and Ray's control store have answered. Called from another thread."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import threading
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -16,6 +17,8 @@ from raysim.config.sections import Engine
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
 from raysim.running.outcome import Outcome
+from raysim.storage.checkpoint import save
+from raysim.storage.client_shards import ClientFiles
 from tests.small_runs import ON_RAY, words
 from tests.watch import Watch
 
@@ -110,6 +113,33 @@ def test_a_job_that_does_not_use_its_cluster_is_told(folder: Path, monkeypatch: 
     monkeypatch.setenv("RAY_ADDRESS", "10.0.0.1:6379")  # as Ray does in every job
     session.run_on_ray(default_config("fedavg"), folder, watch)
     assert len(watch.notes) == 1 and "--engine.address auto" in watch.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("kept", "said"),
+    [(False, "No checkpoint had been written: start the run again"), (True, "The last checkpoint is kept")],
+)
+@pytest.mark.parametrize("how", ["silent", "dead", "raises"])
+def test_a_checkpoint_is_promised_only_where_there_is_one(
+    kept: bool, said: str, how: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if kept:
+        save(folder / "checkpoints", 3, {}, (), lambda _: None, {}, 1, ClientFiles())
+    never = threading.Event()
+
+    def ends(*_: object) -> Outcome:
+        if how == "raises":
+            raise ConnectionError
+        return Outcome("failed", "as it went") if how == "dead" else Outcome(str(never.wait(20)))
+
+    monkeypatch.setattr(session, "start_ray", lambda *_, **__: (False, ""))
+    monkeypatch.setattr(session, "follow", ends)
+    monkeypatch.setattr(session, "_clean_up", lambda *_: never.set())
+    gone = "" if how == "silent" else "it has died"
+    monkeypatch.setattr(session.Watch, "look", lambda _: "it is silent" if how == "silent" else "")
+    monkeypatch.setattr(session.Watch, "what_is_gone", lambda _: gone)
+    outcome = session.run_on_ray(default_config("fedavg"), folder, Watch())
+    assert outcome == Outcome("failed", f"{gone or 'it is silent'}. {said}")
 
 
 def test_a_folder_that_the_drivers_node_does_not_have(tmp_path: Path) -> None:
