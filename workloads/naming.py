@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
+
+from raysim.workloads.errors import WorkloadError
 
 LISTED = 3
 """Largest number of sets that a name lists."""
@@ -49,10 +51,32 @@ def synthetic_mark(synthetic: bool, partly: bool = False) -> str:
 
 
 LONGEST_NAME = 200
+"""Largest number of characters of a client's name, and of a data set's title."""
 
 
 def unfit(name: str) -> str:
-    """Why a client cannot have this name in tables and pages; empty if it can."""
+    """Why a client or a data set cannot have this name in tables and pages; empty if it can."""
+    if not name:
+        return "has an empty name"
     if len(name) > LONGEST_NAME:
         return f"has a name of {len(name)} characters, and {LONGEST_NAME} are allowed"
-    return "" if all(sign.isprintable() for sign in name) else "has a name with signs that are no characters of a text"
+    return "" if name.isprintable() else "has a name with signs that are no characters of a text"
+
+
+def check_names(names: Iterable[str], where: str) -> None:
+    """Check the names of clients.
+
+    Args:
+        where: the file and its array or column, for the error.
+
+    Raises:
+        WorkloadError: one of them cannot stand in tables and pages.
+    """
+    for name in dict.fromkeys(names):
+        if reason := unfit(name):
+            raise WorkloadError(f"{where}: client {shown(name)} {reason}; rename it")
+
+
+def shown(name: str) -> str:
+    """The beginning of a name of any signs, as an error may show it."""
+    return ascii(name[:40]) + ("…" if len(name) > 40 else "")

@@ -8,7 +8,7 @@ import pytest
 
 from raysim.monitor.progress import title_of
 from raysim.storage.run_folder import new_run_path
-from raysim.workloads.naming import data_name
+from raysim.workloads.naming import data_name, unfit
 
 
 @pytest.mark.parametrize(
@@ -45,3 +45,19 @@ def test_the_title_names_the_data() -> None:
         "seed": 0,
     }
     assert title_of(config) == "fedavg on blood with cnn, seed 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("ward 7 – Süd", ""),
+        ("n" * 200, ""),
+        ("", "has an empty name"),
+        ("n" * 201, "has a name of 201 characters, and 200 are allowed"),
+        ("a\x00b", "has a name with signs that are no characters of a text"),
+        ("a\ud800", "has a name with signs that are no characters of a text"),
+        ("two\nlines", "has a name with signs that are no characters of a text"),
+    ],
+)
+def test_names_that_cannot_stand_in_tables(name: str, reason: str) -> None:
+    assert unfit(name) == reason

@@ -9,7 +9,7 @@ from typing import Any
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.files.regular_files import read_regular
-from raysim.workloads.naming import unfit
+from raysim.workloads.naming import shown, unfit
 
 
 def is_leaf(folder: Path) -> bool:
@@ -41,7 +41,7 @@ def read_leaf(folder: Path, part: str) -> Iterator[tuple[str, list[Any], list[An
             ) from error
         for user, x, y in samples:
             if reason := unfit(user):
-                raise WorkloadError(f"{path}: user {user[:40]!a} {reason}; rename it and make the file again")
+                raise WorkloadError(f"{path}: user {shown(user)} {reason}; rename it and make the file again")
             if not (isinstance(x, list) and isinstance(y, list) and len(x) == len(y)):
                 raise WorkloadError(f"{path}: x and y of user {user} are no lists of one length; make the file again")
             yield user, x, y

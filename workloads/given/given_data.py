@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec, Stream
-from raysim.workloads.given.own_arrays import OwnArrays
+from raysim.workloads.given.own_arrays import OwnArrays, check_one_hot
+from raysim.workloads.naming import shown, unfit
 from raysim.workloads.objective import Figure, Kind, Objective
 from raysim.workloads.option_types import Help, NonNegativeInt, ShareBelowOne
 from raysim.workloads.splits.partition import Common, Partition
@@ -73,6 +74,10 @@ class GivenClients(Holding):
     functions: Functions = field(default=(None, {}), init=False, repr=False, compare=False)
     """The loss and the metrics themselves, which are no options."""
 
+    def __post_init__(self) -> None:
+        if reason := self.title and unfit(self.title):
+            raise WorkloadError(f"title: the data {shown(self.title)} {reason}; give a shorter or plainer title")
+
 
 @dataclass(frozen=True)
 class GivenData(GivenClients, TokenOptions):
@@ -99,7 +104,7 @@ class GivenData(GivenClients, TokenOptions):
         return Objective(kind, loss, metrics)
 
     def load(self, stream: Stream) -> ArrayFederation:
-        """The clients' data. WorkloadError where it was not given."""
+        """The clients' data. WorkloadError where it was not given, or has one-hot labels and nothing to say why."""
         if self.held is None:
             raise missing("workload")
         own: OwnArrays = self.held
@@ -107,6 +112,8 @@ class GivenData(GivenClients, TokenOptions):
         if tests is None and not self.test_share:
             tests = Common(np.zeros(0, np.int64), own.train.clients)
         objective = self.objective()
+        if self.task == "auto" and objective.loss is None and objective.kind in ("regression", "multilabel"):
+            check_one_hot(own.labels, objective.kind)
         outputs = self.classes or _outputs(own.labels, objective.kind)
         has_classes = objective.kind in ("classification", "sequences")
         split = held_out(own.train, tests, self.test_share, self.validation_share, stream, own.names)

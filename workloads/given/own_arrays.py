@@ -13,12 +13,11 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.given.own_items import read_items, untensored
+from raysim.workloads.naming import check_names
 from raysim.workloads.splits.partition import Partition
 from raysim.workloads.text.tokens import check_texts
 
 Array = NDArray[Any]
-LONGEST_NAME = 200
-"""Largest number of characters of a client's name."""
 FORMS = "a pair (x, y) of arrays or tensors, x also a list of texts, or a torch Dataset of such pairs"
 
 
@@ -213,12 +212,7 @@ def _name(key: object, what: str) -> str:
     if not isinstance(key, str | int | np.integer) or isinstance(key, bool):
         raise WorkloadError(f"{what}: the key {key!r} is no name; give each client a text or a whole number")
     name = str(key)
-    if len(name) > LONGEST_NAME or not name.isprintable() or not name:
-        shown = ascii(name[:20]) + ("…" if len(name) > 20 else "")
-        raise WorkloadError(
-            f"{what}: the name {shown} cannot be written into tables; give one of 1 to {LONGEST_NAME} printable "
-            "characters"
-        )
+    check_names([name], what)
     return name
 
 
@@ -239,6 +233,22 @@ def as_classes(labels: Array) -> str:
         return ""
     found = f"y{flat}" + ("" if whole else ".astype(int)")
     return found if found != "y" else ""
+
+
+def check_one_hot(labels: Array, kind: str) -> None:
+    """Check that labels [N, C] are not classes in another form, which ``kind`` would be learned from without a word.
+
+    Raises:
+        WorkloadError: every sample has a single 1, and 0 in its other C - 1 places.
+    """
+    if labels.ndim != 2 or labels.shape[1] < 2 or not len(labels):
+        return
+    ones = labels == 1
+    if (ones | (labels == 0)).all() and (ones.sum(axis=1) == 1).all():
+        raise WorkloadError(
+            f"y is one-hot, {labels.dtype} {labels.shape} with a single 1 for each sample; give y.argmax(1) to learn "
+            f"{labels.shape[1]} classes, or say task={kind!r} if it is meant as it is"
+        )
 
 
 def tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> list[tuple[str, object]]:

@@ -10,7 +10,7 @@ import torch
 
 from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.errors import WorkloadError, reason_of
-from raysim.workloads.given.own_arrays import as_classes
+from raysim.workloads.given.own_arrays import as_classes, check_one_hot
 from raysim.workloads.objective import Kind, Objective
 
 if TYPE_CHECKING:
@@ -92,6 +92,8 @@ def _kind(federation: ArrayFederation, shape: object) -> Kind:
     """The data's own guess, but for tables of whole numbers, which are sequences or multi-label."""
     kind, labels = federation.objective.kind, federation.labels
     if kind == "sequences" and shape == (2, *labels.shape[1:]) and not ((labels != 0) & (labels != 1)).any():
+        if federation.objective.loss is None:
+            check_one_hot(labels, "multilabel")
         return "multilabel"
     return kind
 

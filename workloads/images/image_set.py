@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.files.array_files import array_members, blank_member, read_member
+from raysim.workloads.naming import check_names
 
 Array = NDArray[Any]
 MAX_CLASSES = 65_536
@@ -195,5 +196,19 @@ def _part(
     return (
         images.reshape(*shape[:3], -1),
         labels.reshape(count).astype(np.int64),
-        None if sites is None else sites.astype(np.str_),
+        _names(sites, f"{origin}: {part}_sites"),
     )
+
+
+def _names(sites: Array | None, where: str) -> NDArray[np.str_] | None:
+    """The client of every image as text; WorkloadError for one that cannot stand in tables."""
+    if sites is None:
+        return None
+    if sites.dtype.kind == "S":
+        try:
+            sites = np.char.decode(sites, "utf-8")
+        except UnicodeDecodeError as error:
+            raise WorkloadError(f"{where}: a name is not UTF-8 text (byte {error.start}); rename it") from error
+    found = sites.astype(np.str_)
+    check_names(np.unique(found).tolist(), where)
+    return found

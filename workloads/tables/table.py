@@ -16,6 +16,7 @@ from raysim.workloads.arrays.labeled_arrays import Part, federation_of
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
 from raysim.workloads.files.table_files import listed, need_columns, read_table
+from raysim.workloads.naming import check_names
 from raysim.workloads.objective import Objective
 from raysim.workloads.option_types import Help, ShareBelowOne
 from raysim.workloads.splits.partition import Integers, Partition
@@ -177,7 +178,9 @@ def sites_of(table: pandas.DataFrame, client_column: str, path: Path) -> NDArray
     missing = np.flatnonzero(table[client_column].isna().to_numpy())
     if len(missing):
         raise WorkloadError(f"{path}: the client_column {client_column!r} is missing in row {missing[0] + 1}")
-    return table[client_column].to_numpy().astype(np.str_)
+    found = table[client_column].to_numpy().astype(np.str_)
+    check_names(np.unique(found).tolist(), f"{path}: client_column {client_column!r}")
+    return found
 
 
 def cut_rows(

@@ -145,11 +145,26 @@ CASES: dict[str, tuple[Callable[[], dict[str, Any]], str]] = {
     ),
     "a name that is no text": (
         lambda: {"clients": {"a\ud800": (X, Y)}, "test": None},
-        r"clients: the name 'a\\ud800' cannot be written",
+        r"clients: client 'a\\ud800' has a name with signs that are no characters",
     ),
     "a name without an end": (
         lambda: {"clients": {"a" * 300: (X, Y)}, "test": None},
-        "clients: the name 'a{20}'… .* 1 to 200 printable",
+        "clients: client 'a{40}'… has a name of 300 characters, and 200 are allowed; rename it",
+    ),
+    "a name that is empty": (lambda: {"clients": {"": (X, Y)}, "test": None}, "clients: client '' has an empty name"),
+    "a title that is no text": (lambda: {"title": "a\x00b"}, r"title: the data 'a\\x00b' has a name with signs"),
+    "a title without an end": (lambda: {"title": "t" * 201}, "title: the data 't{40}'… has a name of 201 characters"),
+    "one-hot labels": (
+        lambda: {"clients": [(X, np.eye(3)[Y])], "test": None},
+        r"y is one-hot, float64 \(12, 3\) .* y.argmax\(1\) to learn 3 classes, or say task='regression'",
+    ),
+    "one-hot labels of whole numbers": (
+        lambda: {"clients": [(X, np.eye(3, dtype=int)[Y])], "test": None},
+        r"y is one-hot, int64 \(12, 3\) .* y.argmax\(1\) to learn 3 classes, or say task='multilabel'",
+    ),
+    "one-hot labels of truths": (
+        lambda: {"clients": [(X, np.eye(3, dtype=bool)[Y])], "test": None},
+        r"y is one-hot, bool \(12, 3\) .* y.argmax\(1\) to learn 3 classes, or say task='multilabel'",
     ),
     "a sparse tensor": (lambda: third((torch.tensor(X).to_sparse(), Y)), r"client 2: x: a tensor that is sparse coo; "),
     "a sparse matrix": (lambda: third((csr_matrix(X), Y)), r"client 2: x: a sparse matrix; give .* x.toarray\(\)"),
@@ -257,3 +272,12 @@ def test_big_endian_arrays_are_the_same_data(tmp_path: Path) -> None:
         for name, clients in (("big", given), ("native", three_clients()))
     ]
     assert runs[0].rounds["loss"].tolist() == runs[1].rounds["loss"].tolist()
+
+
+@pytest.mark.parametrize(
+    "more", [{"task": "regression"}, {"loss": torch.nn.CrossEntropyLoss()}, {"task": "multilabel"}], ids=str
+)
+def test_one_hot_labels_are_taken_where_a_task_or_a_loss_is_given(more: Any, tmp_path: Path) -> None:
+    clients = [(X, np.eye(3, dtype=np.float32)[Y])] * 2
+    found = raysim.run("fedavg", model=seeded(), clients=clients, **quick(tmp_path), **more)
+    assert len(found.rounds) == QUICK["rounds"]

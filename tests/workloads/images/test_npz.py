@@ -71,6 +71,26 @@ def test_sites_without_test_sites_are_cut(arrays: dict[str, Any], save: Save, st
     assert table["test_samples"].tolist() == [1, 4, 3]
 
 
+@pytest.mark.parametrize("part", ["train", "test"])
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [
+        ("a\x07b", r"client 'a\\x07b' has a name with signs"),
+        ("s" * 300, "client 's{40}'… has a name of 300 characters"),
+        ("", "client '' has an empty name"),
+        ("\ud800", r"client '\\ud800' has a name with signs"),
+        (b"\xff", "a name is not UTF-8 text"),
+    ],
+)
+def test_sites_whose_names_cannot_stand_in_tables(
+    part: str, name: str | bytes, reason: str, arrays: dict[str, Any], save: Save, stream: Stream
+) -> None:
+    sites = arrays[f"{part}_sites"]
+    arrays[f"{part}_sites"] = np.array([name, *(sites[1:].astype("S") if isinstance(name, bytes) else sites[1:])])
+    with pytest.raises(WorkloadError, match=f"{part}_sites: {reason}"):
+        Npz(path=str(save(arrays)), partition="sites").load(stream)
+
+
 def test_sites_that_are_absent(arrays: dict[str, Any], save: Save, stream: Stream) -> None:
     del arrays["train_sites"]
     with pytest.raises(WorkloadError, match=r"tiny: partition=sites needs .* train_sites .*there is none"):

@@ -121,6 +121,13 @@ def test_a_target_that_is_no_number_to_learn(options: Any, words: str, tmp_path:
         Table(path=saved(table, tmp_path / "prices.csv"), clients=3, **options).load(stream)
 
 
+def test_a_client_whose_name_cannot_stand_in_tables(tmp_path: Path) -> None:
+    table = prices()
+    table.loc[0, "town"] = "t" * 300
+    with pytest.raises(WorkloadError, match=r"client_column 'town': client 't{40}'… has a name of 300 characters"):
+        Table(path=saved(table, tmp_path / "prices.csv"), client_column="town", task="regression").load(stream)
+
+
 def test_one_command_learns_numbers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = saved(prices(), tmp_path / "prices.csv")
     monkeypatch.chdir(tmp_path)
