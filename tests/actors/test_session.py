@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from raysim.actors import cluster_probe, session, start_retry
+from raysim.actors.watch import Watch as WatchOfRay
 from raysim.config.run_config import default_config
 from raysim.config.sections import Engine
 from raysim.errors import PlacementError, ResultsError
@@ -136,8 +137,8 @@ def test_a_checkpoint_is_promised_only_where_there_is_one(
     monkeypatch.setattr(session, "follow", ends)
     monkeypatch.setattr(session, "_clean_up", lambda *_: never.set())
     gone = "" if how == "silent" else "it has died"
-    monkeypatch.setattr(session.Watch, "look", lambda _: "it is silent" if how == "silent" else "")
-    monkeypatch.setattr(session.Watch, "what_is_gone", lambda _: gone)
+    monkeypatch.setattr(WatchOfRay, "look", lambda _: "it is silent" if how == "silent" else "")
+    monkeypatch.setattr(WatchOfRay, "what_is_gone", lambda _: gone)
     outcome = session.run_on_ray(default_config("fedavg"), folder, Watch())
     assert outcome == Outcome("failed", f"{gone or 'it is silent'}. {said}")
 
