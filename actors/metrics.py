@@ -12,18 +12,21 @@ from typing import Any
 
 from ray.util.metrics import Counter, Gauge
 
+from raysim import columns
+from raysim.columns import Column
 from raysim.engine.observer import ChunkReturned, Silent
 
-_VALUES = {
-    "round": "last whole round",
-    "accuracy": "last measured test accuracy, 0 to 1",
-    "client_accuracy_worst_decile": "mean accuracy of the worst tenth of the clients",
-    "loss": "last measured test loss",
-    "train_loss": "mean training loss of the last round",
-    "slot_utilization": "share of the last round's training time in which slots were busy, 0 to 1",
+TASKS = {
+    "clients_done": "client tasks that gave an update",
+    "clients_failed": "client tasks that failed and were left out",
+    "clients_requeued": "client tasks sent again because what held them died",
 }
-"""Column of the rounds table → meaning; the metric is ``raysim_`` and the column."""
-PHASES = ("train", "aggregate", "evaluate")
+"""Counters of client tasks → meaning; the metric of a column of the rounds table is ``raysim_`` and the column."""
+
+
+def _columns(kind: str) -> dict[str, Column]:
+    """The columns of the rounds table that are metrics of a kind."""
+    return {name: column for name, column in columns.shown("metric") if column.metric == kind}
 
 
 class Metrics(Silent):
@@ -36,7 +39,8 @@ class Metrics(Silent):
     def __init__(self, run: str) -> None:
         tags = {"run": run}
         self._gauges = {
-            name: Gauge(f"raysim_{name}", text, ("run",)).set_default_tags(tags) for name, text in _VALUES.items()
+            name: Gauge(f"raysim_{name}", column.help, ("run",)).set_default_tags(tags)
+            for name, column in _columns("gauge").items()
         }
         self._phase = Gauge("raysim_phase_seconds", "seconds of a phase of the last round", ("run", "phase"))
         self._phase.set_default_tags(tags)
@@ -44,13 +48,7 @@ class Metrics(Silent):
         self._gpu.set_default_tags(tags)
         self._counters = {
             name: Counter(f"raysim_{name}_total", text, ("run",)).set_default_tags(tags)
-            for name, text in {
-                "clients_done": "client tasks that gave an update",
-                "clients_failed": "client tasks that failed and were left out",
-                "clients_requeued": "client tasks sent again because what held them died",
-                "bytes_down": "bytes of messages to clients",
-                "bytes_up": "bytes of updates from clients",
-            }.items()
+            for name, text in (TASKS | {name: column.help for name, column in _columns("counter").items()}).items()
         }
         self._most_gpu = 0
         self._gpu.set(0)
@@ -69,10 +67,10 @@ class Metrics(Silent):
             value = float(row.get(name, math.nan))
             if math.isfinite(value):  # not every round is evaluated: the last known value stays
                 gauge.set(value)
-        for phase in PHASES:
-            self._phase.set(float(row[f"seconds_{phase}"]), {"phase": phase})
-        self._count("bytes_down", row["bytes_down"])
-        self._count("bytes_up", row["bytes_up"])
+        for name in _columns("phase"):
+            self._phase.set(float(row[name]), {"phase": name.removeprefix("seconds_")})
+        for name in _columns("counter"):
+            self._count(name, row[name])
 
     def _count(self, name: str, more: float) -> None:
         if more > 0:  # Ray takes no 0: a counter of what never happened is absent, which the dashboard shows as 0

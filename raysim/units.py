@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-Unit = Literal["percent", "plain", "bytes", "seconds", "count"]
+Unit = Literal["percent", "plain", "bytes", "seconds", "count", "text"]
 """What a number is; percent: a share of one, which people read in percent."""
 UNITS: tuple[Unit, ...] = ("percent", "plain", "bytes", "seconds", "count")
+"""Those of numbers."""
 BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")
 THIN = "\u202f"
 """A narrow space that never breaks a line, between a number and its unit or its thousands."""

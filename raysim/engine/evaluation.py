@@ -15,6 +15,7 @@ import numpy as np
 from raysim import schedule
 from raysim.client_side.drift import Moment
 from raysim.client_side.fine_tuning import FineTuning, fine_tuning
+from raysim.columns import SPREAD, TUNED, UNSEEN, VALIDATION
 from raysim.exchange.payload import Packed, PackedMessage, Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.workloads.metrics import EvaluationSums, fairness
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from raysim.exchange.pool_protocol import Pool
     from raysim.workloads.federated_data import Federation
 
-SPREAD = ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile")
-TUNED = "tuned_"
-"""How the columns after fine-tuning begin."""
 SLICES = 8
 """Largest number of slices of the global test set, a constant, so that sums never depend on placement."""
 
@@ -179,10 +177,10 @@ def _columns(
         columns = {name: _mean_figure(of_trainable.values(), name) for name in names}
     if validations:
         measure = "accuracy" if objective.accurate else "loss"
-        columns[f"validation_{measure}"] = _mean_figure(validations, measure)
+        columns[f"{VALIDATION}{measure}"] = _mean_figure(validations, measure)
     if trainable < federation.clients:
         measures = ("accuracy", "loss") if objective.accurate else ("loss",)
-        columns |= {f"unseen_{name}": _mean_figure(of_unseen, name) for name in measures}
+        columns |= {f"{UNSEEN}{name}": _mean_figure(of_unseen, name) for name in measures}
     if objective.accurate:
         columns |= _spread(of_trainable)
     if config.evaluation.fine_tune:

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, get_args
 
-import numpy as np
-
-from raysim import schedule
-from raysim.aggregators.loss_decomposition import decompose
-from raysim.engine.evaluation import SPREAD, TUNED
+from raysim import columns, schedule
+from raysim.columns import SPREAD, TUNED, UNSEEN, VALIDATION
 from raysim.workloads.objective import Kind, Objective
-from raysim.wrappers.judging import SHARES, further_columns
+from raysim.wrappers.judging import further_columns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
-
-ALWAYS = ("train_loss", "participants", "local_epochs", "epochs_total", "bytes_down", "bytes_up")
-"""Columns of every run, beside those of its objective."""
 
 
 def measurable(worker: Worker) -> tuple[str, ...]:
@@ -32,7 +26,7 @@ def measurable(worker: Worker) -> tuple[str, ...]:
 
 def is_share(column: str, objective: Objective) -> bool:
     """Whether all values of a column lie between 0 and 1; not known of a user's own metrics."""
-    return column not in objective.metrics and ("accuracy" in column or column in ("auc", *SHARES))
+    return column not in objective.metrics and columns.column_of(column).unit == "percent"
 
 
 def possible(config: RunConfig) -> tuple[str, ...] | None:
@@ -42,46 +36,33 @@ def possible(config: RunConfig) -> tuple[str, ...] | None:
     measures = ("accuracy", "loss")
     return (
         *(name for kind in get_args(Kind) for name in Objective(kind).columns),
-        *ALWAYS,
-        *(f"validation_{name}" for name in measures),
-        *(f"unseen_{name}" for name in measures if config.schedule.unseen_clients),
+        *(f"{VALIDATION}{name}" for name in measures),
+        *(f"{UNSEEN}{name}" for name in measures if config.schedule.unseen_clients),
         *SPREAD,
         *_tuned(config, True),
-        *_of_settings(config),
+        *columns.asked(config),
+        *further_columns(config),
+        *config.method.traits.reports,
     )
 
 
 def _columns(worker: Worker) -> Iterator[str]:
     config, federation, objective = worker.config, worker.federation, worker.objective
     yield from objective.columns
-    yield from ALWAYS
+    yield from columns.asked(config)
     measures = ("accuracy", "loss") if objective.accurate else ("loss",)
     if len(worker.data(0).validation):
-        yield f"validation_{measures[0]}"
+        yield f"{VALIDATION}{measures[0]}"
     if schedule.trainable(config, federation.clients) < federation.clients:
-        yield from (f"unseen_{name}" for name in measures)
+        yield from (f"{UNSEEN}{name}" for name in measures)
     if objective.accurate:
         yield from SPREAD
     yield from _tuned(config, objective.accurate)
-    yield from _of_settings(config)
+    yield from further_columns(config)
+    yield from config.method.traits.reports
 
 
 def _tuned(config: RunConfig, accurate: bool) -> Iterator[str]:
     """Columns of clients judged again after fine-tuning."""
     if config.evaluation.fine_tune:
         yield from (f"{TUNED}{name}" for name in ("loss", *(SPREAD if accurate else ())))
-
-
-def _of_settings(config: RunConfig) -> Iterator[str]:
-    """Columns that an option asks for, or the method reports itself."""
-    yield from config.method.traits.reports
-    yield from further_columns(config)
-    yield from ("auc",) * config.evaluation.auc
-    if config.evaluation.decompose_every:
-        yield from decompose(np.ones(1), np.ones((1, 1)), np.ones(1))
-    if config.devices.on:
-        yield from ("virtual_seconds", "joules", "clients_lost", "clients_late", "staleness")
-    if config.privacy.counted:
-        yield from ("epsilon", "noise_multiplier")
-    if config.privacy.clip_quantile is not None:
-        yield "clip_bound"

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TextIO
 
-from raysim import units
+from raysim import columns, units
 from raysim.engine.observer import Observer
 from raysim.workloads.naming import data_name, model_name
 
@@ -136,15 +136,15 @@ class Progress(Observer):
         """Show a finished round.
 
         Args:
-            row: round, local_epochs, epochs_total (up to and with this round), participants, accuracy (fraction), loss,
-                train_loss (any of these three may be NaN: not measured in this round), clients_per_second, bytes_down,
-                bytes_up, seconds_round. Further keys are ignored.
+            row: round, local_epochs, epochs_total (up to and with this round), participants, seconds_round, and of the
+                columns with words for the terminal (:mod:`raysim.columns`) those that the run has; NaN: not measured
+                in this round. Further keys are ignored.
         """
         self._row = row
         self._round_seconds += row["seconds_round"]
         self._round = None
         self._rounds_done = row["round"]
-        self._known |= {name: row[name] for name in _LABELS if not math.isnan(row.get(name, math.nan))}
+        self._known |= {name: row[name] for name in _shown(row) if not math.isnan(row[name])}
         self._seconds_per_epoch.append(row["seconds_round"] / row["local_epochs"])
         # The median, so that a slow first round (start-up, compilation) or a lost worker does not spoil the estimate.
         remaining = self._total_epochs - row["epochs_total"]
@@ -204,38 +204,25 @@ class Progress(Observer):
         values = Table.grid(padding=(0, 3))
         if not row:
             return values
-        measures = []
-        for name, label in _LABELS.items():
-            if name not in row:
-                continue
-            style = "dim" if math.isnan(row[name]) else "bold"
-            measures.append(Text.assemble(f"{label} ", (_measure(name, self._known.get(name, math.nan)), style)))
-        rates = (
-            (f"{row['clients_per_second']:.3g}", "clients/s"),
-            (units.byte_count(row["bytes_down"]), "down"),
-            (units.byte_count(row["bytes_up"]), "up"),
-            (f"{row['seconds_round']:.3g}", "s/round"),
-            *([(f"{row['virtual_seconds']:.4g}", "virtual s")] if "virtual_seconds" in row else []),
-        )
+        measures: list[Text] = []
+        rates: list[Text] = []
+        for name, column in _shown(row).items():
+            text = _text(column, self._known.get(name, math.nan))
+            before, _, after = column.terminal.partition("{}")
+            words = Text.assemble(before, (text, "dim" if math.isnan(row[name]) else "bold"), after)
+            (measures if column.unit in ("percent", "plain") else rates).append(words)
         values.add_row(Text.assemble("epochs ", (f"{row['epochs_total']}/{self._total_epochs}", "bold")), *measures)
-        values.add_row(*(Text.assemble((value, "bold"), f" {unit}") for value, unit in rates))
+        values.add_row(*rates)
         return values
 
     def _line(self, row: Mapping[str, Any]) -> str:
         rounds, epochs = len(str(self._rounds)), len(str(self._total_epochs))
-        measured = (f"{_LABELS[name]} {_measure(name, row[name]):>8}" for name in _LABELS if name in row)
-        virtual = [f"virtual {row['virtual_seconds']:>8.4g} s"] if "virtual_seconds" in row else []
         return "  ".join(
             [
                 f"round {row['round']:>{rounds}}/{self._rounds}",
                 f"epochs {row['epochs_total']:>{epochs}}/{self._total_epochs}",
                 f"clients {row['participants']:>4}",
-                *measured,
-                *virtual,
-                f"{row['clients_per_second']:>8.2f} clients/s",
-                f"down {units.byte_count(row['bytes_down']):>8}",
-                f"up {units.byte_count(row['bytes_up']):>8}",
-                f"{row['seconds_round']:>7.1f} s",
+                *(column.terminal.format(f"{_text(column, row[name]):>8}") for name, column in _shown(row).items()),
                 f"left {_duration(self._seconds_left):>8}",
             ]
         )
@@ -244,15 +231,22 @@ class Progress(Observer):
         print(text, file=self._stream, flush=True)
 
 
-_LABELS = {"accuracy": "accuracy", "loss": "loss", "train_loss": "train loss"}
+def _shown(row: Mapping[str, Any]) -> dict[str, columns.Column]:
+    """The columns of a row that belong into the terminal, by name."""
+    return {name: column for name, column in columns.shown("terminal") if name in row}
 
 
-def _measure(name: str, value: float) -> str:
+def _text(column: columns.Column, value: float) -> str:
+    """A value in few and always as many signs, so that lines stay aligned."""
     if math.isnan(value):
         return "-"
-    if name == "accuracy":
+    if column.unit == "percent":
         return units.percent(value)
-    return f"{value:.4f}" if abs(value) < 1000 else f"{value:.2e}"
+    if column.unit == "bytes":
+        return units.byte_count(value)
+    if column.unit == "plain":
+        return f"{value:.4f}" if abs(value) < 1000 else f"{value:.2e}"
+    return f"{value:.2f}"
 
 
 def _duration(seconds: float) -> str:

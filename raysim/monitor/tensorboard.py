@@ -8,14 +8,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from raysim import columns
 from raysim.engine.observer import Silent
 from raysim.storage.run_folder import RunFolder
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
-
-MEASURED = ("accuracy", "loss", "client_accuracy_mean")
-"""Columns that are also drawn against costs."""
 
 
 class TensorBoard(Silent):
@@ -59,7 +57,7 @@ class TensorBoard(Silent):
         self._bytes += values.get("bytes_down", 0.0) + values.get("bytes_up", 0.0)
         for name, value in values.items():
             writer.add_scalar(f"rounds/{name}", value, number)
-        for name in MEASURED:
+        for name, _ in columns.shown("against_costs"):
             if name in values:
                 writer.add_scalar(f"megabytes/{name}", values[name], round(self._bytes / 1e6))
                 if "virtual_seconds" in values:

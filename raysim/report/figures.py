@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from raysim import units
+from raysim import columns, units
+from raysim.columns import How
 from raysim.config.privacy import NEIGHBORS
-from raysim.report.measures import COLUMNS
 from raysim.results.result import RunResult
 from raysim.units import Unit
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 
 @dataclass(frozen=True)
@@ -25,38 +28,31 @@ class Figure:
 def figures(result: RunResult) -> list[Figure]:
     """The figures that matter, from the table of rounds; what is not known is left out."""
     rounds = result.rounds
-
-    def last(column: str) -> float:
-        found = rounds[column].dropna().tolist() if column in rounds else []
-        return float(found[-1]) if found else math.nan
-
-    def total(column: str) -> float:
-        return float(rounds[column].sum()) if column in rounds else 0.0
-
-    found = [
-        Figure("accuracy", "percent", last("accuracy")),
-        Figure("best accuracy", "percent", float(rounds["accuracy"].max()) if "accuracy" in rounds else math.nan),
-        Figure("balanced accuracy", "percent", last("balanced_accuracy")),
-        Figure("loss", "plain", last("loss")),
-        Figure("mean of clients", "percent", last("client_accuracy_mean")),
-        Figure("std over clients", "percent", last("client_accuracy_std")),
-        Figure("worst 10 % of clients", "percent", last("client_accuracy_worst_decile")),
-        *_privacy(result),
-        Figure("rounds", "count", float(len(rounds))),
-        Figure("local epochs", "count", last("epochs_total")),
-        Figure("sent and received", "bytes", total("bytes_down") + total("bytes_up") or math.nan),
-        Figure("time of rounds", "seconds", total("seconds_round") if "seconds_round" in rounds else math.nan),
-    ]
+    found = (
+        Figure(_name(name, how, rounds), column.unit, _value(name, how, rounds))
+        for name, column in columns.shown("tiles")
+        for how in column.tiles
+    )
     return [figure for figure in found if not math.isnan(figure.value)]
 
 
-def _privacy(result: RunResult) -> list[Figure]:
-    """The last ε, whose name says what it is about."""
-    rounds = result.rounds
-    if "epsilon" not in rounds or rounds.empty:
-        return []
-    about = f" ({rounds[NEIGHBORS].iloc[-1]})" if NEIGHBORS in rounds else ""  # earlier versions wrote no words
-    return [Figure(f"ε{about}", "plain", float(rounds["epsilon"].iloc[-1]))]
+def _name(name: str, how: How, rounds: DataFrame) -> str:
+    """What a figure is called; that of ε says what it is about."""
+    about = f" ({rounds[NEIGHBORS].iloc[-1]})" if name == "epsilon" and len(rounds) and NEIGHBORS in rounds else ""
+    return f"{'best ' if how == 'best' else ''}{columns.title_of(name)}{about}"
+
+
+def _value(name: str, how: How, rounds: DataFrame) -> float:
+    """All rounds' values of a column as one number; NaN where there is none."""
+    column = columns.column_of(name)
+    if column.parts:
+        return sum(_value(part, how, rounds) for part in column.parts)
+    values = rounds[name].dropna() if name in rounds else None
+    if values is None or values.empty:
+        return math.nan
+    if how == "best":
+        return float(values.max() if column.best == "largest" else values.min())
+    return float(values.sum() if how == "total" else values.iloc[-1])
 
 
 def text_of(unit: Unit, value: float) -> str:
@@ -76,8 +72,4 @@ def cell(column: str, value: Any) -> str:
         return "–"
     if isinstance(value, (str, bool)):
         return str(value)
-    if column in COLUMNS:
-        return text_of(COLUMNS[column].unit, float(value))
-    return text_of(
-        "bytes" if column == "bytes" else "seconds" if column.startswith("seconds") else "plain", float(value)
-    )
+    return text_of(columns.column_of(column).unit, float(value))

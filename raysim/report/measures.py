@@ -9,6 +9,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from raysim import columns
+from raysim.columns import Best, Column
 from raysim.config.nearest import did_you_mean
 from raysim.errors import ConfigError
 from raysim.units import Unit
@@ -16,52 +18,6 @@ from raysim.units import Unit
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-Best = Literal["largest", "smallest", ""]
-"""Which value is the better one; empty: neither (a number of participants)."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """What a column of a rounds table holds."""
-
-    unit: Unit
-    best: Best
-
-
-RATE, SPREAD, LOSS = Column("percent", "largest"), Column("percent", "smallest"), Column("plain", "smallest")
-TRAFFIC, COUNT, TIME = Column("bytes", "smallest"), Column("count", ""), Column("seconds", "smallest")
-COLUMNS: Mapping[str, Column] = {
-    "accuracy": RATE,
-    "loss": LOSS,
-    "train_loss": LOSS,
-    "validation_accuracy": RATE,
-    "unseen_accuracy": RATE,
-    "balanced_accuracy": RATE,
-    "auc": RATE,
-    "client_accuracy_mean": RATE,
-    "client_accuracy_std": SPREAD,
-    "client_accuracy_worst_decile": RATE,
-    "tuned_loss": LOSS,
-    "tuned_client_accuracy_mean": RATE,
-    "tuned_client_accuracy_std": SPREAD,
-    "tuned_client_accuracy_worst_decile": RATE,
-    "local_loss": LOSS,
-    "distribution_shift_loss": LOSS,
-    "aggregation_loss": LOSS,
-    "distribution_shift_term": LOSS,
-    "aggregation_term": LOSS,
-    "global_loss": LOSS,
-    "virtual_seconds": TIME,
-    "joules": Column("plain", "smallest"),
-    "staleness": Column("plain", ""),
-    "bytes_down": TRAFFIC,
-    "bytes_up": TRAFFIC,
-    "round": COUNT,
-    "local_epochs": COUNT,
-    "epochs_total": COUNT,
-    "participants": COUNT,
-}
-"""What the engine measures in every run of any method, but for times, which no two runs share."""
 PREFIXES = ("best_", "validated_")
 
 
@@ -108,14 +64,15 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
     Raises:
         ConfigError: there is no such measure, or its column has no best value; with the nearest and those allowed.
     """
-    columns = {**COLUMNS, **(own or {})}
-    prefix = next((start for start in PREFIXES if name.startswith(start) and name not in columns), "")
-    column = columns.get(name.removeprefix(prefix))
+    known = {name: column for name, column in columns.COLUMNS.items() if not (column.timing or column.parts)}
+    known |= own or {}
+    prefix = next((start for start in PREFIXES if name.startswith(start) and name not in known), "")
+    column = known.get(name.removeprefix(prefix))
     if column is None:
-        best = [f"best_{name}" for name, column in columns.items() if column.best]
-        names = [*columns, *best, *(f"validated_{name}" for name in columns)]
+        best = [f"best_{name}" for name, column in known.items() if column.best]
+        names = [*known, *best, *(f"validated_{name}" for name in known)]
         raise ConfigError(
-            f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(columns)}, each also as best_NAME "
+            f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(known)}, each also as best_NAME "
             "or validated_NAME; times are not among them, as no two runs share them. A column that a method reports "
             "itself needs its unit: NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
         )

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysim import columns
 from raysim.report.canvas import FILE, LIGHT, MUTED, Form, new_figure, picture_bytes, style
 from raysim.report.page_svg import page_svg
 from raysim.results.result import running_costs
@@ -49,14 +50,9 @@ def run_picture(rounds: DataFrame, title: str, form: Form = FILE) -> bytes:
         title: shown above a file; the caller says there whether the data is synthetic.
         form: a PNG, or an SVG for a page.
     """
-    accuracy = [
-        _line(rounds, "accuracy", "test accuracy", 0),
-        _line(rounds, "client_accuracy_mean", "mean of clients (± std)", 1, "client_accuracy_std"),
-        _line(rounds, "client_accuracy_worst_decile", "worst 10 % of clients", 2),
-    ]
+    accuracy, loss = (_curves(rounds, chart) for chart in ("accuracy", "loss"))
     if np.array_equal(accuracy[0].y, accuracy[1].y):  # a personal method has no other accuracy than its clients'
         del accuracy[0]
-    loss = [_line(rounds, "loss", "test", 0), _line(rounds, "train_loss", "training", 1)]
     return _draw(accuracy, loss, title, form, epochs=rounds if "epochs_total" in rounds else None)
 
 
@@ -147,6 +143,14 @@ def _mean_line(lines: Sequence[_Line]) -> _Line:
     values = pd.Series(np.concatenate([line.y for line in lines])).groupby(np.concatenate([line.x for line in lines]))
     mean, band = values.mean(), values.std().fillna(0.0)
     return _Line(lines[0].label, mean.index.to_numpy(), mean.to_numpy(), lines[0].rank, band.to_numpy())
+
+
+def _curves(rounds: DataFrame, chart: str) -> list[_Line]:
+    """The curves of one chart of a run."""
+    return [
+        _line(rounds, name, f"{columns.label_of(name)}{' (± std)' if column.band else ''}", rank, column.band)
+        for rank, (name, column) in enumerate(columns.curves(chart).items())
+    ]
 
 
 def _line(rounds: DataFrame, name: str, label: str, rank: int, spread: str = "") -> _Line:

@@ -8,11 +8,12 @@ from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, get_args
 
+from raysim.columns import Best, Column
 from raysim.config.config_file import read_plain
 from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import flatten
 from raysim.errors import ConfigError
-from raysim.report.measures import Best, Column, Measure, find
+from raysim.report.measures import Measure, find
 from raysim.report.study_places import place
 from raysim.units import UNITS
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysim.columns import is_timing
 from raysim.storage.run_folder import RunFolder
 from raysim.storage.run_record import read_run_config, read_summary
 
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 LEVELS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99)
 """Accuracies that a run's summary tells the costs of, where it reached them."""
-TIMING_COLUMNS = ("clients_per_second", "slot_utilization", "started")  # and whatever starts with "seconds_"
 
 
 @dataclass(frozen=True)
@@ -78,8 +78,7 @@ def load_result(path: Path) -> RunResult:
 
 def comparable(frame: DataFrame) -> DataFrame:
     """The frame without the columns that hold times and rates: what two runs of one config must share bit for bit."""
-    timing = [name for name in frame.columns if name in TIMING_COLUMNS or name.startswith("seconds_")]
-    return frame.drop(columns=timing)
+    return frame.drop(columns=[name for name in frame.columns if is_timing(name)])
 
 
 def running_costs(rounds: DataFrame) -> DataFrame:

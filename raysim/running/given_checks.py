@@ -6,6 +6,7 @@ import numbers
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from raysim.columns import is_known
 from raysim.engine.observer import Observer
 from raysim.errors import ConfigError, RaysimError, reason_of
 
@@ -14,8 +15,6 @@ if TYPE_CHECKING:
 
     from raysim.workloads.federated_data import InputSpec
 
-RESERVED = {"accuracy", "loss", "train_loss", "round", "client", "name", "samples", "steps", "auc", "balanced_accuracy"}
-"""Columns of the tables that no metric of one's own may take the place of."""
 HEARD = [name for name in vars(Observer) if not name.startswith("_")]
 """An observer's functions."""
 
@@ -61,7 +60,7 @@ def check_functions(loss: object, metrics: object) -> None:
             raise ConfigError(f"{name}: {cls} is a class, and an instance is needed: {called}.")
         if not callable(function):
             raise ConfigError(f"{name}: {function!r} is not allowed. Allowed: a function of outputs and labels.")
-    if taken := [name for name in metrics if not isinstance(name, str) or name in RESERVED or not name.isidentifier()]:
+    if taken := [name for name in metrics if not isinstance(name, str) or is_known(name) or not name.isidentifier()]:
         raise ConfigError(f"metrics: {taken[0]!r} cannot be the name of a column of its own. Choose another name.")
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from raysim import columns
 from raysim.config.privacy import NEIGHBORS
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.results.result import costs_to_accuracies
@@ -14,6 +15,8 @@ from raysim.storage.run_record import run_title
 from raysim.workloads.objective import objective_of
 
 if TYPE_CHECKING:
+    from pandas import DataFrame
+
     from raysim.storage.run_folder import RunFolder
     from raysim.workloads.federated_data import Federation
 
@@ -30,7 +33,6 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     judged = rounds[rounds[measure].notna()]
     if judged.empty:  # no client of a personal method has a test sample
         judged = rounds.tail(1)
-    last = judged.iloc[-1]
     column = judged[measure].to_numpy()
     best = judged.iloc[int(column.argmax() if measure == "accuracy" else column.argmin())]
     summary: dict[str, Any] = {
@@ -42,32 +44,15 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         "model_values": values,
         "rounds": len(rounds),
         **({"planned_rounds": planned} if len(rounds) < planned else {}),
-        "local_epochs": int(rounds["local_epochs"].sum()),
-        **({"accuracy": float(last["accuracy"])} if measure == "accuracy" else {}),
-        "loss": float(last["loss"]),
+        **_numbers(rounds, [name for name in objective_of(federation).columns if not columns.is_known(name)]),
         f"best_{measure}": float(best[measure]),
         "best_round": int(best["round"]),
-        "bytes_down": int(rounds["bytes_down"].sum()),
-        "bytes_up": int(rounds["bytes_up"].sum()),
-        "seconds": float(rounds["seconds_round"].sum()),  # before and after every resume
     }
     if "validation_accuracy" in judged and judged["validation_accuracy"].notna().any():
         chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]
         summary |= {"validated_accuracy": float(chosen["accuracy"]), "validated_round": int(chosen["round"])}
-    further = [name for name in objective_of(federation).columns if name not in ("accuracy", "loss")]
-    of_clients = ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile", "unseen_accuracy")
-    for name in (*of_clients, *further):
-        if name in last and not math.isnan(last[name]):
-            summary[name] = float(last[name])
-    if "virtual_seconds" in rounds:
-        summary |= {
-            "virtual_seconds": float(rounds["virtual_seconds"].iloc[-1]),
-            "joules": float(rounds["joules"].sum()),
-        }
     if "epsilon" in rounds:
-        spent = rounds.iloc[-1]
-        summary |= {"epsilon": float(spent["epsilon"]), "delta": config.privacy.delta, NEIGHBORS: spent[NEIGHBORS]}
-        summary["noise_multiplier"] = float(spent["noise_multiplier"])
+        summary |= {"delta": config.privacy.delta, NEIGHBORS: rounds[NEIGHBORS].iloc[-1]}
     costs = costs_to_accuracies(rounds)
     if costs:
         summary["costs_to_accuracies"] = costs
@@ -78,3 +63,20 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
 
     write_atomically(folder.path / "curve.png", plots.run_picture(rounds, run_title(plain, summary)))
     run_page.page(folder.path)
+
+
+def _numbers(rounds: DataFrame, metrics: Iterable[str]) -> dict[str, float]:
+    """The last known value or the sum of every column that belongs into the summary; what was not measured is left out.
+
+    Args:
+        metrics: columns of a user's own.
+    """
+    found: dict[str, float] = {}
+    for name, column in (*columns.shown("summary"), *((name, columns.Column(summary="last")) for name in metrics)):
+        values = rounds[name].dropna() if name in rounds else None
+        if values is not None and not values.empty:
+            value = values.sum() if column.summary == "total" else values.iloc[-1]
+            found[name] = int(value) if column.unit in ("bytes", "count") else float(value)
+    if "seconds_round" in found:
+        found["seconds"] = found.pop("seconds_round")  # before and after every resume
+    return found

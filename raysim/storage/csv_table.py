@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from raysim import columns
 from raysim.errors import DamagedError, DiskFullError, ResultsError
 from raysim.storage.atomic_files import append_whole, write_atomically, writing
 from raysim.storage.folder_files import LinkError, is_there, open_file
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from pandas import DataFrame, Series
 
 Row = Mapping[str, Any]
-TEXT_COLUMNS = ("name", "lane", "stage", "phase", "neighbors")
+TEXT_COLUMNS = (*columns.texts(), "lane", "stage", "phase")
 """Columns of text; all other columns hold numbers."""
 
 

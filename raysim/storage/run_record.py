@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
+from raysim import columns
 from raysim.errors import ResultsError
 from raysim.storage.folder_files import check_links
 from raysim.storage.untrusted_files import UnreadableFileError, check_types, read_json, read_yaml
@@ -25,8 +26,8 @@ _SUMMARY: Mapping[str, Any] = {
     "method": str,
     "workload": str,
     "synthetic": bool,
-    **dict.fromkeys(("accuracy", "loss", "best_accuracy", "best_round", "seconds"), _NUMBER),
-    **dict.fromkeys(("seed", "clients", "rounds", "local_epochs", "bytes_down", "bytes_up"), _NUMBER),
+    **dict.fromkeys(("seed", "clients", "rounds", "best_round", "validated_round", "seconds"), _NUMBER),
+    **{start + name: _NUMBER for name, _ in columns.shown("summary") for start in ("", "best_", "validated_")},
 }
 
 

@@ -6,7 +6,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
-from raysim import units
+from raysim import columns, units
 from raysim.monitor.run_view import live_status
 from raysim.report.settings_line import settings_line
 from raysim.storage.folder_files import open_file
@@ -17,18 +17,6 @@ from raysim.ui.tables import Tail, thinned
 POINTS = 400
 """Points of one curve."""
 LOG_BYTES = 32 * 1024
-CURVES = (
-    "accuracy",
-    "client_accuracy_mean",
-    "client_accuracy_worst_decile",
-    "loss",
-    "train_loss",
-    "seconds_train",
-    "seconds_aggregate",
-    "seconds_evaluate",
-    "slot_utilization",
-)
-
 Part = dict[str, Any]
 
 
@@ -46,7 +34,7 @@ class Reading:
         self._rows: list[dict[str, Any]] = []
         self._known = Clients()
         self._stamps: dict[str, tuple[float, int]] = {}
-        self.parts: dict[str, Part] = {}
+        self.parts: dict[str, Part] = {"charts": {"list": _charts()}}
         """What the last look at the folder gave; replaced as a whole, so that other threads may read it."""
 
     def refresh(self) -> dict[str, Part]:
@@ -99,7 +87,7 @@ class Reading:
     def _rounds_part(self) -> Part:
         rows = self._rows
         series = {}
-        for name in CURVES:
+        for name, _ in columns.shown("chart"):
             points = [(row["round"], row[name]) for row in rows if row.get(name) is not None]
             series[name] = thinned(points, POINTS)
         bytes_so_far = accumulate((row.get("bytes_down") or 0) + (row.get("bytes_up") or 0) for row in rows)
@@ -135,3 +123,19 @@ class Reading:
         except OSError:
             return ""
         return text if size <= LOG_BYTES else text.partition("\n")[2]
+
+
+def _charts() -> list[Part]:
+    """The charts that the page draws, and their curves."""
+    return [
+        {
+            "name": name,
+            "series": [{"name": curve, "label": columns.label_of(curve)} for curve in columns.curves(name)],
+            "bars": chart.stacked,
+            "log": chart.unit == "plain",
+            "percent": chart.unit == "percent",
+            "range": [0, 1.05] if chart.whole else None,
+            "costs": chart.costs,
+        }
+        for name, chart in columns.CHARTS.items()
+    ]

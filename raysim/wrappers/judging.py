@@ -11,13 +11,10 @@ from raysim.workloads.federated_data import Federation, Samples
 from raysim.workloads.metrics import EvaluationSums
 from raysim.workloads.objective import Objective, objective_of
 from raysim.wrappers.attack import attacker_of
-from raysim.wrappers.attacks._attacker import SUCCESS, Attacker
+from raysim.wrappers.attacks._attacker import Attacker
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-
-SHARES = (SUCCESS,)
-"""Columns of wrappers whose values lie between 0 and 1."""
 
 
 @dataclass(frozen=True)

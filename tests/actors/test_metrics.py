@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from monitoring.dashboard import dashboard as made
 from raysim.actors import metrics
 from raysim.engine.observer import ChunkReturned
 from raysim.exchange.pool_protocol import Seat
@@ -78,6 +79,7 @@ def test_by_hand(told: dict[Any, Any]) -> None:
 def test_the_dashboard_shows_every_metric_and_no_other(told: dict[Any, Any]) -> None:
     metrics.Metrics("run")
     dashboard = json.loads((MONITORING / "grafana.json").read_text())
+    assert dashboard == made(), "python monitoring/dashboard.py writes it anew"
     asked = " ".join(target["expr"] for panel in dashboard["panels"] for target in panel["targets"])
     assert set(re.findall(r"ray_(raysim_\w+)", asked)) == set(told)
 

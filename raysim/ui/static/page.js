@@ -10,39 +10,19 @@ const parts = {};
 let ahead = 0; // of the server's clock, in seconds
 
 const axis = new CostAxis(() => charts.forEach((chart) => chart.draw()));
-const charts = [
-  new Chart(
-    byId("accuracy"),
-    [
-      { name: "accuracy", label: "test", color: "one" },
-      { name: "client_accuracy_mean", label: "mean of clients", color: "two" },
-      { name: "client_accuracy_worst_decile", label: "worst 10\u202f% of clients", color: "three" },
-    ],
-    { format: ".2%", axis },
-  ),
-  new Chart(
-    byId("loss"),
-    [
-      { name: "loss", label: "test", color: "one" },
-      { name: "train_loss", label: "training", color: "two" },
-    ],
-    { format: ".4~g", log: true, axis },
-  ),
-  new Chart(
-    byId("phases"),
-    [
-      { name: "seconds_train", label: "training", color: "one" },
-      { name: "seconds_aggregate", label: "aggregation", color: "two" },
-      { name: "seconds_evaluate", label: "evaluation", color: "three" },
-    ],
-    { bars: true, format: ".4~g" },
-  ),
-  new Chart(byId("utilization"), [{ name: "slot_utilization", label: "busy share", color: "one" }], {
-    range: [0, 1.05],
-    format: ".0%",
-  }),
-];
+const COLORS = ["one", "two", "three"];
+let charts = [];
 const clients = new Clients();
+
+/** The charts and their curves are those of raysim/columns.py. */
+function makeCharts({ list }) {
+  charts = list.map(({ name, series, bars, log, percent, range, costs }) => {
+    const colored = series.map((one, rank) => ({ ...one, color: COLORS[rank % COLORS.length] }));
+    const format = percent ? ".2%" : ".4~g";
+    return new Chart(byId(name), colored, { bars, log, format, range: range ?? undefined, axis: costs ? axis : undefined });
+  });
+  if (parts.rounds) showRounds(parts.rounds);
+}
 
 function showRounds(rounds) {
   axis.show(rounds.costs);
@@ -85,6 +65,7 @@ function tick() {
 }
 
 const shows = {
+  charts: makeCharts,
   run(run) {
     ahead = run.now - Date.now() / 1000;
     tick();

@@ -63,7 +63,7 @@ def test_plain_lines_are_aligned_and_without_escapes() -> None:
     assert lines[:2] == ["toy", "client 3 [node a]: actor died"]
     assert lines[2] == (
         "round   1/100  epochs   5/500  clients   10  accuracy  68.71 %  loss   0.9000  train loss   0.8000"
-        "      2.50 clients/s  down  12.3 MB  up     1 kB      4.0 s  left  0:06:36"
+        "      2.50 clients/s  down  12.3 MB  up     1 kB      4.00 s  left  0:06:36"
     )
     assert len(lines) == 4
     assert len(lines[3]) == len(lines[2])
@@ -77,7 +77,7 @@ def test_a_row_without_accuracy_and_with_virtual_time() -> None:
     with Progress("toy", 100, 500, stream=stream) as display:
         display.round_started(1, 5, 10)
         display.round_finished(values)
-        assert "12.34 virtual s" in shown(display)
+        assert "virtual 12.34 s" in shown(display)
         assert "accuracy" not in shown(display)
     assert "accuracy" not in stream.getvalue()
     assert "virtual    12.34 s" in stream.getvalue()
@@ -106,7 +106,7 @@ def test_display_of_a_running_round() -> None:
     assert lines[1].startswith("round    4/10  ")
     assert lines[2].startswith("clients   6/8  ")
     assert "for 1 local epoch " in lines[2]
-    for part in ("epochs 15/50", "accuracy 68.71 %", "loss 0.9000", "2.5 clients/s", "12.3 MB down", "4 s/round"):
+    for part in ("epochs 15/50", "accuracy 68.71 %", "loss 0.9000", "2.50 clients/s", "down 12.3 MB", "4.00 s"):
         assert part in text
     assert all(len(line) <= 80 for line in lines)
 

@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 
 import raysim
+from raysim import columns
 from raysim.errors import ConfigError
 from raysim.report import measures
 from raysim.results.result import comparable
@@ -41,10 +42,11 @@ def test_what_was_not_measured_has_no_value(name: str, columns: list[str]) -> No
 
 def test_an_unknown_measure_is_refused_with_the_nearest_and_those_allowed() -> None:
     with pytest.raises(
-        ConfigError, match=r"no measure 'best_los'\. Did you mean best_loss\?.*Measures: accuracy, loss"
+        ConfigError,
+        match=r"no measure 'best_los'\. Did you mean best_loss\?.*Measures: accuracy, balanced_accuracy, loss",
     ):
         measures.find("best_los")
-    own = {"gain": measures.Column("plain", "largest")}
+    own = {"gain": columns.Column("plain", "largest")}
     assert measures.find("best_gain", own).of(pd.DataFrame({"gain": [1.0, 3.0, 2.0]})) == 3.0
 
 
@@ -52,4 +54,4 @@ def test_every_column_of_a_run_is_a_measure(tmp_path: Path) -> None:
     """A column that the engine adds needs a unit."""
     options = {"workload.name": "toy-graphs", "workload.validation_share": 0.2, "model.name": "gin"}
     rounds = raysim.run(small_run(tmp_path / "run", options, schedule__rounds=1, evaluation__auc=True)).rounds
-    assert set(comparable(rounds).columns) <= set(measures.COLUMNS)
+    assert set(comparable(rounds).columns) <= set(columns.COLUMNS)

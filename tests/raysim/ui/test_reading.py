@@ -17,7 +17,7 @@ from raysim.ui.reading import Reading
 def test_parts_are_new_only_when_something_changed(folder: Path) -> None:
     reading = Reading(folder)
     first = reading.refresh()
-    assert set(first) == {"run", "rounds", "clients", "log"}
+    assert set(first) == {"charts", "run", "rounds", "clients", "log"}
     assert first["run"]["title"] == "fedavg on digits" and first["run"]["state"] == "finished"
     assert first["run"]["line"] == "fedavg · digits · cnn · seed 3"
     assert first["rounds"]["series"]["accuracy"] == [(1.0, 0.4), (2.0, 0.8)]

@@ -39,7 +39,7 @@ def status(url: str, **headers: str) -> int:
 def test_the_stream_begins_with_all_parts(page: Page) -> None:
     parts: dict[str, Any] = {}
     with urllib.request.urlopen(f"{page.url}events", timeout=10) as stream:
-        while len(parts) < 4:
+        while len(parts) < 5:
             line = stream.readline().decode().rstrip()
             if line.startswith("event: "):
                 parts[line[7:]] = json.loads(stream.readline().decode().removeprefix("data: "))

@@ -1,0 +1,290 @@
+"""The columns of a run's tables: what each holds and everywhere it is shown. A new column is one entry here.
+
+Read by tables (:mod:`raysim.storage.csv_table`), the terminal, TensorBoard, Ray's metrics and their Grafana dashboard,
+``summary.json``, pages, comparisons and studies. Columns that a method reports, and metrics given in Python, have no
+entry: they are plain numbers of which neither the larger nor the smaller one is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from operator import attrgetter
+from typing import Any, Literal
+
+from raysim.units import Unit
+
+Best = Literal["largest", "smallest", ""]
+"""Which value is the better one; empty: neither (a number of participants)."""
+How = Literal["last", "best", "total"]
+"""How the values of all rounds become one number: the last known one, the best one, or their sum."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table of rounds or clients."""
+
+    unit: Unit = "plain"
+    best: Best = ""
+    title: str = ""
+    """Name in tiles, comparisons and the terminal; empty: the column's own name with spaces."""
+    help: str = ""
+    """Meaning, a sentence of reference for Ray's metrics and tooltips."""
+    when: str = ""
+    """Option that asks for the column (``devices.on``), or ``always``; empty: it depends on the data, the method or a
+    wrapper (see :mod:`raysim.engine.round_columns`)."""
+    timing: bool = False
+    """Whether it measures the real machine, so that no two runs share its values."""
+    tiles: tuple[How, ...] = ()
+    """The numbers that a page and a comparison sum up a run by."""
+    chart: str = ""
+    """Chart of a run's page that it is a curve of (:data:`CHARTS`)."""
+    label: str = ""
+    """Name in the legend of its chart; empty: the title."""
+    band: str = ""
+    """Column whose values are drawn as a band around the curve."""
+    terminal: str = ""
+    """Words around its value in the terminal, as in ``loss {}``; empty: not there."""
+    summary: How | Literal[""] = ""
+    """Its number in ``summary.json``; empty: not there."""
+    against_costs: bool = False
+    """Whether TensorBoard draws it against traffic and virtual time too."""
+    metric: Literal["gauge", "counter", "phase", ""] = ""
+    """Its kind among Ray's metrics; ``phase``: one of the labels of ``raysim_phase_seconds``."""
+    parts: tuple[str, ...] = ()
+    """Columns that it is the sum of; such a column stands in no table of rounds."""
+
+
+@dataclass(frozen=True)
+class Chart:
+    """One chart of a run's page and of its Grafana dashboard."""
+
+    title: str
+    unit: Unit
+    stacked: bool = False
+    """Bars on each other in the place of lines."""
+    costs: bool = False
+    """Whether it can be drawn against costs instead of rounds."""
+    whole: bool = False
+    """Whether its axis reaches from 0 to 1, whatever the values."""
+
+
+CHARTS: Mapping[str, Chart] = {
+    "accuracy": Chart("Accuracy", "percent", costs=True),
+    "loss": Chart("Loss", "plain", costs=True),
+    "phases": Chart("Seconds of a round", "seconds", stacked=True),
+    "utilization": Chart("Busy share of slots", "percent", whole=True),
+}
+
+_RATE, _LOSS = Column("percent", "largest"), Column("plain", "smallest")
+_COUNT, _ALWAYS = Column("count"), Column("count", when="always")
+_TIME = Column("seconds", "smallest", timing=True)
+_DECOMPOSED = replace(_LOSS, when="evaluation.decompose_every")
+_JUDGED: dict[str, Column] = {
+    "accuracy": Column(
+        "percent",
+        "largest",
+        help="last measured test accuracy, 0 to 1",
+        tiles=("last", "best"),
+        chart="accuracy",
+        label="test accuracy",
+        terminal="accuracy {}",
+        summary="last",
+        against_costs=True,
+        metric="gauge",
+    ),
+    "balanced_accuracy": replace(_RATE, tiles=("last",), summary="last", help="mean over classes of their accuracy"),
+    "loss": Column(
+        "plain",
+        "smallest",
+        help="last measured test loss",
+        tiles=("last",),
+        chart="loss",
+        label="test",
+        terminal="loss {}",
+        summary="last",
+        against_costs=True,
+        metric="gauge",
+    ),
+    "client_accuracy_mean": Column(
+        "percent",
+        "largest",
+        title="mean of clients",
+        help="mean accuracy of the clients on their own test sets",
+        tiles=("last",),
+        chart="accuracy",
+        band="client_accuracy_std",
+        summary="last",
+        against_costs=True,
+    ),
+    "client_accuracy_std": Column(
+        "percent",
+        "smallest",
+        title="std over clients",
+        help="standard deviation of the accuracy over clients",
+        tiles=("last",),
+        summary="last",
+    ),
+    "client_accuracy_worst_decile": Column(
+        "percent",
+        "largest",
+        title="worst 10 % of clients",
+        help="mean accuracy of the worst tenth of the clients",
+        tiles=("last",),
+        chart="accuracy",
+        summary="last",
+        metric="gauge",
+    ),
+}
+SPREAD = ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile")
+"""How the accuracies of clients on their own test sets are spread."""
+VALIDATION, UNSEEN, TUNED = "validation_", "unseen_", "tuned_"
+_AGAIN: Mapping[str, tuple[str, ...]] = {
+    VALIDATION: ("accuracy", "loss"),
+    UNSEEN: ("accuracy", "loss"),
+    TUNED: ("accuracy", "loss", *SPREAD),
+}
+"""Beginning of a name → columns that are measured once more: on validation sets, on clients that never take part, and
+after fine-tuning."""
+
+
+def _again(start: str, name: str) -> Column:
+    """A column that is measured once more is shown in tables alone."""
+    column = _JUDGED[name]
+    return Column(column.unit, column.best, summary="last" if f"{start}{name}" == "unseen_accuracy" else "")
+
+
+COLUMNS: dict[str, Column] = {
+    **_JUDGED,
+    "train_loss": Column(
+        "plain",
+        "smallest",
+        help="mean training loss of the last round",
+        when="always",
+        chart="loss",
+        label="training",
+        terminal="train loss {}",
+        metric="gauge",
+    ),
+    "label_accuracy": replace(_RATE, summary="last"),
+    "absolute_error": replace(_LOSS, summary="last"),
+    "auc": replace(_RATE, when="evaluation.auc"),
+    "attack_success": _RATE,
+    **{start + name: _again(start, name) for start, names in _AGAIN.items() for name in names},
+    "local_loss": _DECOMPOSED,
+    "distribution_shift_loss": _DECOMPOSED,
+    "aggregation_loss": _DECOMPOSED,
+    "distribution_shift_term": _DECOMPOSED,
+    "aggregation_term": _DECOMPOSED,
+    "global_loss": _DECOMPOSED,
+    "virtual_seconds": Column(
+        "seconds", "smallest", when="devices.on", terminal="virtual {} s", summary="last", title="virtual time"
+    ),
+    "joules": replace(_LOSS, when="devices.on", summary="total"),
+    "clients_lost": replace(_COUNT, when="devices.on"),
+    "clients_late": replace(_COUNT, when="devices.on"),
+    "staleness": Column(when="devices.on"),
+    "epsilon": Column("plain", "smallest", title="ε", when="privacy.counted", tiles=("last",), summary="last"),
+    "neighbors": Column("text"),
+    "noise_multiplier": Column(when="privacy.counted", summary="last"),
+    "clip_bound": Column(when="privacy.clip_quantile"),
+    "round": replace(_COUNT, title="rounds", help="last whole round", tiles=("last",), metric="gauge"),
+    "local_epochs": replace(_ALWAYS, summary="total"),
+    "epochs_total": replace(_ALWAYS, title="local epochs", tiles=("last",)),
+    "participants": _ALWAYS,
+    "clients_per_second": replace(_COUNT, title="clients/s", timing=True, terminal="{} clients/s"),
+    "bytes_down": Column(
+        "bytes",
+        "smallest",
+        help="bytes of messages to clients",
+        when="always",
+        terminal="down {}",
+        summary="total",
+        metric="counter",
+    ),
+    "bytes_up": Column(
+        "bytes",
+        "smallest",
+        help="bytes of updates from clients",
+        when="always",
+        terminal="up {}",
+        summary="total",
+        metric="counter",
+    ),
+    "bytes": Column("bytes", "smallest", title="sent and received", tiles=("total",), parts=("bytes_down", "bytes_up")),
+    "seconds_train": replace(_TIME, chart="phases", label="training", metric="phase"),
+    "seconds_aggregate": replace(_TIME, chart="phases", label="aggregation", metric="phase"),
+    "seconds_evaluate": replace(_TIME, chart="phases", label="evaluation", metric="phase"),
+    "seconds_round": replace(_TIME, title="time of rounds", tiles=("total",), terminal="{} s", summary="total"),
+    "slot_utilization": Column(
+        "percent",
+        title="busy slots",
+        help="share of the last round's training time in which slots were busy, 0 to 1",
+        timing=True,
+        chart="utilization",
+        label="busy share",
+        metric="gauge",
+    ),
+}
+"""Columns of a table of rounds, in the order in which they are shown."""
+CLIENT_COLUMNS: Mapping[str, Column] = {
+    "client": _COUNT,
+    "name": Column("text"),
+    "samples": _COUNT,
+    "steps": _COUNT,
+    "weight": Column(),
+    "malicious": _COUNT,
+    "dispatched": Column("seconds"),
+    "arrived": Column("seconds"),
+    "seconds_task": _TIME,
+    "started": replace(_TIME, unit="plain"),
+}
+"""Further columns of a table of clients."""
+
+
+def column_of(name: str) -> Column:
+    """The column of that name; one of a method's or a user's own is a time if its name says so, else a plain number."""
+    other = _TIME if name.startswith("seconds") else Column()
+    return COLUMNS.get(name) or CLIENT_COLUMNS.get(name) or other
+
+
+def is_known(name: str) -> bool:
+    """Whether the engine measures a column of that name, so that no metric of a user's own may have it."""
+    return name in COLUMNS or name in CLIENT_COLUMNS
+
+
+def shown(place: str) -> Iterator[tuple[str, Column]]:
+    """Names and columns that have an entry in a field of :class:`Column` (``terminal``, say), in their order."""
+    return ((name, column) for name, column in COLUMNS.items() if getattr(column, place))
+
+
+def curves(chart: str) -> dict[str, Column]:
+    """The columns that a chart draws, by name."""
+    return {name: column for name, column in shown("chart") if column.chart == chart}
+
+
+def title_of(name: str) -> str:
+    """A column's name as people read it."""
+    return column_of(name).title or name.replace("_", " ")
+
+
+def label_of(name: str) -> str:
+    """A column's name in the legend of its chart."""
+    return column_of(name).label or title_of(name)
+
+
+def texts() -> tuple[str, ...]:
+    """The columns that hold text."""
+    return tuple(name for name, column in {**COLUMNS, **CLIENT_COLUMNS}.items() if column.unit == "text")
+
+
+def is_timing(name: str) -> bool:
+    """Whether a column measures the real machine, so that two runs of one config differ in it."""
+    return column_of(name).timing
+
+
+def asked(config: Any) -> Iterator[str]:
+    """The columns that every run has, and those that options of this config ask for."""
+    for name, column in shown("when"):
+        if column.when == "always" or attrgetter(column.when)(config):
+            yield name
