@@ -25,7 +25,7 @@ PROBE = 5.0
 """Seconds between two questions to Ray's control store."""
 
 
-def follow(
+def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is in its locals
     config: RunConfig,
     folder: Path,
     observer: Any,

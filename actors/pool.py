@@ -16,9 +16,8 @@ from raysim.actors.client import Starter
 from raysim.actors.job_queue import Deadline, Work
 from raysim.actors.slots import Patience, Slot, Slots, alive_nodes
 from raysim.errors import GpuMemoryError, LostError, PlacementError, RaysimError, code_error
-from raysim.exchange.pool_protocol import Done, Job, Result
-from raysim.exchange.profile_marks import now
-from raysim.monitor.profiler import OFF, WAIT
+from raysim.exchange.pool_protocol import OFF, Done, Job, Result
+from raysim.exchange.profile_marks import WAIT, now
 from raysim.units import counted
 
 if TYPE_CHECKING:

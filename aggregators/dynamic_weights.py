@@ -105,7 +105,7 @@ def updated_weights(net: NeuNet, weights: Doubles, shares: Doubles, losses: Doub
     return np.asarray(scaled / scaled.sum())
 
 
-def learn(
+def learn(  # noqa: PLR0913 - the symbols of Eq. 3
     net: NeuNet,
     weights: Doubles,
     shares: Doubles,

@@ -19,7 +19,8 @@ from typing import Any
 import pandas as pd
 
 from raysim.config.run_config import build
-from raysim.monitor.profiler import SLOTS, WAIT
+from raysim.exchange.profile_marks import WAIT
+from raysim.monitor.profiler import SLOTS
 from raysim.running.simulation import run
 
 COMMON: dict[str, Any] = {

@@ -59,7 +59,7 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
     import torch  # noqa: F401 - its start is not ours
 
     from raysim.config.run_config import build
-    from raysim.running.driver import load_federation
+    from raysim.engine.load_federation import load_federation
     from raysim.running.simulation import run
     from raysim.workloads.parallel_map import Sequential
 

@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from raysim import seeds
 from raysim.errors import ConfigError
-from raysim.methods.fedrad import random_communication
 from raysim.units import counted
 
 if TYPE_CHECKING:
@@ -43,6 +42,29 @@ def planned_intervals(config: RunConfig) -> list[int]:
         return [interval] * (epochs // interval)
     intervals: list[int] = scheme(epochs, interval, seeds.numpy_generator(config.seed, "intervals"))
     return intervals
+
+
+def random_communication(epochs: int, interval: int, generator: np.random.Generator) -> list[int]:
+    """The number of local epochs of every round; the length of the list is the number of rounds, ⌊E/f⌋.
+
+    Source: Huang et al. 2021, Federated learning with random communication and dynamic aggregation (FedRAD), section
+    3.1 and Algorithm 1. The first ⌊E/(2f)⌋ rounds take f epochs; in each later block of f epochs one epoch is
+    drawn uniformly, at which clients and server communicate, and the intervals are the distances between these. They
+    lie in [1, 2f-1], the first of them in [1, f]. The last, incomplete block of E mod f epochs holds no communication.
+    Epochs after the last communication are not trained, so the sum is at most f⌊E/f⌋, and E changes nothing else than
+    how many whole blocks it holds.
+
+    Departure: the +1, +2 and ⌊E/2⌋ of the printed Algorithm 1 are index slips; the text of section 3.1 governs.
+
+    Args:
+        epochs: E, local epochs in all.
+        interval: f, local epochs between two communications of the fixed scheme; E ≥ f ≥ 1.
+        generator: source of the communication epochs.
+    """
+    rounds, half = epochs // interval, epochs // (2 * interval)
+    block_starts = np.arange(half, rounds) * interval
+    communications = generator.integers(block_starts + 1, block_starts + interval, endpoint=True)
+    return [interval] * half + [int(gap) for gap in np.diff(communications, prepend=half * interval)]
 
 
 def common_rounds(config: RunConfig, rounds: int) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from raysim.client_side.worker import Worker
 from raysim.config.run_config import RunConfig, build
-from raysim.running.driver import load_federation
+from raysim.engine.load_federation import load_federation
 from raysim.workloads.parallel_map import sequential
 
 MakeConfig = Callable[..., RunConfig]

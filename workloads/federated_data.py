@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.batch_bounds import LastBatch
-from raysim.workloads.objective import objective_of
+from raysim.workloads.objective import CLASSIFICATION, Objective
 
 if TYPE_CHECKING:
     import pandas
@@ -248,3 +248,9 @@ def has_one_class(federation: Federation) -> bool:
     if labels is not None and len(labels) and (labels == labels[0]).all():
         return True
     return any(task.classes == 1 for task in distinct_tasks(federation))
+
+
+def objective_of(federation: Federation) -> Objective:
+    """What a federation's models are trained for and judged by."""
+    found: Objective = getattr(federation, "objective", CLASSIFICATION)
+    return found

@@ -11,7 +11,6 @@ from raysim.workloads.errors import WorkloadError
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from raysim.workloads.federated_data import Federation
 
 Figure = Callable[[Any, Any], Any]
 """(outputs, labels) of a mini-batch -> one number for each of its samples [B], or their mean."""
@@ -126,12 +125,6 @@ _COLUMNS: Mapping[Kind, tuple[str, ...]] = {
     "regression": ("loss", "absolute_error"),
 }
 CLASSIFICATION = Objective()
-
-
-def objective_of(federation: Federation) -> Objective:
-    """What a federation's models are trained for and judged by."""
-    found: Objective = getattr(federation, "objective", CLASSIFICATION)
-    return found
 
 
 def margin_term(margin: Margin, logits: Tensor) -> Tensor:

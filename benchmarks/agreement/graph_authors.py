@@ -23,7 +23,7 @@ from benchmarks.agreement.case import Case, Change
 from benchmarks.agreement.problem import Values
 from raysim.client_side.worker import Worker
 from raysim.config.command_line import given_config
-from raysim.running.driver import load_federation
+from raysim.engine.load_federation import load_federation
 from raysim.workloads.graphs.federation import GraphFederation
 from raysim.workloads.graphs.graph_set import Graphs
 from raysim.workloads.graphs.pyg_data import as_data

@@ -44,7 +44,7 @@ def cap_memory(engine: Engine) -> None:
         torch.cuda.set_per_process_memory_fraction(engine.gpus_per_client)
 
 
-def run_task(task: RemoteTask, worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+def run_task(task: RemoteTask[Worker], worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
     """Do the task.
 
     Raises:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from raysim import schedule, seeds
 from raysim.errors import ConfigError
-from raysim.workloads.federated_data import ChangedSamples, ClientData, Samples, distinct_tasks
-from raysim.workloads.objective import objective_of
+from raysim.workloads.federated_data import ChangedSamples, ClientData, Samples, distinct_tasks, objective_of
 
 if TYPE_CHECKING:
     import torch

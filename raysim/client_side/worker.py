@@ -20,10 +20,10 @@ from raysim import seeds
 from raysim.client_side.drift import Drift, Moment
 from raysim.client_side.model_parts import check_parts, check_types, extended
 from raysim.client_side.sharing import common_names, nothing_to_share
+from raysim.config.given_code import has_own_code
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.method import NOTHING, Vector
-from raysim.running.source_digest import has_own_code
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
 from raysim.workloads.federated_data import distinct_tasks

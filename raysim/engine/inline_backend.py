@@ -13,9 +13,8 @@ from typing import Any
 from raysim.client_side.device import run_task
 from raysim.client_side.worker import Worker
 from raysim.errors import code_error
-from raysim.exchange.pool_protocol import Done, Job, Result, Seat
-from raysim.exchange.profile_marks import now
-from raysim.monitor.profiler import OFF, WAIT
+from raysim.exchange.pool_protocol import OFF, Done, Job, Result, Seat
+from raysim.exchange.profile_marks import WAIT, now
 
 ASIDE = "beside the rounds"
 """Name of the threads that do what no round waits for."""

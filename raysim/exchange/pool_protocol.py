@@ -9,15 +9,16 @@ import bisect
 import itertools
 import math
 from collections.abc import Callable, Generator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 if TYPE_CHECKING:
-    from raysim.client_side.worker import Worker
-    from raysim.monitor.profiler import PhaseRecorder
     from raysim.workloads.federated_data import Federation
 
 Result = TypeVar("Result")
+Serving = TypeVar("Serving", contravariant=True)
+"""What serves clients: :class:`raysim.client_side.worker.Worker`."""
 
 SHARED = 16
 """Clients per slot from which on neighbors share remote calls, while the duration of client tasks is not known."""
@@ -29,7 +30,7 @@ RESULT_BYTES = 32 << 20
 """Most bytes that the clients of a chunk return: the results of all calls in flight must fit into memory."""
 
 
-def cut(
+def cut(  # noqa: PLR0913 - all that lengths of chunks depend on, most of it rarely given
     clients: Sequence[int],
     slots: int,
     size: int = 0,
@@ -105,14 +106,14 @@ def job_name(work: str, round: int) -> str:
     return f"{work}[rounds {first}-{first + several - 1}]"
 
 
-class RemoteTask(Protocol):
+class RemoteTask(Protocol[Serving]):
     """One remote call, as plain data that runs on any worker and always gives the same bits.
 
     What is large (parameters, a client's state) comes beside it as ``inputs``, so that a pool can hand it over
     without a copy; it gives a small result and, apart from it, states that stay where they are until needed.
     """
 
-    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
+    def run(self, worker: Serving, inputs: Sequence[Any]) -> tuple[Any, list[Any]]:
         """Do it; the result, and the states that stay on the worker."""
 
 
@@ -120,7 +121,7 @@ class RemoteTask(Protocol):
 class Job:
     """A task, its large inputs (handles of :meth:`Pool.share`, or small values as they are) and its expected cost."""
 
-    task: RemoteTask
+    task: RemoteTask[Any]
     inputs: tuple[Any, ...]
     outputs: int = 0
     """How many states the task returns beside its result."""
@@ -170,11 +171,31 @@ class Done:
     """How often it was sent: more than once if what held it died."""
 
 
+class PhaseRecorder:
+    """Is told by the round loop and by the pool what they do; this one records nothing."""
+
+    _nothing: AbstractContextManager[None] = nullcontext()
+
+    def round(self, number: int, slots: int) -> AbstractContextManager[None]:
+        """Around all of a round; one that fails is not recorded."""
+        return self._nothing
+
+    def phase(self, name: str) -> AbstractContextManager[None]:
+        """Around something that the driver does; outermost within a round, it is a stage."""
+        return self._nothing
+
+    def job(self, job: Job, done: Done) -> None:
+        """A slot has finished a job."""
+
+
+OFF = PhaseRecorder()
+
+
 class Pool(Protocol):
     """Runs jobs on workers; which worker and in which order cannot matter to the results."""
 
     recorder: PhaseRecorder
-    """Is told what the pool does; :data:`raysim.monitor.profiler.OFF` unless it is set."""
+    """Is told what the pool does; :data:`OFF` unless it is set."""
 
     @property
     def slots(self) -> int:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from dataclasses import dataclass
 
+OTHER, WAIT, TRANSFER = "other", "wait", "transfer"
+"""Phases of a profile that no worker notes: what has no name, a slot without work, and a job on its way to its slot."""
 _ANCHOR = time.time() - time.perf_counter()
 
 

@@ -22,6 +22,7 @@ from raysim.aggregators.dynamic_weights import (
 from raysim.aggregators.means import plain_mean, sample_weights, weighted_sum
 from raysim.method import ClientTask, Context, FlatModel, Message, Tensor, Traits, Update, Updates, Vector
 from raysim.methods._halves import StatelessClients
+from raysim.schedule import random_communication
 from raysim.seeds import numpy_generator
 from raysim.traits import ExtraBytes, Sizes
 from raysim.workloads.federated_data import ClientData
@@ -71,8 +72,8 @@ class FedRAD(StatelessClients[Server]):
     """FedRAD: communicate at random epochs in the second half, weigh clients by accuracy, let a network correct it.
 
     Source: Huang et al. 2021, Federated learning with random communication and dynamic aggregation: Algorithm 1
-    (:func:`random_communication`), Eq. 1–2 and Algorithm 2 (``aggregate``), Eq. 3 (aggregators/dynamic_weights.py) and
-    Algorithm 3.
+    (:func:`raysim.schedule.random_communication`), Eq. 1–2 and Algorithm 2 (``aggregate``), Eq. 3
+    (aggregators/dynamic_weights.py) and Algorithm 3.
     Ablations of the paper: Ran-Com = ``--random_intervals true --aggregation plain``, Wei-Agg = ``false, weighted``,
     Dyn-Agg = ``false, dynamic``.
 
@@ -210,28 +211,6 @@ def estimate(server: Server, updates: Updates, context: Context) -> Vector:
             start = weighted_sum([base[trained] for base in updates.bases], sample_weights(updates.samples).tolist())
         gradient -= np.float32(training.weight_decay) * start
     return gradient
-
-
-def random_communication(epochs: int, interval: int, generator: np.random.Generator) -> list[int]:
-    """The number of local epochs of every round; the length of the list is the number of rounds, ⌊E/f⌋.
-
-    Section 3.1 and Algorithm 1: the first ⌊E/(2f)⌋ rounds take f epochs; in each later block of f epochs one epoch is
-    drawn uniformly, at which clients and server communicate, and the intervals are the distances between these. They
-    lie in [1, 2f-1], the first of them in [1, f]. The last, incomplete block of E mod f epochs holds no communication.
-    Epochs after the last communication are not trained, so the sum is at most f⌊E/f⌋, and E changes nothing else than
-    how many whole blocks it holds.
-
-    Departure: the +1, +2 and ⌊E/2⌋ of the printed Algorithm 1 are index slips; the text of section 3.1 governs.
-
-    Args:
-        epochs: E, local epochs in all.
-        interval: f, local epochs between two communications of the fixed scheme; E ≥ f ≥ 1.
-        generator: source of the communication epochs.
-    """
-    rounds, half = epochs // interval, epochs // (2 * interval)
-    block_starts = np.arange(half, rounds) * interval
-    communications = generator.integers(block_starts + 1, block_starts + interval, endpoint=True)
-    return [interval] * half + [int(gap) for gap in np.diff(communications, prepend=half * interval)]
 
 
 def _test_gradient(model: FlatModel, data: ClientData, task: ClientTask) -> Vector:

@@ -11,12 +11,12 @@ from io import BufferedRandom
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim.monitor.profiler import gaps
+from raysim.monitor.spans import gaps
 from raysim.storage.atomic_files import write_atomically, writing
 from raysim.storage.folder_files import is_there, open_file, read_bytes
 
 if TYPE_CHECKING:
-    from raysim.monitor.profiler import SlotJob, Span
+    from raysim.monitor.spans import SlotJob, Span
 
 DRIVER_LANE = 0
 """Lane of the driver; slot i has lane i + 1."""

@@ -9,82 +9,20 @@ has not begun, though the slot is free) or wait. Either way the parts add up to 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from contextlib import contextmanager
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from raysim.exchange.profile_marks import now
+from raysim.exchange.pool_protocol import PhaseRecorder
+from raysim.exchange.profile_marks import OTHER, TRANSFER, WAIT, now
+from raysim.monitor.spans import SlotJob, SlotPhase, Span, gaps
 
 if TYPE_CHECKING:
     from raysim.exchange.pool_protocol import Done, Job
     from raysim.monitor.chrome_trace import Trace
     from raysim.storage.run_folder import RunFolder
 
-OTHER, WAIT, TRANSFER = "other", "wait", "transfer"
 DRIVER, SLOTS = "driver", "slots"
-
-
-@dataclass
-class Span:
-    """Something that the driver did, from ``start`` to ``stop`` on its clock."""
-
-    name: str
-    stage: str
-    """The outermost span around it within the round."""
-    is_stage: bool
-    start: float
-    stop: float = float("nan")
-    inner: float = 0.0
-    """Seconds of it that belong to spans within."""
-    parts: int = 0
-    """How many spans are right within."""
-
-
-@dataclass(frozen=True)
-class SlotPhase:
-    """A phase of a slot: of a job, or between two."""
-
-    phase: str
-    slot: int
-    stage: str
-    """Of the job, which ends the phase where it is between two."""
-    start: float
-    stop: float
-    client: int | None = None
-
-
-@dataclass(frozen=True)
-class SlotJob:
-    """A job that a slot has done; its parts cover it without a gap."""
-
-    slot: int
-    stage: str
-    label: str
-    sent: float
-    start: float
-    stop: float
-    parts: tuple[SlotPhase, ...]
-
-
-class PhaseRecorder:
-    """Is told by the round loop and by the pool what they do; this one records nothing."""
-
-    _nothing: AbstractContextManager[None] = nullcontext()
-
-    def round(self, number: int, slots: int) -> AbstractContextManager[None]:
-        """Around all of a round; one that fails is not recorded."""
-        return self._nothing
-
-    def phase(self, name: str) -> AbstractContextManager[None]:
-        """Around something that the driver does; outermost within a round, it is a stage."""
-        return self._nothing
-
-    def job(self, job: Job, done: Done) -> None:
-        """A slot has finished a job."""
-
-
-OFF = PhaseRecorder()
 
 
 class Profile(PhaseRecorder):
@@ -170,20 +108,6 @@ def slot_rows(whole: Span, spans: Sequence[Span], work: Sequence[SlotJob], slots
     for stage, phases in found.items():
         phases[WAIT] = 1, lengths[stage] - sum(seconds for _, seconds in phases.values())
     return [_row(SLOTS, stage, phase, *value) for stage, phases in found.items() for phase, value in phases.items()]
-
-
-def gaps(whole: Span, work: Sequence[SlotJob], slots: int) -> list[SlotPhase]:
-    """Where slots were not at work: wait until a job has been sent, then transfer until it begins. In order of time."""
-    found = []
-    for slot in range(slots):
-        free = whole.start
-        for job in sorted((job for job in work if job.slot == slot), key=lambda job: job.start):
-            sent = min(max(free, job.sent), job.start)
-            found.append(SlotPhase(WAIT, slot, job.stage, free, sent))
-            found.append(SlotPhase(TRANSFER, slot, job.stage, sent, job.start))
-            free = job.stop
-        found.append(SlotPhase(WAIT, slot, OTHER, free, whole.stop))
-    return [gap for gap in found if gap.start < gap.stop]
 
 
 def _row(lane: str, stage: str, phase: str, times: int, seconds: float) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
         return global_model(config, folder)
     from raysim.client_side.worker import Worker, fixed_threads
     from raysim.engine.checkpointing import newest_state
-    from raysim.running.driver import load_federation
+    from raysim.engine.load_federation import load_federation
     from raysim.workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())
@@ -115,7 +115,7 @@ def trusted_config(folder: Path, trust: Trust) -> RunConfig:
 
 def _with_data(config: RunConfig, folder: Path, clients: object, test: object) -> RunConfig:
     """The config with the data that was given to the run in it."""
-    from raysim.running.python_objects import check_digest, gathered
+    from raysim.results.given_again import check_digest, gathered
 
     if not isinstance(config.workload, GivenClients):
         raise ConfigError(f"clients: {folder} names its workload, {config.workload.name}, which is read. Leave it out.")

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack, closing, nullcontext
+from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Literal
 
+from raysim.engine.load_federation import load_federation
 from raysim.engine.observer import RunNotes, Several, step
 from raysim.monitor.status_file import Recorder
 from raysim.results.model_file import save_global_model
 from raysim.running.preflight import check_federation
-from raysim.running.source_digest import has_own_code
 from raysim.running.summary import conclude
 from raysim.schedule import at_once, planned_intervals, trainable, updates_a_step
 from raysim.storage import run_folder
@@ -31,7 +31,7 @@ Status = Literal["finished", "stopped"]
 SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
 
 
-def drive(
+def drive(  # noqa: PLR0915 - the steps of a run in their order
     config: RunConfig,
     path: Path,
     make_pool: Callable[[Federation, int], Pool],
@@ -44,16 +44,18 @@ def drive(
     ``parallel`` computes what has to be known of the data before the first round, such as spectra of graphs; in this
     process if it is None.
     """
-    from raysim.client_side.model_parts import check_head_of_body, decays_untrained, outputs_probabilities
+    from raysim.client_side.model_notes import decays_untrained, outputs_probabilities
+    from raysim.client_side.model_parts import check_head_of_body
     from raysim.client_side.worker import Worker, fixed_threads
     from raysim.engine import precision_probe
     from raysim.engine.cohort_run import Stopped
     from raysim.engine.loss_decomposition import without_aggregation
     from raysim.engine.recovery import run_through
     from raysim.engine.rounds import Rounds
+    from raysim.exchange.pool_protocol import OFF
     from raysim.monitor.chrome_trace import Trace
     from raysim.monitor.partition_plot import PartitionDrawing
-    from raysim.monitor.profiler import OFF, Profile
+    from raysim.monitor.profiler import Profile
     from raysim.running.repeat_check import check_repeats
 
     folder = run_folder.RunFolder.open(path)
@@ -121,18 +123,6 @@ def drive(
             return "finished"
         finally:
             pool.close()
-
-
-def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
-    """The clients' data as the run's method and model need it: spectra computed, pooled into one client."""
-    from raysim import seeds
-
-    with seeds.kept_streams(seeds.number(config.seed, "load")) if has_own_code(config) else nullcontext():
-        federation: Federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
-    prepare_data = getattr(federation, "prepare", None)
-    if prepare_data is not None:
-        federation = prepare_data(getattr(config.model, "needs_spectra", False), parallel)
-    return federation.pooled() if config.method.traits.pooled else federation
 
 
 def clients_ignored(config: RunConfig, federation: Federation) -> str:

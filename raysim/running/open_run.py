@@ -9,8 +9,8 @@ from raysim.config.registry import NO_CLASSES, Classes, names_of
 from raysim.config.run_config import RunConfig, build, classes_of, differences, to_dict
 from raysim.engine.checkpointing import check_rounds
 from raysim.errors import ResultsError
+from raysim.results.given_again import check_digests
 from raysim.running.preflight import check_request
-from raysim.running.python_objects import check_digests
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.process_lock import driving

@@ -18,8 +18,7 @@ from raysim.errors import ConfigError, reason_of
 from raysim.method import Method, Traits
 from raysim.virtual_time.clock import profiles_of
 from raysim.virtual_time.fleet import check_profiles
-from raysim.workloads.federated_data import distinct_tasks
-from raysim.workloads.objective import objective_of
+from raysim.workloads.federated_data import distinct_tasks, objective_of
 from raysim.wrappers.attack import check_attack
 from raysim.wrappers.defense import check_defense
 

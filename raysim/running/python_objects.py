@@ -17,11 +17,12 @@ from raysim.config import registry
 from raysim.config.command_line import given_config
 from raysim.config.registry import Kind
 from raysim.config.run_config import RunConfig, flatten, with_sections
-from raysim.errors import ConfigError, ResultsError
+from raysim.errors import ConfigError
+from raysim.results.given_again import gathered
 from raysim.running.given_checks import check_functions, check_has_data, copied, made_model
 from raysim.running.source_digest import identity_of, module_digest, own_classes, source_of
 from raysim.workloads.given.given_data import GivenClients, GivenData, GivenModel
-from raysim.workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
+from raysim.workloads.graphs.given_graphs import GivenGraphs, OwnGraphs
 
 if TYPE_CHECKING:
     from raysim.workloads.federated_data import InputSpec
@@ -32,7 +33,7 @@ SOURCE_NAME = "source.txt"
 """In a run's folder: the source of what was given as objects, for people to read; nothing reads it again."""
 
 
-def config_of(
+def config_of(  # noqa: PLR0913 - those of raysim.run
     method: object,
     resume: str | Path | None,
     options: Mapping[str, object],
@@ -94,19 +95,6 @@ def config_of(
     if arrays is not None:
         config = with_sections(config, workload=_fitted(config))
     return config, "\n\n".join(objects.sources)
-
-
-def gathered(clients: object, test: object = None) -> OwnArrays | OwnGraphs:
-    """The data of all clients, read and checked: graphs, or arrays of whatever else.
-
-    Raises:
-        WorkloadError: as :func:`raysim.workloads.given.own_arrays.gather` and
-            :func:`raysim.workloads.graphs.given_graphs.gather_graphs`.
-    """
-    from raysim.workloads.given.own_arrays import gather
-
-    with seeds.kept_streams(seeds.number(0, "data")):  # a Dataset may draw from them; the data is not the run's seed's
-        return gather_graphs(clients, test) if hold_graphs(clients) else gather(clients, test)
 
 
 class _Objects:
@@ -180,24 +168,6 @@ class _Objects:
         digest = module_digest(module, map(identity_of, code), values=is_module)
         section: GivenModel = config.model
         return replace(section, digest=digest).holding(self._model, batch_norm=has_batch_norm(module))
-
-
-def check_digests(stored: RunConfig, config: RunConfig, path: Path) -> None:
-    """ResultsError unless data and model that were given in Python are those that a run was made with."""
-    for kind, what in (("workload", "data"), ("model", "model")):
-        before, now = (getattr(getattr(each, kind), "digest", "") for each in (stored, config))
-        if before and now:
-            advice = f"give the same {what} to go on, or start a new run without resume"
-            check_digest(what, before, now, path, advice)
-
-
-def check_digest(what: str, before: str, now: str, path: Path, advice: str) -> None:
-    """ResultsError unless data or a model has the digest that the config of the run in ``path`` names."""
-    if before != now:
-        raise ResultsError(
-            f"the {what} is not the one that {path} was made with (SHA-256 {now[:12]}…, and {before[:12]}… in its "
-            f"config.yaml); {advice}"
-        )
 
 
 def task_of(config: RunConfig) -> InputSpec:

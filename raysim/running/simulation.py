@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from raysim.workloads.objective import Figure
 
 
-def run(
+def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
     method: str | type[Any] | object | RunConfig | Mapping[str, object] = "fedavg",
     resume: str | Path | None = None,
     *,
@@ -87,7 +87,7 @@ def run(
     return replace(load_result(folder), settings=config)
 
 
-def execute(
+def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, differ in
     config: RunConfig,
     folder: Path,
     observer: Observer,

@@ -9,23 +9,11 @@ from contextlib import suppress
 from types import CodeType
 from typing import TYPE_CHECKING, Any
 
-from raysim.config import registry
-from raysim.workloads.given.given_data import GivenModel
-
 if TYPE_CHECKING:
     import torch
 
-    from raysim.config.run_config import RunConfig
-
 INSTALLED = ("builtins", "torch", "torchvision", "torch_geometric", "raysim")
 """Packages whose source is not recorded: a run's environment.json names their versions."""
-
-
-def has_own_code(config: RunConfig) -> bool:
-    """Whether code of a user's own takes part in a run: a method, model, workload, loss or metric."""
-    loss, metrics = getattr(config.workload, "functions", (None, {}))
-    own = [kind for kind in registry.KINDS if ":" in registry.public_name(kind, getattr(config, kind))]
-    return bool(own or loss is not None or metrics or isinstance(config.model, GivenModel))
 
 
 def source_of(code: Any) -> str:

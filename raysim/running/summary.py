@@ -12,7 +12,7 @@ from raysim.results.result import costs_to_accuracies
 from raysim.schedule import planned_intervals
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_record import run_title
-from raysim.workloads.objective import objective_of
+from raysim.workloads.federated_data import objective_of
 
 if TYPE_CHECKING:
     from pandas import DataFrame

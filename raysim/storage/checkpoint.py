@@ -51,7 +51,7 @@ class Checkpoint:
     """The server's state after earlier rounds that were saved with it, by round."""
 
 
-def save(
+def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
     folder: Path,
     round: int,
     server: object,

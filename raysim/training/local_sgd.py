@@ -63,7 +63,7 @@ def local_update(
     return Update(model.change_from(message.parameters), trained.metrics())
 
 
-def train_epochs(
+def train_epochs(  # noqa: PLR0913 - the one training loop: what methods change in it
     model: FlatModel,
     samples: Samples,
     task: ClientTask,

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from raysim.method import Module
-from raysim.workloads.federated_data import Federation, Samples
+from raysim.workloads.federated_data import Federation, Samples, objective_of
 from raysim.workloads.metrics import EvaluationSums
-from raysim.workloads.objective import Objective, objective_of
+from raysim.workloads.objective import Objective
 from raysim.wrappers.attack import attacker_of
 from raysim.wrappers.attacks._attacker import Attacker
 

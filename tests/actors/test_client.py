@@ -7,7 +7,7 @@ import ray
 
 from raysim.actors.client import Client
 from raysim.config.run_config import build
-from raysim.running.driver import load_federation
+from raysim.engine.load_federation import load_federation
 from raysim.workloads.parallel_map import Sequential
 
 

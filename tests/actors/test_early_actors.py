@@ -13,7 +13,7 @@ from raysim.actors.capacity import UNKNOWN, useful_actors
 from raysim.actors.early_actors import EarlyActors
 from raysim.actors.parallel_map import RayParallel
 from raysim.config.run_config import RunConfig, build
-from raysim.running.driver import load_federation
+from raysim.engine.load_federation import load_federation
 from raysim.workloads.parallel_map import sequential
 from tests.actors.light import LightStarter, processes
 

@@ -13,8 +13,7 @@ from hypothesis import strategies as st
 from raysim.actors.job_queue import Work
 from raysim.actors.pool import RayPool
 from raysim.actors.slots import Slot
-from raysim.exchange.pool_protocol import Job, cut
-from raysim.monitor.profiler import OFF
+from raysim.exchange.pool_protocol import OFF, Job, cut
 
 
 class Actor:

@@ -11,7 +11,7 @@ import pytest
 
 from raysim.cohort import UNKNOWN, Cohort, cohort_of
 from raysim.config.run_config import build
-from raysim.running.driver import load_federation
+from raysim.engine.load_federation import load_federation
 from raysim.running.simulation import run
 from raysim.workloads.parallel_map import sequential
 from tests.raysim.scaffold import FOUR_ROUNDS

@@ -28,7 +28,7 @@ class Part:
         return Part(self.inputs[rows], self.labels[rows], None if self.sites is None else self.sites[rows])
 
 
-def federation_of(
+def federation_of(  # noqa: PLR0913 - the fields of the federation that it makes
     options: SplitOptions,
     stream: Stream,
     name: str,

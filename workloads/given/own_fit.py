@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import torch
 
 from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.errors import WorkloadError, reason_of
+from raysim.workloads.federated_data import Federation, objective_of
 from raysim.workloads.given.own_arrays import as_classes, check_one_hot
 from raysim.workloads.objective import Kind, Objective
-
-if TYPE_CHECKING:
-    from raysim.workloads.graphs.federation import GraphFederation
 
 
 def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | None) -> tuple[Kind, int]:
@@ -47,7 +45,7 @@ def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | No
     return kind, count
 
 
-def fitted_graphs(federation: GraphFederation, module: torch.nn.Module) -> int:
+def fitted_graphs(federation: Federation, module: torch.nn.Module) -> int:
     """The number of classes that a model tells apart, or of the numbers that it predicts.
 
     Args:
@@ -59,7 +57,7 @@ def fitted_graphs(federation: GraphFederation, module: torch.nn.Module) -> int:
     """
     batch, needed = next(iter(federation.client(0, "cpu").train.batches(2))), federation.task(0).classes
     advice = "Its forward(batch) gets x, edge_index and batch as PyTorch Geometric's Batch has them"
-    objective = federation.objective
+    objective = objective_of(federation)
     with torch.inference_mode():
         outputs, shape = _shown(module, batch.x, "graphs", advice)
         if objective.kind == "regression":

@@ -20,7 +20,7 @@ LEAST = 3
 """Least number of graphs or nodes of a client: one each to train, validate and test with."""
 
 
-def client_parts(
+def client_parts(  # noqa: PLR0913 - a split's options, and their names for messages
     name: str,
     labels: Integers,
     clients: int,

@@ -20,7 +20,7 @@ class ImageSamples(ArraySamples):
     a model without convolutions flattens them, which would copy each.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - arrays, and how they become batches
         self,
         images: NDArray[np.uint8],
         labels: NDArray[np.int64],

@@ -8,9 +8,8 @@ from typing import IO, TYPE_CHECKING
 
 import numpy as np
 
-from raysim.workloads.federated_data import Federation
+from raysim.workloads.federated_data import Federation, objective_of
 from raysim.workloads.naming import synthetic_mark
-from raysim.workloads.objective import objective_of
 from raysim.workloads.splits.partition import Integers
 
 if TYPE_CHECKING:

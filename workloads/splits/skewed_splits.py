@@ -32,7 +32,7 @@ def sorted_shards(
     return from_owners(level(owners, clients, min_samples, generator), clients)
 
 
-def pachinko(
+def pachinko(  # noqa: PLR0913 - the symbols of the paper
     labels: Integers,
     superclasses: Integers,
     clients: int,

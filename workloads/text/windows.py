@@ -73,7 +73,7 @@ def encode(text: str, characters: str, origin: str) -> NDArray[np.unsignedintege
     return order[np.searchsorted(known[order], codes)].astype(np.uint8 if len(characters) <= 256 else np.uint16)
 
 
-def cut_windows(
+def cut_windows(  # noqa: PLR0913 - how windows lie in a text, and what refusals name
     texts: dict[str, str], characters: str, length: int, stride: int, share: float, least: int, origin: str
 ) -> tuple[Part, Part, int]:
     """(training, test, number of texts left out): windows of each text, of which the last are for the test.

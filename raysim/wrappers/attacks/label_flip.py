@@ -7,8 +7,8 @@ from typing import ClassVar
 
 from raysim.errors import ConfigError
 from raysim.method import Tensor
-from raysim.workloads.federated_data import Batch, ChangedSamples, ClientData, Federation
-from raysim.workloads.objective import Objective, objective_of
+from raysim.workloads.federated_data import Batch, ChangedSamples, ClientData, Federation, objective_of
+from raysim.workloads.objective import Objective
 from raysim.wrappers.attacks._attacker import SUCCESS, Attacker
 
 

@@ -12,7 +12,8 @@ import torch
 from torch import nn
 
 import raysim
-from raysim.client_side.model_parts import check_head_of_body, extended, outputs_probabilities
+from raysim.client_side.model_notes import outputs_probabilities
+from raysim.client_side.model_parts import check_head_of_body, extended
 from raysim.config.run_config import build
 from raysim.errors import ConfigError
 from raysim.methods.fedavg import FedAvg

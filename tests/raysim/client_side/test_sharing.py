@@ -14,8 +14,8 @@ from raysim.client_side.sharing import common_names
 from raysim.client_side.worker import Worker
 from raysim.config.registry import known
 from raysim.config.run_config import RunConfig, build
+from raysim.engine.load_federation import load_federation
 from raysim.errors import ConfigError
-from raysim.running.driver import load_federation
 from raysim.workloads.federated_data import distinct_tasks
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation
 from raysim.workloads.models.classifier import Classifier, task_specific

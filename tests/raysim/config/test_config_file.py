@@ -17,11 +17,11 @@ import raysim
 from raysim.config.command_line import given_config, parse
 from raysim.config.config_file import check_seal, naming_words, sealed, stored_text
 from raysim.config.run_config import default_config
+from raysim.engine.load_federation import load_federation
 from raysim.errors import ConfigError, RaysimError
 from raysim.evaluate import main as evaluate
 from raysim.launch import main
 from raysim.results.load_model import trusted_config
-from raysim.running.driver import load_federation
 from raysim.running.open_run import prepare
 from raysim.storage.run_folder import RunFolder
 from raysim.study import main as study

@@ -11,10 +11,10 @@ import pytest
 import torch
 
 import raysim
+from raysim.engine.load_federation import load_federation
 from raysim.errors import ConfigError
 from raysim.flat_model import FlatModel
 from raysim.methods.fedproto import FedProto, Prototypes
-from raysim.running.driver import load_federation
 from raysim.workloads.federated_data import Batch
 from raysim.workloads.metrics import evaluate
 from raysim.workloads.parallel_map import Sequential

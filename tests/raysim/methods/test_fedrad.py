@@ -8,14 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from raysim.config.run_config import build
 from raysim.config.sections import Training
 from raysim.errors import ConfigError
 from raysim.method import Context, Message, Update, Updates
-from raysim.methods.fedrad import FedRAD, Server, estimate, random_communication
+from raysim.methods.fedrad import FedRAD, Server, estimate
 from raysim.running.simulation import run
 from raysim.workloads.arrays.array_samples import ArraySamples
 from tests.raysim.methods import by_hand
@@ -149,46 +147,6 @@ def test_a_gradient_cannot_be_read_off_adaptive_steps() -> None:
     build([kept | {"method.system_gradient": "exact"}])
     for allowed in ({"method.system_gradient": "exact"}, {"method.aggregation": "weighted"}, {"method.name": "fedavg"}):
         build([adamw | allowed])
-
-
-@settings(deadline=None, max_examples=50)
-@given(interval=st.integers(1, 12), blocks=st.integers(1, 60), rest=st.integers(0, 11), seed=st.integers(0, 2**32 - 1))
-def test_random_communication_properties(interval: int, blocks: int, rest: int, seed: int) -> None:
-    epochs = interval * blocks + rest % interval
-    intervals = random_communication(epochs, interval, np.random.default_rng(seed))
-    half, full = epochs // (2 * interval), epochs // interval
-    assert len(intervals) == full
-    assert all(type(value) is int for value in intervals)
-    assert intervals[:half] == [interval] * half
-    assert 1 <= intervals[half] <= interval
-    assert all(1 <= value <= 2 * interval - 1 for value in intervals[half:])
-    assert sum(intervals) <= full * interval
-    communications = np.cumsum(intervals)
-    for block in range(half, full):
-        assert block * interval < communications[block] <= (block + 1) * interval
-    assert intervals == random_communication(epochs, interval, np.random.default_rng(seed))
-    # The last, incomplete block holds no communication.
-    whole = full * interval
-    assert intervals == random_communication(whole, interval, np.random.default_rng(seed))
-    assert epochs % interval <= epochs - sum(intervals) <= epochs % interval + interval - 1
-
-
-def test_seeds_differ_and_interval_one_is_fixed() -> None:
-    drawn = {tuple(random_communication(200, 5, np.random.default_rng(seed))) for seed in range(20)}
-    assert len(drawn) == 20
-    assert random_communication(6, 1, np.random.default_rng(0)) == [1] * 6
-
-
-def test_communication_epochs_are_uniform_in_their_blocks() -> None:
-    interval, blocks, seeds = 5, 8, 2000
-    counts = np.zeros((blocks, interval))
-    for seed in range(seeds):
-        ends = np.cumsum(random_communication(interval * blocks, interval, np.random.default_rng(seed)))
-        counts[np.arange(blocks), ends - 1 - np.arange(blocks) * interval] += 1
-    assert np.all(counts[: blocks // 2, -1] == seeds)
-    expected = seeds / interval
-    chi_square = ((counts[blocks // 2 :] - expected) ** 2 / expected).sum(axis=1)
-    assert np.all(chi_square < 18.47)  # the 0.999 quantile at 4 degrees of freedom
 
 
 def test_the_gradient_is_read_off_stale_updates_before_they_are_weighted() -> None:

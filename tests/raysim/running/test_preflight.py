@@ -13,7 +13,7 @@ import pytest
 from raysim import seeds
 from raysim.config import registry
 from raysim.config.run_config import build
-from raysim.running.driver import load_federation
+from raysim.engine.load_federation import load_federation
 from raysim.running.preflight import check_federation, check_request
 from raysim.workloads.parallel_map import sequential
 from tests.raysim.conftest import Start

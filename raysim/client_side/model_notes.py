@@ -1,0 +1,68 @@
+"""What a user is told of a model before the first round, found by showing it two samples."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from raysim import seeds
+from raysim.workloads.models.model_options import ModelOptions
+
+if TYPE_CHECKING:
+    from raysim.client_side.worker import Worker
+
+
+def decays_untrained(worker: Worker) -> str:
+    """What to tell of a model whose weight decay moves parameters that its loss does not reach; empty if it has none.
+
+    A layer that a user's ``forward`` calls under ``torch.no_grad()``, say, which torch's own optimizers would leave.
+    """
+    if not worker.config.training.weight_decay or isinstance(worker.config.model, ModelOptions):
+        return ""
+    model, names = worker.model(0), list[str]()
+    with model.loose_gradients(lambda name: True), seeds.kept_streams():
+        try:
+            batch = next(iter(worker.data(0).train.batches(2)))
+            worker.objective.mean_loss(model.module.eval()(batch.x), batch.y).backward()
+            names = [name for name, each in model.module.named_parameters() if each.requires_grad and each.grad is None]
+        except Exception:  # of the client's data or the module, which raise it again where a client can be named
+            pass
+    model.reset()
+    if not names:
+        return ""
+    more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+    return (
+        f"no gradient of the loss reaches {names[0]}{more}, so that training.weight_decay alone moves what they hold. "
+        "To keep parameters as they are, freeze them: requires_grad_(False)"
+    )
+
+
+def outputs_probabilities(worker: Worker) -> str:
+    """A hint where a model of the user's own ends in a Softmax; empty if it does not.
+
+    The cross-entropy takes logits and has a softmax of its own: a second one before it makes the gradients small, and
+    training slow, without any error. Tried on two samples of the first client: all outputs lie between 0 and 1, and
+    those of each sample (or position) add up to 1.
+    """
+    objective = worker.objective
+    if objective.loss is not None or not objective.accurate or isinstance(worker.config.model, ModelOptions):
+        return ""
+    import torch
+
+    model = worker.model(0)
+    try:
+        with torch.inference_mode(), seeds.kept_streams():
+            outputs = model.module.eval()(next(iter(worker.data(0).train.batches(2))).x)
+            sums = outputs.sum(dim=-1)
+            found = (
+                outputs.shape[-1] > 1 and outputs.min() >= 0 and torch.allclose(sums, torch.ones_like(sums), atol=1e-3)
+            )
+    except Exception:  # of the client's data or the module, which raise it again where a client can be named
+        found = False
+    model.reset()
+    if not found:
+        return ""
+    return (
+        "the model's outputs lie between 0 and 1 and add up to 1 for each of two samples, as after a Softmax: the "
+        "loss, cross-entropy, takes logits and has a softmax of its own, so that training is slow. Leave the Softmax "
+        "at the model's end out"
+    )
