@@ -192,7 +192,7 @@ COLUMNS: dict[str, Column] = {
     "local_epochs": replace(_ALWAYS, summary="total"),
     "epochs_total": replace(_ALWAYS, title="local epochs", tiles=("last",)),
     "participants": _ALWAYS,
-    "clients_per_second": replace(_COUNT, title="clients/s", timing=True, terminal="{} clients/s"),
+    "clients_per_second": replace(_COUNT, title="clients/s", timing=True, tiles=("last",), terminal="{} clients/s"),
     "bytes_down": Column(
         "bytes",
         "smallest",
@@ -221,6 +221,7 @@ COLUMNS: dict[str, Column] = {
         title="busy slots",
         help="share of the last round's training time in which slots were busy, 0 to 1",
         timing=True,
+        tiles=("last",),
         chart="utilization",
         label="busy share",
         metric="gauge",

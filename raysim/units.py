@@ -50,9 +50,18 @@ def time_unit(seconds: float) -> tuple[int, str]:
     return next((factor, name) for factor, name in units if seconds >= 3 * factor or factor == 1)
 
 
+def duration(seconds: float) -> str:
+    """A length of time in few signs: ``2.5 s``, ``42 s``, ``3:07``, ``1:02:03``."""
+    if seconds < 60:
+        return f"{seconds:.2g}{THIN}s" if seconds < 10 else f"{seconds:.0f}{THIN}s"
+    whole = round(seconds)
+    hours, minutes = divmod(whole // 60, 60)
+    return f"{hours}:{minutes:02}:{whole % 60:02}" if hours else f"{minutes}:{whole % 60:02}"
+
+
 def counted(count: int, noun: str) -> str:
     """A number of things: ``1 client``, ``3 clients``."""
-    return f"{count} {noun}{'' if count == 1 else 's'}"
+    return f"{number(count)} {noun}{'' if count == 1 else 's'}"
 
 
 @dataclass(frozen=True)

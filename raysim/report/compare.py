@@ -111,7 +111,7 @@ def _values(settings: Sequence[Setting]) -> dict[str, tuple[units.Unit, list[lis
     found: dict[str, tuple[units.Unit, list[list[float]]]] = {}
     for place, setting in enumerate(settings):
         for run in setting.runs:
-            for figure in figures(run):
+            for figure in figures(run.rounds):
                 found.setdefault(figure.name, (figure.unit, [[] for _ in settings]))[1][place].append(figure.value)
     return found
 
@@ -134,13 +134,13 @@ def _runs(settings: Sequence[Setting], target: Path) -> Table:
     every = [(setting, run) for setting in settings for run in (*setting.runs, *setting.repeated)]
     # Names as far as they differ, so that runs of one name in two places can be told apart.
     common = os.path.commonpath([run.folder.resolve().parent for _, run in every])
-    names = list(dict.fromkeys(figure.name for _, run in every for figure in figures(run)))
+    names = list(dict.fromkeys(figure.name for _, run in every for figure in figures(run.rounds)))
     rows: list[list[Cell]] = []
     for setting, run in every:
         # Quoted, with its colons: a folder's name is no address of its own, such as javascript:.
         address = quote(os.path.relpath(os.fsencode(run.folder / "report.html"), os.fsencode(target.parent)))
         label = os.path.relpath(run.folder.resolve(), common) + _mark(run)
-        own = {figure.name: Number(text_of(figure.unit, figure.value), figure.value) for figure in figures(run)}
+        own = {figure.name: Number(text_of(figure.unit, figure.value), figure.value) for figure in figures(run.rounds)}
         rows.append([Link(label, address), setting.label, *(own.get(name, "–") for name in names)])
     return Table(["run", "setting", *names], rows, words=("run", "setting"))
 

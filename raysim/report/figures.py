@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from raysim import columns, units
 from raysim.columns import How
 from raysim.config.privacy import NEIGHBORS
-from raysim.results.result import RunResult
 from raysim.units import Unit
 
 if TYPE_CHECKING:
@@ -25,9 +24,8 @@ class Figure:
     value: float
 
 
-def figures(result: RunResult) -> list[Figure]:
-    """The figures that matter, from the table of rounds; what is not known is left out."""
-    rounds = result.rounds
+def figures(rounds: DataFrame) -> list[Figure]:
+    """The figures that matter, from a run's table of rounds; what is not known is left out."""
     found = (
         Figure(_name(name, how, rounds), column.unit, _value(name, how, rounds))
         for name, column in columns.shown("tiles")

@@ -19,7 +19,7 @@ from markupsafe import Markup
 from raysim.report.canvas import NARROW, WIDE, Form
 from raysim.report.page_svg import series_colors
 
-WORDS = ("name", "who", "stage", "phase")
+WORDS = ("name", "marks", "who", "stage", "phase")
 """Columns that hold text."""
 
 
@@ -50,6 +50,18 @@ class Heat:
 
 
 @dataclass(frozen=True)
+class Marks:
+    """A cell of a table with what is the matter, each as its kind and a few words."""
+
+    marks: Sequence[tuple[str, str]]
+
+    @property
+    def text(self) -> str:
+        """The words in a line."""
+        return " ".join(text for _, text in self.marks)
+
+
+@dataclass(frozen=True)
 class Number:
     """A cell of a table with a number in a unit that differs from row to row, and the value by which to sort."""
 
@@ -57,7 +69,14 @@ class Number:
     value: float
 
 
-Cell = str | Link | Bar | Heat | Number
+Cell = str | Link | Bar | Heat | Marks | Number
+MARKS = {
+    "late": "the last client task took more than twice the median of its round",
+    "lost": "client tasks that failed, or were sent again because their actor died",
+    "unfair": "in the worst tenth, and more than 5 points below the median",
+    "malicious": "an attacker: its last update was replaced, or made from changed data",
+}
+"""What may be the matter with a client → its meaning."""
 SIGN, GAP = 7.6, 20.0
 """Pixels of a sign of a table, and between two columns, about."""
 DESK, PHONE = 950.0, 300.0
@@ -120,7 +139,18 @@ def render(template: str, content: dict[str, object], *, sorts: bool = False) ->
         script = _SORTS.read_text(encoding="utf-8")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         content = content | {"script": Markup(script), "script_digest": digest}
-    return _ENVIRONMENT.get_template(template).render(**content).encode(errors="backslashreplace")
+    return _ENVIRONMENT.get_template(template).render({"live": None} | content).encode(errors="backslashreplace")
+
+
+def render_parts(template: str, content: dict[str, object], names: Iterable[str]) -> dict[str, str]:
+    """Some parts of a page, the template's blocks, each by itself."""
+    found = _ENVIRONMENT.get_template(template)
+    return {name: "".join(found.blocks[name](found.new_context(content))) for name in names}
+
+
+def style() -> str:
+    """The style of all pages, as a file."""
+    return _ENVIRONMENT.get_template("style.css").render()
 
 
 _ENVIRONMENT = Environment(
@@ -132,5 +162,6 @@ _ENVIRONMENT = Environment(
     keep_trailing_newline=True,
 )
 _SORTS = Path(__file__).parent / "templates" / "sort.js"
-_ENVIRONMENT.globals["series_colors"] = series_colors
+_ENVIRONMENT.globals |= {"series_colors": series_colors, "marks": MARKS}
 _ENVIRONMENT.filters["data_address"] = lambda png: f"data:image/png;base64,{base64.b64encode(png).decode()}"
+_ENVIRONMENT.globals["pieces"] = _ENVIRONMENT.get_template("pieces.html").module

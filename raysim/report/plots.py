@@ -56,6 +56,30 @@ def run_picture(rounds: DataFrame, title: str, form: Form = FILE) -> bytes:
     return _draw(accuracy, loss, title, form, epochs=rounds if "epochs_total" in rounds else None)
 
 
+def chart_picture(rounds: DataFrame, name: str, form: Form) -> bytes:
+    """One chart of a run's page (:data:`raysim.columns.CHARTS`) against rounds."""
+    chart = columns.CHARTS[name]
+    lines = [line for line in _curves(rounds, name) if len(line.x)]
+    with style(_GRID):
+        figure = new_figure(figsize=(form.width, _height(2.6, form)), dpi=150, layout="constrained")
+        panel = figure.subplots()
+        if chart.stacked:
+            bottom = np.zeros(len(rounds))
+            for line in lines:
+                heights = np.interp(rounds["round"], line.x, line.y)
+                panel.bar(rounds["round"], heights, 0.9, bottom, color=LIGHT[line.rank], label=_label(line.label, form))
+                bottom = bottom + heights
+            panel.legend(loc="best")
+        else:
+            _plot(panel, lines, form, len(lines) > 1, 1.0)
+        panel.set(xlabel="round", ylabel=chart.unit if chart.unit == "seconds" else "")
+        if chart.unit == "percent":
+            panel.yaxis.set_major_formatter(_percent())
+        if chart.whole:
+            panel.set_ylim(0, 1.05)
+        return _finished(figure, form)
+
+
 def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, form: Form = FILE) -> bytes:
     """Accuracy and loss of several settings; clients' mean where there is no global accuracy.
 
@@ -90,7 +114,7 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, fo
             of each round is drawn at the mean cost of that round.
     """
     every = [rounds for _, tables in runs for rounds in tables]
-    axes = [(cost, *_unit_of_costs(cost, every)) for cost in drawn_costs(every)]
+    axes = [(cost, *unit_of_costs(cost, every)) for cost in drawn_costs(every)]
     with style(_GRID):
         labels = [name for name, _ in runs] if len(runs) > 1 else []
         height = _height(3.4, form) * len(axes) + _legend_height(labels, form)
@@ -106,7 +130,7 @@ def cost_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, fo
         return _finished(figure, form)
 
 
-def _unit_of_costs(cost: str, tables: Iterable[DataFrame]) -> tuple[float, str]:
+def unit_of_costs(cost: str, tables: Iterable[DataFrame]) -> tuple[float, str]:
     """The unit in which the costs of all these runs are easy to read, and the axis's label."""
     most = max(float(running_costs(rounds)[cost].max()) for rounds in tables)
     if cost == "bytes":

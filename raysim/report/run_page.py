@@ -7,19 +7,20 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from raysim import units
+from raysim import columns
 from raysim.errors import RaysimError
 from raysim.exit_codes import FINISHED, REFUSED
 from raysim.monitor import profile_table
+from raysim.report.clients import Clients
 from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
-from raysim.report.html import Bar, Photo, Table, in_both_forms, render
+from raysim.report.html import Photo, Picture, Table, in_both_forms, render
 from raysim.report.partition_map import heat_map
-from raysim.report.plots import cost_picture, drawn_costs, run_picture
+from raysim.report.plots import chart_picture, cost_picture, drawn_costs, run_picture
 from raysim.report.settings_line import repeat_command, settings_line
 from raysim.results.result import costs_to_accuracies, load_result
 from raysim.storage.atomic_files import write_atomically
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 _LAST_ROUNDS = 20
-_CLIENTS = 60  # more are cut in the middle: the worst and the best matter for fairness
 
 
 def page(folder: Path) -> Path:
@@ -42,39 +42,74 @@ def page(folder: Path) -> Path:
         ResultsError: the folder holds no run, or cannot be written.
     """
     result = load_result(folder)
-    rounds, title = result.rounds, run_title(result.config, result.summary)
-    state = "" if result.summary else "This run is not finished; the numbers are those of its rounds so far."
-    clients, clients_note = _fairness(result.clients)
-    profile, profile_note = _profile(folder)
-    partition, partition_note = heat_map(folder)
+    rounds, clients = result.rounds, Clients()
+    if len(result.clients):
+        clients.add_frame(result.clients)
+    heading = of_config(folder, result.config, result.summary)
+    title = str(heading["title"])
     content: dict[str, object] = {
-        "title": title,
-        "line": settings_line(result.config, result.summary),
-        "command": repeat_command(result.config),
-        "notes": [note for note in (folder.resolve().name, state) if note],
-        "tiles": [(figure.name, text_of(figure.unit, figure.value)) for figure in figures(result)],
+        **heading,
+        **of_rounds(rounds),
+        **of_files(folder, result.summary),
+        "clients": clients.view(),
         "curves": in_both_forms(lambda form: run_picture(rounds, title, form), "curves") if len(rounds) else None,
         "costs": _costs(rounds, title),
+        "further": [_further(rounds, name) for name in ("phases", "utilization") if _is_drawn(rounds, name)],
+    }
+    target = folder / PAGE
+    write_atomically(target, render("run.html", content))
+    return target
+
+
+def of_config(folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, object]:
+    """What the page says of a run's settings."""
+    state = "" if summary else "This run is not finished; the numbers are those of its rounds so far."
+    return {
+        "title": run_title(config, summary),
+        "line": settings_line(config, summary),
+        "command": repeat_command(config),
+        "notes": [note for note in (folder.resolve().name, state) if note],
+    }
+
+
+def of_rounds(rounds: DataFrame) -> dict[str, object]:
+    """What the page shows of the table of rounds, but for charts."""
+    return {
+        "tiles": [(figure.name, text_of(figure.unit, figure.value)) for figure in figures(rounds)],
         "costs_table": _costs_table(rounds),
+        "rounds": _table(rounds.iloc[::-1].head(_LAST_ROUNDS)) if len(rounds) else None,
+        "rounds_heading": f"Last {_LAST_ROUNDS} rounds" if len(rounds) > _LAST_ROUNDS else "Rounds",
+    }
+
+
+def of_files(folder: Path, summary: Mapping[str, Any]) -> dict[str, object]:
+    """What the page shows of the folder's other files."""
+    profile, profile_note = _profile(folder)
+    partition, partition_note = heat_map(folder)
+    return {
         "partition": partition,
         "partition_note": partition_note,
         "devices": Photo("devices of the clients", data) if (data := _content(folder / "devices.png")) else None,
-        "clients": clients,
-        "clients_note": clients_note,
-        "rounds": _table(rounds.iloc[::-1].head(_LAST_ROUNDS)) if len(rounds) else None,
-        "rounds_heading": f"Last {_LAST_ROUNDS} rounds" if len(rounds) > _LAST_ROUNDS else "Rounds",
         "profile": profile,
         "profile_note": profile_note,
-        "summary": Table(("name", "value"), map(_summary_line, result.summary.items())) if result.summary else None,
+        "summary": Table(("name", "value"), map(_summary_line, summary.items())) if summary else None,
         "files": [
             (name, data.decode(errors="replace"))
             for name in ("config.yaml", "environment.json")
             if (data := _content(folder / name))
         ],
     }
-    target = folder / PAGE
-    write_atomically(target, render("run.html", content))
-    return target
+
+
+def _is_drawn(rounds: DataFrame, chart: str) -> bool:
+    """Whether there are values of a chart."""
+    return any(name in rounds and rounds[name].notna().any() for name in columns.curves(chart))
+
+
+def _further(rounds: DataFrame, name: str) -> tuple[str, Picture]:
+    """The heading and the picture of one chart."""
+    title = columns.CHARTS[name].title
+    return title, in_both_forms(lambda form: chart_picture(rounds, name, form), title)
 
 
 def _content(path: Path) -> bytes:
@@ -129,28 +164,6 @@ def _summary_line(entry: tuple[str, Any]) -> tuple[str, str]:
     if isinstance(value, (dict, list)):
         return name, json.dumps(value)
     return name, cell(name.removeprefix("best_").removeprefix("validated_"), value)
-
-
-def _fairness(clients: DataFrame) -> tuple[Table | None, str]:
-    """Each client's last known accuracy, sorted, and their range in words; nothing where no client has one."""
-    if not len(clients) or "accuracy" not in clients or clients["accuracy"].isna().all():
-        return None, ""
-    judged = clients[clients["accuracy"].notna()].sort_values("round", kind="stable").groupby("client").tail(1)
-    judged = judged.sort_values(["accuracy", "client"], kind="stable")
-    low, middle, high = (
-        units.percent(float(value), units.THIN)
-        for value in (judged["accuracy"].min(), judged["accuracy"].median(), judged["accuracy"].max())
-    )
-    note = f"{units.counted(len(judged), 'client')}: {low} to {high}, median {middle}"
-    columns = [name for name in ("client", "name", "accuracy", "samples", "round", "loss", "weight") if name in judged]
-    hidden = max(0, len(judged) - _CLIENTS)
-    if hidden:
-        note += f"; {hidden} in the middle are not shown"
-        judged = judged.drop(judged.index[_CLIENTS // 2 : _CLIENTS // 2 + hidden])
-    table, place = _table(judged[columns]), columns.index("accuracy")
-    for row, share in zip(table.rows, judged["accuracy"], strict=True):
-        row[place] = Bar(cell("accuracy", share), min(1.0, max(0.0, float(share))))
-    return table, note
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -1,22 +1,35 @@
-"""A run's folder as the parts of the page; each is made anew only when the files behind it have changed."""
+"""A run's folder as the parts of its page; each is made anew only when the files behind it have changed."""
 
 from __future__ import annotations
 
-from itertools import accumulate
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from raysim import columns, units
+from raysim import columns
 from raysim.monitor.run_view import live_status
-from raysim.report.settings_line import settings_line
+from raysim.report.clients import Clients
+from raysim.report.html import render, render_parts
+from raysim.report.plots import COSTS, unit_of_costs
+from raysim.report.run_page import of_config, of_files, of_rounds
+from raysim.results.result import running_costs
+from raysim.storage.csv_table import TEXT_COLUMNS
 from raysim.storage.folder_files import open_file
-from raysim.storage.run_record import read_run_config, read_summary, run_title
-from raysim.ui.clients import Clients
+from raysim.storage.run_record import read_run_config, read_summary
+from raysim.ui.live import live_part
 from raysim.ui.tables import Tail, thinned
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
 
 POINTS = 400
 """Points of one curve."""
+BARS = 240
+"""Clients whose accuracies are drawn."""
 LOG_BYTES = 32 * 1024
+LIVE_BLOCKS = ("head", "tiles", "current", "placement", "faults")
+"""Parts of the template ``run.html`` that are drawn at each look; the others when their files have changed."""
+FILES = ("config.yaml", "environment.json", "partition.csv", "devices.png", "profile.csv", "summary.json")
+
 Part = dict[str, Any]
 
 
@@ -34,34 +47,62 @@ class Reading:
         self._rows: list[dict[str, Any]] = []
         self._known = Clients()
         self._stamps: dict[str, tuple[float, int]] = {}
-        self.parts: dict[str, Part] = {"charts": {"list": _charts()}}
-        """What the last look at the folder gave; replaced as a whole, so that other threads may read it."""
+        self._lost: dict[str, int] = {}
+        charts = {name: chart.title for name, chart in columns.CHARTS.items()}
+        self.content: dict[str, Any] = {"charts": charts, "curves": None, "costs": None, "further": [], "log": ""}
+        """What the template is given."""
+        self.parts: dict[str, Part] = {}
+        """Parts of the page by name, and ``charts``: replaced as a whole, so that other threads may read it."""
+
+    def page(self) -> str:
+        """The whole page as it was at the last look."""
+        return render("run.html", self.content).decode()
 
     def refresh(self) -> dict[str, Part]:
         """Look at the folder; all parts, of which those that have not changed are as they were."""
-        changed: dict[str, Part] = {}
+        content, blocks = dict(self.content), list(LIVE_BLOCKS)
         live = live_status(self.folder)
-        if self._moved("rounds.csv"):
+        charts = self.parts.get("charts", {"list": _charts(), "series": {}, "costs": {}})
+        if self._moved("rounds.csv") or not self.parts:
             again, rows = self._rounds.read()
             self._rows = rows if again else self._rows + rows
-            changed["rounds"] = self._rounds_part()
+            frame = _frame(self._rows)
+            content |= of_rounds(frame)
+            blocks += ["costs", "rounds"]
+            charts = charts | {"series": charts["series"] | _series(self._rows), "costs": _costs(frame)}
         # Who was lost stands in the status, so that a client with nothing but failures is shown too.
-        lost_changed = live.get("lost", {}) != self.parts.get("run", {}).get("lost", {})
-        if self._moved("clients.csv") or lost_changed:
+        if self._moved("clients.csv") or live.get("lost", {}) != self._lost or not self.parts:
+            self._lost = live.get("lost", {})
             again, rows = self._clients.read()
             if again:
                 self._known.clear()
             self._known.add(rows)
-            changed["clients"] = self._known.view(live.get("lost", {}))
-        if self._moved("run.log"):
-            changed["log"] = {"text": self._log()}
-        self.parts = self.parts | changed | {"run": self._run_part(live)}
+            blocks.append("clients")
+            content["clients"] = view = self._known.view(self._lost)
+            spread = thinned([(place, value) for place, value in enumerate(view["spread"], 1)] if view else [], BARS)
+            charts = charts | {"series": charts["series"] | {"spread": spread if len(spread) > 1 else []}}
+        moved = [name for name in FILES if self._moved(name)]
+        if moved or not self.parts:
+            summary = read_summary(self.folder)
+            blocks += ["partition", "files"]
+            content |= of_config(self.folder, self._config, summary) | of_files(self.folder, summary)
+        if self._moved("run.log") or not self.parts:
+            blocks.append("log")
+            content["log"] = self._log()
+        seconds = [row.get("seconds_round") or 0.0 for row in self._rows]
+        inline = self._config.get("engine", {}).get("backend") == "inline"
+        content["live"] = live_part(live, seconds, self.folder.name, inline)
+        self.content = content
+        drawn = render_parts("run.html", content, blocks)
+        self.parts = self.parts | {name: {"html": html} for name, html in drawn.items()} | {"charts": charts}
         return self.parts
 
     def broken(self, message: str) -> None:
         """Say in the parts that the folder can no longer be read."""
-        run = self.parts.get("run", {}) | {"state": "unknown", "message": message}
-        self.parts = self.parts | {"run": run}
+        live = self.content.get("live", {}) | {"state": "unknown", "word": "not finished", "banner": message}
+        self.content = self.content | {"live": live}
+        if "title" in self.content:
+            self.parts = self.parts | {"head": {"html": render_parts("run.html", self.content, ["head"])["head"]}}
 
     def _moved(self, name: str) -> bool:
         try:
@@ -72,46 +113,6 @@ class Reading:
         moved = self._stamps.get(name) != stamp
         self._stamps[name] = stamp
         return moved
-
-    def _run_part(self, live: dict[str, Any]) -> Part:
-        summary = read_summary(self.folder)
-        slots = [slot | {"memory": units.byte_count(slot.get("gpu_bytes", 0))} for slot in live.get("slots", [])]
-        return live | {
-            "slots": slots,
-            "title": run_title(self._config, summary),
-            "folder": self.folder.name,
-            "line": settings_line(self._config, summary),
-            "backend": self._config.get("engine", {}).get("backend", ""),
-        }
-
-    def _rounds_part(self) -> Part:
-        rows = self._rows
-        series = {}
-        for name, _ in columns.shown("chart"):
-            points = [(row["round"], row[name]) for row in rows if row.get(name) is not None]
-            series[name] = thinned(points, POINTS)
-        bytes_so_far = accumulate((row.get("bytes_down") or 0) + (row.get("bytes_up") or 0) for row in rows)
-        clock = [
-            (row["round"], row["virtual_seconds"] / 3600) for row in rows if row.get("virtual_seconds") is not None
-        ]
-        costs = {"bytes": dict(zip([row["round"] for row in rows], bytes_so_far, strict=True)), "hours": dict(clock)}
-        drawn = {number for points in series.values() for number, _ in points}
-        last: dict[str, Any] = {}
-        for row in rows[-200:]:
-            last |= {name: value for name, value in row.items() if value is not None}
-        accuracies = [row["accuracy"] for row in rows if row.get("accuracy") is not None]
-        totals = {name: sum(row.get(name) or 0 for row in rows) for name in ("bytes_down", "bytes_up", "seconds_round")}
-        recent = [row["seconds_round"] / row["local_epochs"] for row in rows[-50:] if row.get("local_epochs")]
-        return {
-            "count": len(rows),
-            "series": series,
-            "costs": {name: [pair for pair in own.items() if pair[0] in drawn] for name, own in costs.items()},
-            "last": last,
-            "best_accuracy": max(accuracies, default=None),
-            "totals": totals,
-            "traffic": units.byte_count(totals["bytes_down"] + totals["bytes_up"], units.THIN),
-            "seconds_per_epoch": sorted(recent)[len(recent) // 2] if recent else None,
-        }
 
     def _log(self) -> str:
         path = self.folder / "run.log"
@@ -125,9 +126,40 @@ class Reading:
         return text if size <= LOG_BYTES else text.partition("\n")[2]
 
 
+def _frame(rows: list[dict[str, Any]]) -> DataFrame:
+    """The table of rounds that the report has too."""
+    import pandas as pd
+
+    frame = pd.DataFrame(rows)
+    return frame.astype({name: float for name in frame.columns if name not in TEXT_COLUMNS})
+
+
+def _series(rows: list[dict[str, Any]]) -> dict[str, list[tuple[float, float]]]:
+    """The curves of all charts: column → rounds and values."""
+    return {
+        name: thinned([(row["round"], row[name]) for row in rows if row.get(name) is not None], POINTS)
+        for name, _ in columns.shown("chart")
+    }
+
+
+def _costs(rounds: DataFrame) -> dict[str, Part]:
+    """What rounds have cost, in the units of the report: cost → ``label`` and ``points``, rounds and values."""
+    if "round" not in rounds:
+        return {}
+    known = running_costs(rounds)
+    found = {}
+    for name in COSTS:
+        costs = known[["round", name]].dropna() if name in known else known.head(0)
+        if len(costs):
+            factor, label = unit_of_costs(name, [rounds])
+            points = [(number, value / factor) for number, value in costs.itertuples(index=False)]
+            found[name] = {"label": label, "points": thinned(points, POINTS)}
+    return found
+
+
 def _charts() -> list[Part]:
     """The charts that the page draws, and their curves."""
-    return [
+    drawn = [
         {
             "name": name,
             "series": [{"name": curve, "label": columns.label_of(curve)} for curve in columns.curves(name)],
@@ -138,4 +170,9 @@ def _charts() -> list[Part]:
             "costs": chart.costs,
         }
         for name, chart in columns.CHARTS.items()
+    ]
+    spread = {"series": [{"name": "spread", "label": "accuracy"}], "bars": True, "log": False, "percent": True}
+    return [
+        *drawn,
+        {"name": "spread", **spread, "range": [0, 1.05], "costs": False, "title": "client %{x} from the worst"},
     ]

@@ -22,6 +22,7 @@ from typing import Any
 from aiohttp import web
 
 from raysim.errors import ConfigError, ResultsError
+from raysim.report.html import style
 from raysim.ui.reading import Part, Reading
 
 STATIC = Path(__file__).parent / "static"
@@ -39,7 +40,7 @@ _HEADERS = {
     # A browser then refuses whatever a slip in handling text might let in, and everything from elsewhere.
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; "
     f"style-src 'self' {_EMPTY_STYLE}; "
-    "img-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-store",
@@ -63,6 +64,7 @@ def application(reading: Reading, token: str = "") -> web.Application:
     app.router.add_get("/", _index)
     app.router.add_get("/events", _events)
     app.router.add_get("/static/plotly.min.js", _plotly)
+    app.router.add_get("/static/style.css", _style)
     app.router.add_static("/static", STATIC)
     app.cleanup_ctx.append(_watching)
     return app
@@ -148,8 +150,15 @@ async def _watch(reading: Reading) -> None:
 
 
 async def _index(request: web.Request) -> web.StreamResponse:
-    page = (STATIC / "index.html").read_text(encoding="utf-8")
-    return web.Response(text=page.replace("</head>", f"{_places_of_styles()}</head>"), content_type="text/html")
+    reading = request.app[_READING]
+    if not reading.parts:
+        await asyncio.to_thread(reading.refresh)
+    page = await asyncio.to_thread(reading.page)
+    return web.Response(text=page.replace("</head>", f"{_places_of_styles()}</head>", 1), content_type="text/html")
+
+
+async def _style(request: web.Request) -> web.StreamResponse:
+    return web.Response(text=style(), content_type="text/css")
 
 
 @functools.cache
@@ -175,8 +184,7 @@ async def _events(request: web.Request) -> web.StreamResponse:
             parts = request.app[_READING].parts
             fresh = {name: part for name, part in parts.items() if part != sent.get(name)}
             if fresh or time.monotonic() - spoken > HEARTBEAT:
-                now = {"now": time.time()}
-                text = "".join(f"event: {name}\ndata: {json.dumps(part | now)}\n\n" for name, part in fresh.items())
+                text = "".join(f"event: {name}\ndata: {json.dumps(part)}\n\n" for name, part in fresh.items())
                 await response.write((text or ": still here\n\n").encode())
                 sent, spoken = parts, time.monotonic()
             await asyncio.sleep(STEP)

@@ -19,7 +19,7 @@ from raysim.monitor.progress import Progress
 from raysim.report import measures
 from raysim.report.figures import figures
 from raysim.report.plots import run_picture
-from raysim.results.result import RunResult, comparable
+from raysim.results.result import comparable
 from raysim.running.given_checks import check_functions
 from raysim.ui.reading import Reading
 from tests.small_runs import small_run, worker_of
@@ -44,9 +44,9 @@ def made_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(COLUMNS, "gold", MADE_UP)
 
 
-def test_pages_pictures_terminal_and_studies(tmp_path: Path) -> None:
+def test_pages_pictures_terminal_and_studies() -> None:
     rounds = pd.DataFrame({"round": [1, 2], "gold": [0.5, 0.25], "accuracy": [0.1, 0.2]})
-    found = {figure.name: figure.value for figure in figures(RunResult(tmp_path, {}, rounds, pd.DataFrame(), {}))}
+    found = {figure.name: figure.value for figure in figures(rounds)}
     assert found["gold"] == 0.25 and found["best gold"] == 0.5
     assert measures.find("best_gold").of(rounds) == 0.5
     assert run_picture(rounds, "title") != run_picture(rounds.drop(columns="gold"), "title")
@@ -67,7 +67,8 @@ def test_summary_live_page_and_what_may_be_watched(tmp_path: Path, monkeypatch: 
     assert raysim.run(config).summary["gold"] == 0.5
     assert "gold" in measurable(worker_of(config))
     parts = Reading(tmp_path / "run").refresh()
-    assert "gold" in json.dumps(parts["charts"]) and parts["rounds"]["series"]["gold"] == [(1.0, 0.5)]
+    assert "gold found" in json.dumps(parts["charts"]) and parts["charts"]["series"]["gold"] == [(1.0, 0.5)]
+    assert "best gold" in parts["tiles"]["html"]
     with pytest.raises(ConfigError, match="gold"):
         check_functions(None, {"gold": len})
 

@@ -1,7 +1,5 @@
 // Charts of a run: what they show and how they look. Drawing, hover, zoom and logarithmic axes are plotly's.
 
-import { element } from "./format.js";
-
 // Loaded beside the page, which shows everything else meanwhile.
 const library = import("/static/plotly.min.js").then(() => window.Plotly);
 const dark = matchMedia("(prefers-color-scheme: dark)");
@@ -17,17 +15,20 @@ const MARKED = 30; // points of a curve that are marked one by one
 export class Chart {
   /**
    * @param box the element to draw into
-   * @param series [{name, label, color}] with color "one" to "three" of page.css
-   * @param options bars: stacked bars in the place of lines; range: fixed bounds of the values; format: of a value, as
-   *   d3-format has it; places: what the positions are, said below the axis; title: of a position, as plotly's hover
-   *   templates have it; log: a button that offers a logarithmic axis, and its section; axis: see costs.js
+   * @param chart {series: [{name, label}], bars: stacked, in the place of lines, range: fixed bounds of the values,
+   *   percent: whether values are shares, log: whether a button offers a logarithmic axis, title: of a position, as
+   *   plotly's hover templates have it}
+   * @param axis see costs.js; null: rounds
    */
-  constructor(box, series, options) {
-    Object.assign(this, { box, series, options, points: {}, logarithmic: false });
-    this.empty = element("div", "empty", "no values yet");
+  constructor(box, chart, axis) {
+    Object.assign(this, chart, { box, axis, points: {}, logarithmic: false });
+    this.format = this.percent ? ".2%" : ".4~g";
+    this.empty = document.createElement("div");
+    this.empty.className = "empty";
+    this.empty.textContent = "no values yet";
     box.replaceChildren(this.empty);
     dark.addEventListener("change", () => this.draw());
-    if (options.log) this.offerLogarithm();
+    if (this.log) this.offerLogarithm();
   }
 
   /** @param points series' name → [[position, value], …], positions ascending */
@@ -38,7 +39,8 @@ export class Chart {
 
   async draw() {
     const plotly = await library;
-    const filled = this.series.filter(({ name }) => this.points[name]?.length);
+    const ranked = this.series.map((one, rank) => ({ ...one, color: `c${rank}` }));
+    const filled = ranked.filter(({ name }) => this.points[name]?.length);
     if (filled.length) {
       this.empty.remove();
       plotly.react(this.box, filled.map((one) => this.trace(one)), this.layout(filled.length > 1), CONFIG);
@@ -50,9 +52,9 @@ export class Chart {
 
   trace({ name, label, color }) {
     const [rounds, y] = [0, 1].map((at) => this.points[name].map((point) => point[at]));
-    const x = this.options.axis?.places(rounds) ?? rounds;
-    const shared = { name: label, x, y, hovertemplate: `%{y:${this.options.format}}` };
-    if (!this.options.bars) {
+    const x = this.axis?.places(rounds) ?? rounds;
+    const shared = { name: label, x, y, hovertemplate: `%{y:${this.format}}` };
+    if (!this.bars) {
       const mode = x.length <= MARKED ? "lines+markers" : "lines";
       return { ...shared, type: "scatter", mode, line: { color: this.color(color), width: 2 } };
     }
@@ -62,8 +64,8 @@ export class Chart {
   }
 
   layout(legend) {
-    const { bars, format, range, places } = this.options;
-    const against = this.options.axis?.looks() ?? { title: this.options.title };
+    const { bars, range } = this;
+    const against = this.axis?.looks() ?? { title: this.title };
     const axis = { gridcolor: this.color("line"), zeroline: false, automargin: true, fixedrange: touch };
     const type = this.logarithmic ? "log" : "linear";
     return {
@@ -75,7 +77,7 @@ export class Chart {
       hoverlabel: { bgcolor: this.color("card"), bordercolor: this.color("line") },
       showlegend: legend,
       legend: { orientation: "h", y: -0.14, yanchor: "top", traceorder: "normal" },
-      modebar: { bgcolor: "transparent", color: this.color("muted"), activecolor: this.color("one") },
+      modebar: { bgcolor: "transparent", color: this.color("muted"), activecolor: this.color("c0") },
       margin: { l: 46, r: 10, t: 10, b: 28 },
       paper_bgcolor: "transparent",
       plot_bgcolor: "transparent",
@@ -83,18 +85,15 @@ export class Chart {
       xaxis: {
         ...axis,
         showgrid: false,
-        showticklabels: !places,
-        tickformat: against.format,
-        ticksuffix: against.unit,
-        title: { text: places ?? "" },
         unifiedhovertitle: { text: against.title ?? "round %{x}" },
       },
-      yaxis: { ...axis, type, range, tickformat: format.endsWith("%") ? ".1~%" : undefined, nticks: 6, dtick: this.logarithmic ? "D2" : undefined },
+      yaxis: { ...axis, type, range: range ?? undefined, tickformat: this.percent ? ".1~%" : undefined, nticks: 6, dtick: this.logarithmic ? "D2" : undefined },
     };
   }
 
   offerLogarithm() {
-    const button = element("button", "", "log scale");
+    const button = document.createElement("button");
+    button.textContent = "log scale";
     button.type = "button";
     button.setAttribute("aria-pressed", "false");
     button.addEventListener("click", () => {

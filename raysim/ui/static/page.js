@@ -1,112 +1,63 @@
 // The live page of a run: follows the server's events and shows each part when it changes.
+// The parts are those of raysim/report/templates/run.html; the server has escaped whatever comes from a run.
 
 import { Chart } from "./charts.js";
-import { Clients } from "./clients.js";
 import { CostAxis } from "./costs.js";
-import { byId, element, known, number, percent, share } from "./format.js";
-import { showRun } from "./run.js";
 
-const parts = {};
-let ahead = 0; // of the server's clock, in seconds
+const byId = (id) => document.getElementById(id);
+const place = (name) => document.querySelector(`[data-part="${name}"]`);
+const parser = new DOMParser(); // it runs no script
+const boxes = (root) => [...root.querySelectorAll(".scroll, pre, ol")];
 
-const axis = new CostAxis(() => charts.forEach((chart) => chart.draw()));
-const COLORS = ["one", "two", "three"];
+function show(name, { html }) {
+  const part = place(name);
+  const scrolled = boxes(part).map((box) => [box.scrollLeft, box.scrollTop, box.scrollHeight - box.scrollTop - box.clientHeight]);
+  part.replaceChildren(...parser.parseFromString(html, "text/html").body.childNodes);
+  boxes(part).forEach((box, at) => {
+    const [left, top, below] = scrolled[at] ?? [0, 0, 0];
+    box.scrollLeft = left;
+    box.scrollTop = box.id === "log" && below < 40 ? box.scrollHeight : top; // a reader of the end stays there
+  });
+  if (name === "clients") markFilter();
+  if (name === "head") document.title = `${place("head").querySelector(".running, .preparing") ? "● " : ""}${part.querySelector("h1").textContent}`;
+}
+
+// Which clients are shown: a part of them, by a rule of style.css.
+function markFilter() {
+  const part = place("clients");
+  for (const button of part.querySelectorAll("[data-only]")) button.setAttribute("aria-pressed", String(button.dataset.only === part.dataset.only));
+}
+place("clients").addEventListener("click", ({ target }) => {
+  if (!target.dataset.only) return;
+  place("clients").dataset.only = target.dataset.only;
+  markFilter();
+});
+
+const axis = new CostAxis(byId("against"), () => charts.forEach((chart) => chart.draw()));
 let charts = [];
-const clients = new Clients();
 
 /** The charts and their curves are those of raysim/columns.py. */
-function makeCharts({ list }) {
-  charts = list.map(({ name, series, bars, log, percent, range, costs }) => {
-    const colored = series.map((one, rank) => ({ ...one, color: COLORS[rank % COLORS.length] }));
-    const format = percent ? ".2%" : ".4~g";
-    return new Chart(byId(name), colored, { bars, log, format, range: range ?? undefined, axis: costs ? axis : undefined });
-  });
-  if (parts.rounds) showRounds(parts.rounds);
-}
-
-function showRounds(rounds) {
-  axis.show(rounds.costs);
-  const series = { ...rounds.series };
+function showCharts({ list, series, costs }) {
+  charts = charts.length ? charts : list.map((one) => new Chart(byId(one.name), one, one.costs ? axis : null));
+  axis.show(costs);
+  const points = { ...series };
   // A personal method has no other accuracy than its clients'.
-  if (JSON.stringify(series.accuracy) === JSON.stringify(series.client_accuracy_mean)) series.accuracy = [];
-  for (const chart of charts) chart.show(series);
+  if (JSON.stringify(points.accuracy) === JSON.stringify(points.client_accuracy_mean)) points.accuracy = [];
+  for (const chart of charts) chart.show(points);
+  byId("spread").parentElement.hidden = !points.spread.length;
 }
-
-function showTiles() {
-  const rounds = parts.rounds;
-  const faults = parts.run?.counts?.faults ?? 0;
-  if (!rounds) return;
-  const { last } = rounds;
-  const figures = [
-    ["accuracy", known(last.accuracy), percent(last.accuracy)],
-    ["best accuracy", known(rounds.best_accuracy), percent(rounds.best_accuracy)],
-    ["worst 10\u202f%", known(last.client_accuracy_worst_decile), percent(last.client_accuracy_worst_decile)],
-    ["loss", known(last.loss), number(last.loss)],
-    ["clients/s", known(last.clients_per_second), number(last.clients_per_second)],
-    ["busy slots", known(last.slot_utilization), share(last.slot_utilization)],
-    ["traffic", rounds.count > 0, rounds.traffic],
-    ["faults", parts.run?.counts !== undefined, number(faults)],
-  ];
-  const tiles = figures
-    .filter(([, shown]) => shown)
-    .map(([name, , text]) => element("div", `tile${name === "faults" && faults ? " bad" : ""}`, element("span", "", name), element("b", "", text)));
-  byId("tiles").replaceChildren(...tiles);
-}
-
-function showLog(log) {
-  const box = byId("log");
-  const below = box.scrollHeight - box.scrollTop - box.clientHeight < 40;
-  box.textContent = log.text || "(empty)";
-  if (below) box.scrollTop = box.scrollHeight;
-}
-
-function tick() {
-  if (parts.run) showRun(parts.run, parts.rounds, Date.now() / 1000 + ahead);
-}
-
-const shows = {
-  charts: makeCharts,
-  run(run) {
-    ahead = run.now - Date.now() / 1000;
-    tick();
-    showTiles();
-  },
-  rounds(rounds) {
-    showRounds(rounds);
-    showTiles();
-    tick();
-  },
-  clients: (part) => clients.show(part),
-  log: showLog,
-};
 
 function follow() {
   const source = new EventSource("/events");
-  for (const [name, show] of Object.entries(shows)) {
-    source.addEventListener(name, (event) => {
-      parts[name] = JSON.parse(event.data);
-      show(parts[name]);
-    });
-  }
-  source.addEventListener("open", () => {
-    document.body.classList.remove("offline");
-    tick();
-  });
+  source.addEventListener("charts", (event) => showCharts(JSON.parse(event.data)));
+  for (const { dataset } of document.querySelectorAll("[data-part]"))
+    source.addEventListener(dataset.part, (event) => show(dataset.part, JSON.parse(event.data)));
+  source.addEventListener("open", () => document.body.classList.remove("offline"));
   source.addEventListener("error", () => {
-    const banner = byId("banner");
-    banner.hidden = false;
-    banner.textContent =
-      "The page's server has ended; this is the last it said. Open the run again with: python -m raysim.ui FOLDER";
     document.body.classList.add("offline");
-    byId("state").className = "chip unknown";
-    byId("state").textContent = "not connected";
     // A server that answers with an error ends the stream for good.
     if (source.readyState === EventSource.CLOSED) setTimeout(follow, 3000);
   });
 }
 
-setInterval(() => {
-  if (!document.body.classList.contains("offline") && ["running", "preparing"].includes(parts.run?.state)) tick();
-}, 1000);
-document.getElementById("log-box").addEventListener("toggle", () => parts.log && showLog(parts.log));
 follow();

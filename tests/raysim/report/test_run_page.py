@@ -35,7 +35,8 @@ def test_page_is_self_contained_escaped_and_whole(tmp_path: Path) -> None:
 def test_the_settings_and_the_command_stand_under_the_title(tmp_path: Path) -> None:
     folder = make(tmp_path / "run", clients=3, more="training: {learning_rate: 0.3}\nseed: 7\n")
     found = check(run_page.page(folder))
-    assert found.texts[found.texts.index("fedavg · digits, 3 clients · rate 0.3 · seed 7") - 2] == "fedavg on digits"
+    texts = [text for text in found.texts if text.strip()]
+    assert texts[texts.index("fedavg · digits, 3 clients · rate 0.3 · seed 7") - 1] == "fedavg on digits"
     command = next(text for text in found.texts if text.startswith("python -m raysim.launch"))
     assert shlex.split(command)[3:] == [
         *("--method", "fedavg", "--note", EVIL, "--training.learning_rate", "0.3", "--seed", "7")
@@ -44,11 +45,11 @@ def test_the_settings_and_the_command_stand_under_the_title(tmp_path: Path) -> N
 
 def test_clients_are_sorted_by_their_last_accuracy_and_many_are_cut(tmp_path: Path) -> None:
     text = run_page.page(make(tmp_path / "few")).read_text()
-    assert [float(value) for value in re.findall(r'style="width:([\d.]+)%', text)] == [33.3, 66.7, 100.0]
+    assert [float(value) for value in re.findall(r'<meter value="([\d.]+)"', text)] == [0.333, 0.667, 1.0]
     many = run_page.page(make(tmp_path / "many", clients=100)).read_text()
-    widths = [float(value) for value in re.findall(r'style="width:([\d.]+)%', many)]
-    assert len(widths) == 60 and widths == sorted(widths) and (widths[0], widths[-1]) == (1.0, 100.0)
-    assert "100 clients: 1.00\u202f% to 100.00\u202f%" in many and "40 in the middle are not shown" in many
+    widths = [float(value) for value in re.findall(r'<meter value="([\d.]+)"', many)]
+    assert len(widths) == 80 and widths == sorted(widths) and (widths[0], widths[-1]) == (0.01, 1.0)
+    assert "1.00\u202f% to 100.00\u202f%" in many and "20 in the middle are not shown" in many
 
 
 def test_only_the_last_rounds_are_listed(tmp_path: Path) -> None:

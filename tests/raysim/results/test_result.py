@@ -77,10 +77,10 @@ def test_the_summary_has_the_levels_that_were_reached() -> None:
 
 
 def test_costs_are_drawn_in_a_unit_that_is_easy_to_read() -> None:
-    factor, label = plots._unit_of_costs("bytes", [rounds(), rounds().assign(bytes_down=10**9)])
+    factor, label = plots.unit_of_costs("bytes", [rounds(), rounds().assign(bytes_down=10**9)])
     assert (round(factor), label) == (10**9, "GB sent and received")
     timed = rounds(virtual_seconds=[5.0, 9.0, 90.0, 36_000.0])
-    assert plots._unit_of_costs("virtual_seconds", [timed]) == (3600, "virtual hours")
+    assert plots.unit_of_costs("virtual_seconds", [timed]) == (3600, "virtual hours")
 
 
 def test_seeds_are_one_line_at_their_mean_cost() -> None:

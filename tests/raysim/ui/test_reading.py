@@ -17,48 +17,54 @@ from raysim.ui.reading import Reading
 def test_parts_are_new_only_when_something_changed(folder: Path) -> None:
     reading = Reading(folder)
     first = reading.refresh()
-    assert set(first) == {"charts", "run", "rounds", "clients", "log"}
-    assert first["run"]["title"] == "fedavg on digits" and first["run"]["state"] == "finished"
-    assert first["run"]["line"] == "fedavg · digits · cnn · seed 3"
-    assert first["rounds"]["series"]["accuracy"] == [(1.0, 0.4), (2.0, 0.8)]
-    assert first["rounds"]["best_accuracy"] == 0.8 and first["rounds"]["totals"]["bytes_up"] == 40
-    assert first["clients"]["counts"]["all"] == 2
+    assert set(first) >= {"head", "tiles", "clients", "rounds", "faults", "log", "charts"}
+    assert "<h1>fedavg on digits</h1>" in first["head"]["html"] and ">finished</span>" in first["head"]["html"]
+    assert "fedavg · digits · cnn · seed 3" in first["head"]["html"]
+    assert first["charts"]["series"]["accuracy"] == [(1.0, 0.4), (2.0, 0.8)]
+    assert "best accuracy</span><b>80.00\u202f%</b>" in first["tiles"]["html"]
+    assert "2 clients took part" in first["clients"]["html"]
     assert reading.refresh() == first
     RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.6})
     second = reading.refresh()
-    assert [name for name in second if second[name] != first[name]] == ["rounds"]
-    assert second["rounds"]["count"] == 3 and second["rounds"]["last"]["loss"] == 0.5
+    assert [name for name in second if second[name] != first[name]] == ["head", "tiles", "rounds", "charts"]
+    assert "3 of 2 rounds" in second["head"]["html"] and "loss</span><b>0.5</b>" in second["tiles"]["html"]
     Table(folder / "rounds.csv").truncate(1)  # what a resumed run does
-    assert reading.refresh()["rounds"]["series"]["accuracy"] == [(1.0, 0.4)]
+    assert reading.refresh()["charts"]["series"]["accuracy"] == [(1.0, 0.4)]
 
 
 def test_curves_can_be_drawn_against_what_the_rounds_have_cost(folder: Path) -> None:
-    RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.9, "bytes_up": 5, "virtual_seconds": 7200.0})
-    assert Reading(folder).refresh()["rounds"]["costs"] == {
-        "bytes": [(1.0, 30.0), (2.0, 60.0), (3.0, 65.0)],
-        "hours": [(3.0, 2.0)],
-    }
+    RunFolder.open(folder).append_round({"round": 3, "accuracy": 0.9, "bytes_up": 5, "virtual_seconds": 14400.0})
+    costs = Reading(folder).refresh()["charts"]["costs"]
+    assert costs["bytes"] == {"label": "B sent and received", "points": [(1.0, 30.0), (2.0, 60.0)]}
+    assert costs["virtual_seconds"] == {"label": "virtual hours", "points": [(3.0, 4.0)]}
+
+
+def test_a_folder_that_breaks_is_said_on_the_page(folder: Path) -> None:
+    reading = Reading(folder)
+    reading.refresh()
+    reading.broken("<b>damaged")
+    assert "&lt;b&gt;damaged" in reading.parts["head"]["html"]
 
 
 def test_states(folder: Path) -> None:
     with Recorder(folder, (1, 1)) as recorder:
         recorder.begins()
-    assert Reading(folder).refresh()["run"]["state"] == "died"
+    assert Reading(folder).refresh()["head"]["html"].count("chip died") == 1
     with (folder / ".lock").open("w") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
-        assert Reading(folder).refresh()["run"]["state"] == "running"
+        assert Reading(folder).refresh()["head"]["html"].count("chip running") == 1
     (folder / "status.json").unlink()  # of a run of an earlier version
     reading = Reading(folder)
-    assert reading.refresh()["run"]["state"] == "unknown"
+    assert reading.refresh()["head"]["html"].count("chip unknown") == 1
     take_back(folder)
-    assert reading.refresh()["run"]["state"] == "gone"
+    assert reading.refresh()["head"]["html"].count("chip gone") == 1
 
 
 def test_a_run_that_left_its_empty_folder_is_gone(tmp_path: Path) -> None:
     RunFolder.create(tmp_path, "method: {name: fedavg}\n", {})
     reading = Reading(tmp_path)
     take_back(tmp_path)
-    assert tmp_path.exists() and reading.refresh()["run"]["state"] == "gone"
+    assert tmp_path.exists() and reading.refresh()["head"]["html"].count("chip gone") == 1
 
 
 def test_what_is_no_run_is_said(tmp_path: Path) -> None:
