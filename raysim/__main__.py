@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raysim.config.nearest import STUDY, did_you_mean
-from raysim.exit_codes import FINISHED, REFUSED
+from raysim.errors import FINISHED, REFUSED
 from raysim.version import __version__
 
 COMMANDS = {

@@ -17,8 +17,7 @@ from pathlib import Path
 from raysim import seeds
 from raysim.config import registry
 from raysim.config.nearest import did_you_mean
-from raysim.errors import ConfigError, RaysimError
-from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
+from raysim.errors import FAILED, FINISHED, REFUSED, STOPPED, ConfigError, RaysimError
 from raysim.storage.complaint import complain
 from raysim.workloads.data_sets.catalog import BY_NAME, DATA_SETS, DataSet
 from raysim.workloads.data_sets.converters import convert

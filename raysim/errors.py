@@ -10,6 +10,9 @@ from functools import partial
 from raysim.workloads.errors import RaysimError as RaysimError
 from raysim.workloads.errors import reason_of as reason_of
 
+FINISHED, FAILED, REFUSED, STOPPED = 0, 1, 2, 130
+"""Exit codes of every command. REFUSED: the request cannot be met (options, data, a folder); STOPPED: by Ctrl-C."""
+
 
 class ConfigError(RaysimError):
     """An option is unknown, out of range, or contradicts another."""

@@ -16,8 +16,7 @@ from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read
 from raysim.config.registry import KINDS
 from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.engine.observer import Silent
-from raysim.errors import RaysimError
-from raysim.exit_codes import FINISHED, REFUSED
+from raysim.errors import FINISHED, REFUSED, RaysimError
 from raysim.storage.complaint import complain
 from raysim.storage.run_folder import RunFolder
 

@@ -19,8 +19,7 @@ from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
 from raysim.config.command_line import Invocation, parse
 from raysim.engine.observer import Several
-from raysim.errors import ConfigError, DiskFullError, RaysimError
-from raysim.exit_codes import FINISHED, REFUSED
+from raysim.errors import FINISHED, REFUSED, ConfigError, DiskFullError, RaysimError
 from raysim.monitor.progress import Progress, title_of
 from raysim.running.outcome import Outcome
 from raysim.storage.complaint import complain

@@ -28,7 +28,7 @@ def end_without_packages() -> None:
     Raises:
         SystemExit: one is; the exit code is that of a request that cannot be met.
     """
-    from raysim.exit_codes import REFUSED
+    from raysim.errors import REFUSED
 
     missing = next((name for name in NEEDED if find_spec(name) is None), None)
     if missing is not None:

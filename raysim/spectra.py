@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from raysim.config import registry
 from raysim.config.command_line import parse
-from raysim.errors import ConfigError, RaysimError
-from raysim.exit_codes import FINISHED, REFUSED, STOPPED
+from raysim.errors import FINISHED, REFUSED, STOPPED, ConfigError, RaysimError
 from raysim.storage.complaint import complain
 from raysim.workloads.naming import synthetic_mark
 

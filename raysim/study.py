@@ -41,8 +41,7 @@ from pathlib import Path
 
 from raysim.config.config_file import read_config_file
 from raysim.config.run_config import build, settings, to_yaml
-from raysim.errors import ConfigError, RaysimError
-from raysim.exit_codes import FAILED, FINISHED, REFUSED, STOPPED
+from raysim.errors import FAILED, FINISHED, REFUSED, STOPPED, ConfigError, RaysimError
 from raysim.report import study_failed
 from raysim.report.study_file import Cell, Study, read
 from raysim.report.study_table import finished, place_of_table, unmeasured, write_table

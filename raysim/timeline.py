@@ -14,8 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from raysim.config.command_line import parse
-from raysim.errors import ConfigError, RaysimError
-from raysim.exit_codes import FINISHED, REFUSED
+from raysim.errors import FINISHED, REFUSED, ConfigError, RaysimError
 from raysim.storage.complaint import complain
 from raysim.units import byte_count, time_unit
 

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import columns
-from raysim.errors import RaysimError
-from raysim.exit_codes import FINISHED, REFUSED
+from raysim.errors import FINISHED, REFUSED, RaysimError
 from raysim.monitor import profile_table
 from raysim.report.clients import Clients
 from raysim.report.compare import compare

@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from raysim.config.command_line import PAGE_ADDRESS
-from raysim.errors import RaysimError
-from raysim.exit_codes import FINISHED, REFUSED
+from raysim.errors import FINISHED, REFUSED, RaysimError
 from raysim.storage.complaint import complain
 from raysim.ui.serving import Address, Page, until_interrupted
 

@@ -11,8 +11,7 @@ from typing import Any, Literal, get_args, get_origin
 from raysim.config import registry
 from raysim.config.options import Option
 from raysim.config.run_config import build, options_of
-from raysim.errors import ConfigError
-from raysim.exit_codes import FINISHED, REFUSED
+from raysim.errors import FINISHED, REFUSED, ConfigError
 from raysim.running.simulation import run
 from tests.attack.crash import Disk
 from tests.attack.folders import Ending, launch, resume

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from raysim.config.run_config import RunConfig
-from raysim.exit_codes import FAILED, FINISHED
+from raysim.errors import FAILED, FINISHED
 from raysim.launch import main
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run

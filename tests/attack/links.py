@@ -13,8 +13,7 @@ from pathlib import Path
 from random import Random
 
 from raysim import evaluate
-from raysim.errors import RaysimError
-from raysim.exit_codes import FAILED, FINISHED, REFUSED
+from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
 from raysim.report.run_page import main as report
 from raysim.results.load_model import load_model
 from raysim.results.result import load_result

@@ -17,8 +17,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from raysim.errors import RaysimError
-from raysim.exit_codes import FAILED, FINISHED
+from raysim.errors import FAILED, FINISHED, RaysimError
 from raysim.running.simulation import run
 from tests import virtual_time
 from tests.attack.folders import Ending, launch

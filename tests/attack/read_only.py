@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from raysim.exit_codes import FINISHED
+from raysim.errors import FINISHED
 from tests.attack.links import DOORS, through
 from tests.attack.place import Attempt, Place
 

@@ -9,7 +9,7 @@ import pandas as pd
 import pytest
 
 from raysim import spectra
-from raysim.exit_codes import FINISHED, REFUSED
+from raysim.errors import FINISHED, REFUSED
 from raysim.report import spectra_plot
 
 TOY = ["--workload", "toy-graphs", "--clients", "2", "--graphs-per-client", "4"]

@@ -10,8 +10,7 @@ import pytest
 
 from raysim.config import registry
 from raysim.config.run_config import build
-from raysim.errors import ConfigError
-from raysim.exit_codes import REFUSED
+from raysim.errors import REFUSED, ConfigError
 from raysim.launch import main
 from raysim.traits import Traits
 
