@@ -44,6 +44,7 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         "model_values": values,
         "rounds": len(rounds),
         **({"planned_rounds": planned} if len(rounds) < planned else {}),
+        measure: None,  # until a round has measured it
         **_numbers(rounds, [name for name in objective_of(federation).columns if not columns.is_known(name)]),
         f"best_{measure}": float(best[measure]),
         "best_round": int(best["round"]),

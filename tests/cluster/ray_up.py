@@ -146,7 +146,7 @@ def check_a_run_as_a_job(laptop: Laptop) -> None:
     said = submit(laptop, f"bash -c 'find . -type f > {SHARED}/sent; {failing}'", code=2)
     assert "the cluster's largest node has 0" in said, said
     sent = set((SHARED / "sent").read_text().split())
-    assert "./raysim/launch.py" in sent and "./raysim/actors/session.py" in sent
+    assert "./raysim/launch.py" in sent and "./raysim/actors/pool.py" in sent
     assert not sent & {f"./{path}" for path in STRAY}, sent
 
 
