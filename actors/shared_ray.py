@@ -64,7 +64,7 @@ _kept: Connection | None = None
 _process = 0
 """Process that keeps the connection; one that was forked off it must not end it."""
 _calls: Calls | None = None
-"""What the thread has to do, one call after another; None: there is no thread, or it was given up."""
+"""Queue of the thread's calls, done one after another; None: there is no thread, or it was given up."""
 given_up = False
 """Whether a thread is blocked, so that this process can only end without its exit handlers."""
 

@@ -1,4 +1,4 @@
-"""What a number of local SGD steps says of the gradients along them."""
+"""Gradients, estimated from the change that a number of local SGD steps made."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from raysim.aggregators.means import check_vectors, weighted_sum
 
 Vectors = Sequence[NDArray[np.float32]]
 Doubles = NDArray[np.float64]
-"""Of any shape: Gram matrices [n, n], coefficients and weights [n]."""
+"""Float64 array of any shape: Gram matrices [n, n], coefficients and weights [n]."""
 
 # n × CHUNK float32 are copied side by side at a time: 1.6 MB for 50 clients. A constant, since it orders the sums.
 CHUNK = 8192

@@ -92,7 +92,7 @@ def authors_coefficients(
 
 
 def _leading_axes(gram: Doubles, share: float) -> tuple[Doubles, Doubles, Doubles]:
-    """What both rules start from, on gradients divided by their root mean square length (zeros if all are zero).
+    """Principal axes of gradients divided by their root mean square length (zeros if all are zero), for both rules.
 
     λ_k / Σλ of the K leading axes, descending [K]; their e_ki in row i, column k [n, K], rounding set to 0; ‖g_i‖ [n].
     """

@@ -78,7 +78,7 @@ def listing(folder: Path | None) -> str:
 
 
 def verified(data: DataSet, folder: Path) -> str:
-    """What verification found: checksums of published files, and what the workload reads.
+    """Verify a workload's data: checksums of published files, and what the workload reads.
 
     Raises:
         WorkloadError: it is not there, has another checksum, or cannot be read.

@@ -71,7 +71,7 @@ class ClientError(RaysimError):
 
 
 def code_error(where: str, error: BaseException, traceback: str) -> RaysimError:
-    """What to raise when code of a method or workload failed ``where`` ("round 3, stage aggregate")."""
+    """The error to raise when code of a method or workload failed ``where`` ("round 3, stage aggregate")."""
     found = RaysimError(f"{where}: {reason_of(error)}")
     found.traceback = traceback
     return found

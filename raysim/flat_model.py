@@ -105,7 +105,7 @@ class FlatModel:
 
     @property
     def shared(self) -> torch.Tensor:
-        """What travels: shared parameters, then shared float buffers: a view [d]."""
+        """The vector that travels, shared parameters and then shared float buffers: a view [d]."""
         return self.buffer[self._shared]
 
     @property

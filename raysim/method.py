@@ -48,12 +48,12 @@ Vector = NDArray[np.float32]
 ServerState = TypeVar("ServerState")
 ClientState = TypeVar("ClientState")
 NOTHING: Vector = np.zeros(0, np.float32)
-"""Of a model that shares nothing, or an update that was added up already."""
+"""Empty vector: the delta of a model that shares nothing, or of an update already summed."""
 
 
 @dataclass(frozen=True)
 class ClientTask:
-    """What ``train`` is given besides model, data, message and client state; the same values give the same bits."""
+    """The arguments of ``train`` besides model, data, message and client state; the same values give the same bits."""
 
     seed: int
     round: int
@@ -67,7 +67,7 @@ class ClientTask:
     classes: int = 0
     """Number of classes of this client's data."""
     objective: Objective = CLASSIFICATION
-    """What the model is trained for."""
+    """The objective that the model is trained for."""
     evaluation_batch: int = 500
     """Batch size where ``train`` evaluates."""
     cohort: Cohort = UNKNOWN
@@ -86,7 +86,7 @@ class ClientTask:
 
 @dataclass(frozen=True)
 class Message:
-    """What the server sends to a client.
+    """The message that the server sends to a client.
 
     Arrays that are the *same object* in several clients' messages are stored and sent once.
     """
@@ -96,18 +96,18 @@ class Message:
     extra: Mapping[str, Any] = field(default_factory=dict)
     """Anything else, as arrays, numbers and containers of these."""
     parameter_bytes: int | None = None
-    """What the parameters take on the wire; None: 4 for each."""
+    """Bytes of the parameters on the wire; None: 4 for each."""
 
     @property
     def nbytes(self) -> int:
-        """What it takes on the wire."""
+        """Bytes on the wire."""
         own = self.parameters.nbytes if self.parameter_bytes is None else self.parameter_bytes
         return own + pytree.nbytes(self.extra)
 
 
 @dataclass(frozen=True)
 class Update:
-    """What a client returns to the server."""
+    """The update that a client returns to the server."""
 
     delta: Vector
     """θ_i − θ over the shared entries [d]; empty where nothing is shared."""
@@ -129,7 +129,7 @@ class Updates:
     weighted_total: Vector | None = None
     """Σ_i m_i Δ_i [d], added along a fixed tree over the clients (:class:`raysim.aggregators.means.PairwiseSum`)."""
     robust_mean: Vector | None = None
-    """What a robust rule or a sum with noise gives in the place of the mean [d] (raysim/wrappers/wrapped.py)."""
+    """Result of a robust rule or of a sum with noise, in the place of the mean [d] (raysim/wrappers/wrapped.py)."""
     staleness: tuple[int, ...] = ()
     """Server steps τ since each client was sent its message [n]; by them ``delta`` has been weighted. 0 in rounds."""
     unweighted: tuple[Vector, ...] | None = None
@@ -137,7 +137,7 @@ class Updates:
     bases: tuple[Vector, ...] | None = None
     """θ_τ [d], from which each client started; None: from what it would be sent now, in rounds."""
     learning_rates: tuple[float, ...] | None = None
-    """Of every client's task [n]; None: that of the context, in rounds."""
+    """Learning rate of every client's task [n]; None: that of the context, in rounds."""
 
     def mean(self) -> Vector:
         """Σ_i m_i Δ_i / Σ_i m_i, as a float32 vector [d]; or what takes its place."""
@@ -182,13 +182,13 @@ class Report:
 
 @dataclass(frozen=True)
 class Context:
-    """What else ``aggregate`` may look at, and the report that it may write to."""
+    """Facts of the round that ``aggregate`` may look at, and the report that it may write to."""
 
     seed: int
     round: int
     """Counted from 1."""
     rounds: int
-    """Of the whole run, for methods whose ``traits.uses_rounds`` say that they read it."""
+    """Rounds of the whole run, for methods whose ``traits.uses_rounds`` say that they read it."""
     learning_rate: float
     """The clients' learning rate in this round."""
     shared_parameter_count: int
@@ -198,12 +198,12 @@ class Context:
     cohort: Cohort = UNKNOWN
     """Numbers of clients and samples, the same that every client task of the round was given."""
     shapes: tuple[Shape, ...] = ()
-    """Of the shared tensors, in the order of their entries in a shared vector."""
+    """Shapes of the shared tensors, in the order of their entries in a shared vector."""
     report: Report = field(default_factory=Report, compare=False)
 
 
 class Method(Protocol[ServerState, ClientState]):
-    """What a method declares and does; the text of this module says where each function runs.
+    """A federated method: its traits and its functions; the text of this module says where each function runs.
 
     A method names its two states: ``class FedPAC(Method[Server, None])``. ``ClientState`` is None where clients keep
     nothing. States are arrays, numbers, and dataclasses and containers of these. ``defaults``, ``extend`` and
@@ -215,7 +215,7 @@ class Method(Protocol[ServerState, ClientState]):
 
     @property
     def traits(self) -> Traits:
-        """What the engine has to know; a ``ClassVar``, or a property where it depends on hyper-parameters."""
+        """Facts that the engine has to know; a ``ClassVar``, or a property where they depend on hyper-parameters."""
         ...
 
     def extend(self, module: Module) -> Module:
@@ -242,7 +242,7 @@ class Method(Protocol[ServerState, ClientState]):
         ...
 
     def message(self, server: ServerState, client: int) -> Message:
-        """What this client receives (driver)."""
+        """Make the message that this client receives (driver)."""
         ...
 
     def started_from(self, message: Message, update: Update) -> Vector:

@@ -1,4 +1,4 @@
-"""What a method declares about itself, so that the engine and the checks before a run know it by no name."""
+"""Traits: facts that a method declares, so that the engine and the checks before a run know it by no name."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ class ExtraBytes:
     up: int = 0
     """An update's ``extra``."""
     down_later: int = 0
-    """By which messages are longer from the server's first step on than before it."""
+    """Bytes that messages are longer by from the server's first step on."""
     down_per_client: int = 0
-    """By which a message is longer for each other client that has been in a server step."""
+    """Bytes that a message is longer by for each other client that has been in a server step."""
 
 
 @dataclass(frozen=True)
 class Traits:
-    """What the engine has to know about a method besides its functions."""
+    """Facts about a method that the engine has to know besides its functions."""
 
     weighted_mean: bool = False
     """``aggregate`` needs only ``updates.mean()``: the engine then adds updates up where clients are trained."""
@@ -79,10 +79,10 @@ class Traits:
     """The mathematics is that of classification with cross-entropy (margins, prototypes of classes): data with another
     objective is refused."""
     upload_bytes: Callable[[Sequence[Shape]], int] | None = None
-    """What the change of shared tensors of these shapes takes on its way to the server, in bytes; None: 4 for each
+    """Bytes of the change of shared tensors of these shapes on its way to the server; None: 4 for each
     entry."""
     extra_bytes: Callable[[Sizes], ExtraBytes] | None = None
-    """What is sent besides, in bytes; None: updates have no ``extra``, and all messages are as long as the first.
+    """Bytes sent besides; None: updates have no ``extra``, and all messages are as long as the first.
     Virtual time charges it before any training, and a run says where it was wrong."""
     one_vector: bool = False
     """A client sends its ``delta`` and nothing else but metrics: compression, noise of the client and attacks may
@@ -95,7 +95,7 @@ class Traits:
     method: the noise of ``privacy.kind local`` and ``dp-sgd`` does not hide them. Numbers of samples and steps count as
     public. Empty: none."""
     model_parts: tuple[str, ...] = ()
-    """What names of the model's parameters must begin with, at least one for each: ``("body.", "head.")``, say."""
+    """Prefixes of the names of the model's parameters, at least one parameter for each: ``("body.", "head.")``, say."""
     head_of_body: bool = False
     """The method takes the model apart: it must compute ``head(body(x))`` and no more, which the engine tries on two
     samples before the first round."""
@@ -127,5 +127,5 @@ class Traits:
         return "any" if self.weighted_mean or self.takes_stale else "none"
 
     def bytes_up(self, shapes: Sequence[Shape]) -> int:
-        """What the change of shared tensors of these shapes takes on its way to the server."""
+        """Bytes of the change of shared tensors of these shapes on its way to the server."""
         return 4 * sum(map(math.prod, shapes)) if self.upload_bytes is None else self.upload_bytes(shapes)

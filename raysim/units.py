@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 Unit = Literal["percent", "plain", "bytes", "seconds", "count", "text"]
-"""What a number is; percent: a share of one, which people read in percent."""
+"""The unit of a number; percent: a share of one, which people read in percent."""
 UNITS: tuple[Unit, ...] = ("percent", "plain", "bytes", "seconds", "count")
 """Those of numbers."""
 BYTE_UNITS = ("B", "kB", "MB", "GB", "TB")

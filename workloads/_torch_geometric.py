@@ -1,4 +1,4 @@
-"""What is used of PyTorch Geometric, without torch's compiler and the warnings of what PyTorch Geometric imports."""
+"""The used part of PyTorch Geometric, without torch's compiler and the warnings of what it imports."""
 
 import warnings
 

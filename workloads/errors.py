@@ -21,7 +21,7 @@ class WorkloadError(RaysimError):
 
 
 def reason_of(error: BaseException) -> str:
-    """What was raised, in one line: its type and words; of ``sys.exit``, that no code of a run may end the program."""
+    """An exception in one line: its type and words; for ``sys.exit``, that no code of a run may end the program."""
     if isinstance(error, RaysimError):
         return str(error)
     if isinstance(error, SystemExit):

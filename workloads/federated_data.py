@@ -1,4 +1,4 @@
-"""What the engine knows of a workload: tasks, batches, a client's data and the federation that hands them out."""
+"""The interface of workloads to the engine: inputs, batches, a client's data and the federation that hands them out."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ Stream = Callable[[str], np.random.Generator]
 
 @dataclass(frozen=True)
 class InputSpec:
-    """What a model must fit: the shape of one input and the number of classes, or of other outputs."""
+    """The inputs that a model must fit: the shape of one, and the number of classes, or of other outputs."""
 
     input_shape: tuple[int, ...]
-    """Of images channels, height and width; of graphs and nodes the width F of a node's features alone."""
+    """Channels, height and width of images; of graphs and nodes the width F of a node's features alone."""
     classes: int
     kind: Literal["array", "graph", "nodes"] = "array"
     """Arrays, whole graphs, or the nodes of one graph."""
     name: str = ""
-    """What is to be told apart, by the name of its data set: two sets of two classes are two tasks. Clients whose tasks
+    """Name of the data set whose classes are told apart: two sets of two classes are two tasks. Clients whose tasks
     differ, be it in their names alone, never share input layers or heads (raysim/client_side/sharing.py)."""
     vocabulary: int = 0
-    """Of inputs that are token ids (0 to vocabulary - 1): how many tokens there are; 0: inputs are numbers."""
+    """Number of tokens, where inputs are token ids (0 to vocabulary - 1); 0: inputs are numbers."""
     padded: bool = False
-    """Of token ids: whether token 0 only fills up inputs that are shorter than others, after their last token, so that
+    """Whether token 0 only fills up inputs that are shorter than others, after their last token, so that
     a model passes over it."""
     categories: tuple[int, ...] = ()
-    """Of a row of a table: the number of values of each categorical column. These columns come after the numeric ones,
+    """Number of values of each categorical column of a table. These columns come after the numeric ones,
     each as the number of its category, 0 to categories[i] - 1, in float32 as the rest of the row."""
     edge_width: int = 0
-    """Of graphs: the number of an edge's attributes; 0: edges have none."""
+    """Number of attributes of a graph's edge; 0: edges have none."""
 
 
 @dataclass
@@ -179,7 +179,7 @@ class Federation(Protocol):
 
     @property
     def class_names(self) -> tuple[str, ...]:
-        """What people call the classes."""
+        """Names of the classes."""
         ...
 
     @property
@@ -188,11 +188,11 @@ class Federation(Protocol):
         ...
 
     def client_name(self, client: int) -> str:
-        """What a person calls the client: its real site, or its number."""
+        """Name of a client: its real site, or its number."""
         ...
 
     def task(self, client: int) -> InputSpec:
-        """What the client's model must fit."""
+        """The inputs that the client's model must fit."""
         ...
 
     def samples(self, client: int) -> int:
@@ -251,6 +251,6 @@ def has_one_class(federation: Federation) -> bool:
 
 
 def objective_of(federation: Federation) -> Objective:
-    """What a federation's models are trained for and judged by."""
+    """The objective that a federation's models are trained for and judged by."""
     found: Objective = getattr(federation, "objective", CLASSIFICATION)
     return found

@@ -1,4 +1,4 @@
-"""What people call the data of a run."""
+"""Names of the data of a run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the models of a run are trained for, and judged by: the loss, and the figures of quality."""
+"""The objective of a run's models: the loss that they are trained for, and the metrics that they are judged by."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Kind = Literal["classification", "sequences", "multilabel", "regression"]
 
 @dataclass(frozen=True, eq=False)
 class Objective:
-    """What a federation's models are to do; a federation without one (attribute ``objective``) has classes to tell.
+    """The objective of a federation's models; a federation without one (attribute ``objective``) has classes to tell.
 
     ========== ==================== ========================== =============== ================
     kind       outputs              labels                     loss            own figures

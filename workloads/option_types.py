@@ -28,7 +28,7 @@ OpenShare = Annotated[float, Gt(0), Lt(1)]
 
 @dataclass(frozen=True)
 class Help:
-    """What an option means, for ``--help``.
+    """The meaning of an option, for ``--help``.
 
     Args:
         source: where its default comes from: paper and section.

@@ -33,7 +33,7 @@ class Interruption(Silent):
 
     @property
     def exit_code(self) -> int:
-        """What a shell reports of a process that such a signal has ended: 130, 143 or 129."""
+        """Exit code that a shell reports of a process that such a signal has ended: 130, 143 or 129."""
         return 128 + self.number
 
     def asked(self) -> bool:

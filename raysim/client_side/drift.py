@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Moment:
-    """What the data depend on: the round that a client task or an evaluation belongs to, and its virtual time."""
+    """The round and the virtual time of a client task or an evaluation, on which drifting data depend."""
 
     round: int = 0
     """Counted from 1."""

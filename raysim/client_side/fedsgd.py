@@ -85,7 +85,7 @@ def possible(worker: Worker) -> bool:
 
 
 def contradiction(worker: Worker) -> str:
-    """What to tell of a method whose single step is not the one that its trait declares; empty if it is.
+    """A sentence about a method whose single step is not the one that its trait declares; empty if it is.
 
     A class that inherits the trait and trains with a loss of its own, say, would silently be trained as federated
     averaging. The first two clients that take a single step are therefore trained by the method and merged, once before
@@ -151,7 +151,7 @@ def take_one_step(training: Training, samples: Sequence[int]) -> bool:
 
 @dataclass(frozen=True)
 class Merged:
-    """What a group of clients gave."""
+    """Summed updates and metrics of a group of clients."""
 
     updates: tuple[Update, ...]
     """Their metrics."""

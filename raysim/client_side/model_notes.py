@@ -1,4 +1,4 @@
-"""What a user is told of a model before the first round, found by showing it two samples."""
+"""Notes about a model before the first round, found by showing it two samples."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 
 def decays_untrained(worker: Worker) -> str:
-    """What to tell of a model whose weight decay moves parameters that its loss does not reach; empty if it has none.
+    """A note on weight decay that moves parameters which the loss does not reach; empty if there are none.
 
     A layer that a user's ``forward`` calls under ``torch.no_grad()``, say, which torch's own optimizers would leave.
     """

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def extended(method: Any, module: torch.nn.Module, seed: int) -> torch.nn.Module:
-    """What ``method.extend`` makes of a freshly built model; the model itself for a class without ``extend``.
+    """A freshly built model, extended by ``method.extend``; unchanged for a class without ``extend``.
 
     Args:
         seed: the run's seed. What ``extend`` draws comes from a stream of its own, so that it is the same for all

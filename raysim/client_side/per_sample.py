@@ -1,4 +1,4 @@
-"""What a model does with one sample: whether it looks at the others of a batch, and how much it computes."""
+"""Probes of a model with single samples: does it look at the others of a batch, and how much does it compute?"""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def takes_samples_alone(model: FlatModel, input_shape: tuple[int, ...]) -> bool:
 
 
 def _outputs_and_gradients(model: FlatModel, parts: Sequence[torch.Tensor], factor: int = 1) -> list[torch.Tensor]:
-    """Of Σ |outputs|² over all parts, times a power of two that is taken out of the gradients again."""
+    """Outputs, and gradients of Σ |outputs|² over all parts (scaled by a power of two that is taken out again)."""
     with model.loose_gradients(lambda name: True) as parameters:
         outputs = []
         for part in parts:
@@ -57,7 +57,7 @@ def _outputs_and_gradients(model: FlatModel, parts: Sequence[torch.Tensor], fact
 
 
 def _close(one: torch.Tensor, other: torch.Tensor) -> bool:
-    """By the largest value; NaN is close to nothing."""
+    """Whether two tensors are equal relative to the largest value; NaN is close to nothing."""
     if one.shape != other.shape or one.numel() == 0:
         return one.shape == other.shape
     return float((one - other).abs().max()) <= 1e-4 * float(one.abs().max())

@@ -37,7 +37,7 @@ _ASPECTS: Mapping[str, tuple[Callable[[], Any], Callable[[Any], Any]]] = {
         lambda handler: signal.signal(signal.SIGTERM, handler),
     ),
 }
-"""What is looked at: how to read it, and how to put it back."""
+"""State of a process by name: how to read it, and how to put it back."""
 
 
 def snapshot() -> Snapshot:

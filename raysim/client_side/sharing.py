@@ -1,4 +1,4 @@
-"""What clients can share whose tasks differ: seven data sets of two classes are seven tasks, not one.
+"""The parameters that clients of different tasks can share: seven data sets of two classes are seven tasks, not one.
 
 Their models differ in the width of inputs and the number of classes, and where these happen to agree, in what the
 numbers mean: a head that tells mutagenic molecules from others is of no use to one that tells letters apart. So what a
@@ -31,7 +31,7 @@ def common_names(modules: Sequence[torch.nn.Module]) -> set[str]:
 
 
 def nothing_to_share(federation: str, wanted: Collection[str]) -> str:
-    """What to tell where nothing is left of what a method wants to share."""
+    """A note for a method of whose shared parameters none are left; empty if some are."""
     named = ", ".join(sorted(wanted)[:3]) + (", …" if len(wanted) > 3 else "")
     return (
         f"the clients of {federation} have different tasks, and of what this method shares ({named}) nothing fits all "

@@ -1,4 +1,4 @@
-"""What serves clients: one model, cached client data, and nothing that outlives a client task.
+"""The worker of a slot, which trains and judges clients: one model, cached data, nothing that outlives a client task.
 
 A worker lives in every ClientActor and, for in-process runs, in the inline pool; both do client tasks with this code.
 """
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 CACHED_BYTES = 64 * 2**20
 """The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""
 MOST_CACHED_BYTES = 2**31
-"""What is cached of any, as float32; the least recently used goes first."""
+"""Upper bound of the client-data cache in bytes, counted as float32; the least recently used client is evicted."""
 
 
 @dataclass(frozen=True)
@@ -50,7 +50,7 @@ class ClientState:
     """
 
     method: Any = None
-    """What the method's ``init_client`` or last ``train`` returned."""
+    """Client state: the value that the method's ``init_client`` or last ``train`` returned."""
     private: Vector = field(default_factory=lambda: NOTHING)
     """The entries of its model that do not travel (:meth:`raysim.flat_model.FlatModel.take_kept`), where clients have
     different tasks and so share less than the method asks for; else empty."""
@@ -110,7 +110,7 @@ class Worker:
         return self._models[task]
 
     def first_state(self, client: int) -> ClientState | None:
-        """What a client keeps before its first task; None where clients keep nothing."""
+        """The client state before the client's first task; None where clients keep nothing."""
         model = self.model(client)
         private = model.take_kept() if self._keeps_private else NOTHING
         with self.streams("init_client", 0, client):
@@ -205,7 +205,7 @@ class Worker:
         return self._drift.of_test(self.federation.global_test(start, stop, self.device), self._moment)
 
     def at(self, moment: Moment) -> None:
-        """What follows belongs to this round and virtual time."""
+        """Set the round and the virtual time of the calls that follow."""
         self._moment = moment
 
 

@@ -35,14 +35,14 @@ from raysim.workloads.given.given_data import missing
 
 Action = Literal["run", "help", "list", "print-config", "version"]
 PAGE_ADDRESS = "127.0.0.1:0"
-"""Of the live page unless another is given: any free port, and only for this machine."""
+"""Default address of the live page: any free port, reachable from this machine only."""
 _COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "json", "version", "verbose", "ui")
 _FLAGS = ("help", "h", "list", "print_config", "version", "json", "verbose")
 
 
 @dataclass(frozen=True)
 class Invocation:
-    """What a command line asks for.
+    """A command line that was read: its settings, and what is to be done with them.
 
     ``overrides`` are the paths given on the command line or in a --config file, ``text`` is what help, list and
     print-config print; for help and list ``config`` holds the defaults.
@@ -57,7 +57,7 @@ class Invocation:
     ui: str | None = None
     """Where the live page is to be served (HOST:PORT); None: nowhere."""
     notes: tuple[str, ...] = ()
-    """Of options that were typed by the names of earlier versions."""
+    """Notes on options that were typed by the names of earlier versions."""
 
 
 @dataclass

@@ -43,7 +43,7 @@ def read_config_file(path: Path, *, run_folder: bool = False) -> dict[str, objec
 
 
 def read_plain(path: Path, absent: str, *, own: bool = False) -> Any:
-    """What a YAML file holds; ConfigError if it cannot be read, which says ``absent`` if there is none."""
+    """Read a YAML file as plain data; ConfigError if it cannot be read, which says ``absent`` if there is none."""
     try:
         return read_yaml(path, own=own)
     except FileNotFoundError as error:

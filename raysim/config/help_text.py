@@ -1,4 +1,4 @@
-"""What ``--help`` and ``--list`` print: plain text, at most 100 columns wide, or JSON for scripts."""
+"""The output of ``--help`` and ``--list``: plain text, at most 100 columns wide, or JSON for scripts."""
 
 from __future__ import annotations
 

@@ -57,7 +57,7 @@ class Option:
         return get_args(self.hint)[0] if get_origin(self.hint) is Annotated else self.hint
 
     def schema(self) -> dict[str, Any]:
-        """What is allowed, as JSON Schema."""
+        """The allowed values as JSON Schema."""
         from pydantic.errors import PydanticInvalidForJsonSchema
 
         try:
@@ -161,7 +161,7 @@ def _adapter(hint: Any) -> TypeAdapter[Any]:
 
 
 def _readings(raw: object) -> Iterator[object]:
-    """What a value may stand for: a number rather than text, and an element rather than a list of it."""
+    """The values that a text may stand for: a number rather than text, and an element rather than a list of it."""
     yield _word(raw)
     yield raw
     if isinstance(raw, str):

@@ -75,7 +75,7 @@ def _value(config: RunConfig, path: str) -> Any:
 
 
 def _check_values(path: str, option: Option, values: tuple[Value, ...]) -> None:
-    """By the type alone, without pydantic: modules that declare options are imported early."""
+    """Refuse values by their types alone, without pydantic: modules that declare options are imported early."""
     choices = _choices(option.type)
     wrong = [value for value in values if choices and value not in choices]
     if wrong:

@@ -94,7 +94,7 @@ class Privacy:
 
 @dataclass(frozen=True)
 class SamplePrivacy:
-    """What a client task does to gradients with ``privacy.kind dp-sgd``."""
+    """Clipping and noise of each sample's gradient in a client task, with ``privacy.kind dp-sgd``."""
 
     clip: float
     """L2 bound C of a sample's gradient."""
@@ -143,7 +143,7 @@ def check(config: RunConfig) -> None:
 
 
 def neighbors(config: RunConfig) -> str:
-    """What a run's ε is about, in words that stand beside it wherever it is told: the sampling, and which data differ.
+    """Words that stand beside a run's ε wherever it is told: the sampling, and which data differ between neighbors.
 
     An ε of replaced clients is not to be compared with one of clients that are added or removed: the same training with
     the same noise has both, and the first is several times as large (docs/wrappers.md).

@@ -37,7 +37,7 @@ GIVEN: dict[Kind, dict[str, str]] = {
     },
     "model": {"given": "raysim.workloads.given.given_data:GivenModel"},
 }
-"""What stands for data and models that Python code hands over (raysim/running/python_objects.py), by name; not listed,
+"""Stand-ins for data and models that Python code hands over (raysim/running/python_objects.py), by name; not listed,
 as no name alone can bring them."""
 
 

@@ -181,7 +181,7 @@ def choose_classes(
 
 
 def _defaults_of(cls: type[Any], task: object) -> Mapping[str, object]:
-    """What a method or workload asks of other sections, for this value of its option task if it has one."""
+    """Defaults that a method or workload asks of other sections, for this value of its option task if it has one."""
     of_task: Mapping[str, Mapping[str, object]] = getattr(cls, "defaults_of_task", {})
     return {**getattr(cls, "defaults", {}), **of_task.get(str(task), {})}
 

@@ -87,7 +87,7 @@ Codec = Literal["none", "top-k", "random-k", "int8", "int4", "sign", "low-rank"]
 
 @dataclass(frozen=True)
 class Compression:
-    """What makes updates, and the model that clients are sent, take fewer bytes on the wire."""
+    """Compression of updates (client to server) and of broadcasts (server to client)."""
 
     kind: Annotated[
         Codec,

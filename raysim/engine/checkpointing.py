@@ -65,7 +65,7 @@ class Saves:
         self._folder, self._config, self._pool, self._first, self._note = folder, config, pool, first, note
         self._settings, self._noise = compared(config), noise
         self._round = 0
-        """Of the last checkpoint."""
+        """Round of the last checkpoint."""
         self._files = ClientFiles()
         self._changed: set[int] = set()
         """Clients whose state is new since then."""
@@ -178,7 +178,7 @@ class Saves:
 
 
 def state_template(worker: Worker) -> Callable[[int], Any]:
-    """What a client's saved state is read against, by client: the state before its first task."""
+    """Templates that saved client states are read against, by client: the states before their first tasks."""
     templates: dict[InputSpec, Any] = {}
 
     def template(client: int) -> Any:
@@ -236,7 +236,7 @@ def compared(config: RunConfig) -> dict[str, Any]:
 
 
 def facts_of(path: Path, config: RunConfig) -> Mapping[str, Any]:
-    """What a checkpoint knows of its run: marks of the tables, and settings.
+    """Facts that a checkpoint holds about its run: marks of the tables, and settings.
 
     Raises:
         DamagedError: it is damaged, or its rounds are not the first rounds of a run of this length.

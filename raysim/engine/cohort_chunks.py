@@ -29,7 +29,7 @@ class Chunks:
     merged: int
     """How many neighbors are merged where each takes a single step; 1: none."""
     returned: Returned
-    """What each chunk returns."""
+    """Parts of a chunk's results that travel."""
 
 
 class Chunker:
@@ -44,7 +44,7 @@ class Chunker:
         self._sums = worker.method.traits.weighted_mean and not config.timing.stale  # which are weighted one by one
         self._keeps, self._state_bytes = worker.first_state(0) is not None, worker.state_bytes(0)
         self.epoch_seconds = 0.0
-        """Of a client task in the last round, for each local epoch; 0 before the first."""
+        """Seconds of a local epoch of a client task in the last round; 0 before the first."""
 
     def chunks(self, plan: RoundPlan, messages: Mapping[int, Message], slots: int) -> Chunks:
         """The chunks of a round whose participants are sent these messages."""

@@ -23,7 +23,7 @@ class CohortResults:
     def __init__(self, plan: RoundPlan, messages: Mapping[int, Message], chunks: Chunks, jobs: Sequence[Job]) -> None:
         self.plan, self.messages, self.chunks, self.jobs = plan, messages, chunks, jobs
         self.updates: dict[int, Update] = {}
-        """By client, without those that failed."""
+        """Results by client, without those that failed."""
         self.seconds: dict[int, float] = {}
         """How long each of their client tasks took."""
         self.states: dict[int, Any] = {}

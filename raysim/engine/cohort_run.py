@@ -82,7 +82,7 @@ class Collector:
         self._bytes_up = traits.bytes_up(worker.built(0).shared_shapes)
         self._notes, self._observer, self._stopping = notes, notes.observer, stopping
         self._under_way: dict[int, list[CohortResults]] = {}
-        """By the server step that takes their updates."""
+        """Results under way by the server step that takes their updates."""
 
     def begin(self, plan: RoundPlan, messages: Mapping[int, Message], states: Mapping[int, Any]) -> None:
         """Prepare a round's client tasks; send them, where their updates may be those of a later step."""

@@ -86,7 +86,7 @@ def decompose_round(
 
 
 def without_aggregation(worker: Worker) -> str:
-    """What to tell of a decomposition whose method averages no part of a model; empty if it does or none is wanted."""
+    """A note on a decomposition whose method averages no part of a model; empty if it does or none is wanted."""
     if not worker.config.evaluation.decompose_every or worker.built(0).shared.numel():
         return ""
     return (

@@ -99,12 +99,12 @@ class RunNotes:
     observer: Observer
 
     def note(self, text: str) -> None:
-        """What one may want to know."""
+        """A sentence that a user may want to know."""
         self.folder.log(text)
         self.observer.note(text)
 
     def fault(self, text: str) -> None:
-        """What went wrong and was mended."""
+        """A fault that was mended."""
         self.folder.log(text)
         self.observer.fault(text)
 

@@ -1,4 +1,4 @@
-"""What a run's privacy noise spends by each round, and how much noise a budget asks for: known without any training.
+"""The ε that a run has spent by each round, and the noise that a budget asks for: both known without any training.
 
 It follows from who takes part in which round. A client's history with ``privacy.kind central`` is the sums of its
 rounds, each over a cohort drawn of all present clients, of a fixed size or each with the same probability; in virtual
@@ -65,7 +65,7 @@ class PrivacyBudget:
         return {"noise_multiplier": self.noise, "epsilon": spent, NEIGHBORS: neighbors(self._config)}
 
     def histories(self, number: int) -> set[History]:
-        """What was asked by the end of a round, of each client or of a sample of each client."""
+        """The noisy sums taken by the end of a round, of each client or of a sample of each client."""
         if number < self._round:
             self._round = 0
             self._counts.clear()

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from raysim.method import Vector
 
 DRIVER_BYTES = 2**30
-"""What the driver takes in and adds by itself in a round: about a second's work."""
+"""Upper bound of the values that the driver adds by itself in a round: about a second's work."""
 FAN_IN = 16
 """A power of two, as the tree asks for."""
 

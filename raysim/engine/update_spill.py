@@ -40,7 +40,7 @@ class UpdateSpill:
         self._file: Any = None
         self._mapped: Any = None
         self._start, self._position, self._stop = 0, 0, 0
-        """Of the segment that is mapped: where it begins, where the next array goes, and where it ends."""
+        """Bounds of the mapped segment: where it begins, where the next array goes, and where it ends."""
 
     def take(self, result: Any) -> Any:
         """The result (a state tree), which may hold read-only arrays in place of its own.

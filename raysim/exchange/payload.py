@@ -1,4 +1,4 @@
-"""What travels: messages and client states into a job, each large object stored once, and results back."""
+"""Payloads of jobs: messages and client states on their way in, each large object stored once, and results back."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class PackedMessage:
 
 @dataclass(frozen=True)
 class Packed:
-    """What jobs about a few clients need of them."""
+    """Messages and client states of the clients of one job, packed."""
 
     messages: tuple[PackedMessage, ...]
     states: tuple[int | None, ...]
@@ -89,7 +89,7 @@ class Failure:
 
 @dataclass(frozen=True)
 class Returned:
-    """What a chunk returns beside metrics; what is not said to be a result is an output, which stays on the worker."""
+    """The parts of a chunk's results that travel beside metrics; all others are outputs, which stay on the worker."""
 
     sums: bool
     """Σ m_i Δ_i over its clients in place of every Δ_i, among the results."""

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 Result = TypeVar("Result")
 Serving = TypeVar("Serving", contravariant=True)
-"""What serves clients: :class:`raysim.client_side.worker.Worker`."""
+"""The object that serves clients: :class:`raysim.client_side.worker.Worker`."""
 
 SHARED = 16
 """Clients per slot from which on neighbors share remote calls, while the duration of client tasks is not known."""
@@ -128,9 +128,9 @@ class Job:
     cost: float = 1.0
     """Relative length, longest first."""
     label: str = ""
-    """What it is for a person who reads of its failure: ``round 12, clients [7]``."""
+    """Name of the job for a person who reads of its failure: ``round 12, clients [7]``."""
     name: str = "task"
-    """What a cluster's pages call it (:func:`job_name`)."""
+    """Name of the job on a cluster's pages (:func:`job_name`)."""
     before: int = 0
     """Jobs with a smaller number go first: of tasks that run ahead, the round that takes the result."""
     about: int | None = None

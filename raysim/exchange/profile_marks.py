@@ -30,7 +30,7 @@ class Mark:
 
 
 class Marks:
-    """What one job notes of itself; ``on`` False notes nothing."""
+    """Time marks that one job notes of itself; ``on`` False notes nothing."""
 
     def __init__(self, on: bool) -> None:
         self._found: list[Mark] | None = [] if on else None

@@ -41,7 +41,7 @@ def feature_sums(
 
 
 def own_centroids(sums: NDArray[np.float64], counts: NDArray[np.int64]) -> dict[str, Any]:
-    """What a client's update has of them: sums of features [classes, features] and their numbers [classes]."""
+    """A client's part of the centroids: sums of features [classes, features] and their numbers [classes]."""
     return {"class_sums": sums.astype(np.float32), "class_samples": counts}
 
 

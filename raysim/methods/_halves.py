@@ -81,7 +81,7 @@ class AveragedPart(Averaged[Vector], PartlyShared[Vector], Protocol):
 
 
 class SharedBody(Method[ServerState, ClientState], Protocol[ServerState, ClientState]):
-    """What is named ``head.*`` is each client's own; all else, the body, is shared."""
+    """A method whose clients share the body; parameters named ``head.*`` are each client's own."""
 
     def shared_names(self, module: Module) -> Collection[str]:
         from raysim.flat_model import all_names

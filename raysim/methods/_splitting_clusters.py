@@ -1,4 +1,4 @@
-"""What clustered methods have in common: a cluster of clients whose updates pull apart splits in two."""
+"""The common part of clustered methods: a cluster of clients whose updates pull apart splits in two."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ COMPARES = "which splits clusters by comparing the updates of their clients"
 @dataclass(frozen=True)
 class Server:
     parameters: Vector
-    """Of cluster 0, to which every client belongs at first [d]."""
+    """Shared vector of cluster 0, to which every client belongs at first [d]."""
     split_off: dict[int, Vector]
-    """Of the clusters 1, 2, … that came out of splits, each [d]."""
+    """Shared vectors of the clusters 1, 2, … that came out of splits, each [d]."""
     cluster_of: dict[int, int]
     """The cluster of every client that was moved out of cluster 0."""
 

@@ -36,7 +36,7 @@ class Server:
 
 @dataclass(frozen=True)
 class ClientState:
-    """What a client keeps between its tasks; nothing before its first, and -1 as its number."""
+    """The client state: empty before the client's first task, with -1 as its number."""
 
     client: int
     samples: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from raysim.methods._conditional_policy import ConditionalClassifier
 
 OWN = ("head.", "context")
-"""What stays with a client by name: its personal head, and the vector that is computed from it."""
+"""Names of the parameters that stay with a client: its personal head, and the vector that is computed from it."""
 GLOBAL_HEAD = "global_head."
 
 

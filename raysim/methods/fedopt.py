@@ -30,7 +30,7 @@ class ServerOptimizer(StatelessClients[Server], Protocol):
 
     @property
     def first_square(self) -> float | None:
-        """What v starts from; None: there is no v."""
+        """Initial value of v; None: there is no v."""
         return None
 
     @abstractmethod

@@ -42,7 +42,7 @@ NEEDS_SGD = (
 
 @dataclass(frozen=True)
 class LastRound:
-    """What NeuNet learns from one round later: what it was given, and what its weights were put on."""
+    """The last round's inputs of NeuNet and the updates that it weighed: it learns from them one round later."""
 
     weights: NDArray[np.float64]
     """W of Eq. 2 [n]; n = 0 before the first round."""

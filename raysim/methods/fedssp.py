@@ -36,7 +36,7 @@ PREFERENCE = "preference"
 @dataclass(frozen=True)
 class Server:
     parameters: Vector
-    """What is shared [d]."""
+    """Shared vector [d]."""
     mean: Vector
     """μ̄, the mean over clients of their mean graph features [h]; empty before the first round's end."""
 
@@ -59,7 +59,7 @@ class FedSSP(PartlyShared[Server]):
 
     with μ anew in every local epoch; the server returns the uniform mean μ̄ of the μ that the clients end with, so the
     term is absent in the first round. Open in the print: τ, and how μ starts. Both defaults are those of the authors'
-    code; a scan with two seeds could not tell them from τ = 0 (docs/fedssp.md). From zero once an epoch (``start
+    code; a scan with three seeds could not tell them from τ = 0 (docs/fedssp.md). From zero once an epoch (``start
     zero``) the first batch's μ is β of a mean while μ̄ is nearly a whole one, so the term makes features grow.
 
     Table 3's rows: ``--share nothing --preference false`` (Local with this model), ``--share everything --preference

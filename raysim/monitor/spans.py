@@ -1,4 +1,4 @@
-"""What a round was spent on: spans of the driver, jobs of the slots and their parts, and the gaps between these."""
+"""The time of a round by use: spans of the driver, jobs of the slots and their parts, and the gaps between these."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class SlotPhase:
     phase: str
     slot: int
     stage: str
-    """Of the job, which ends the phase where it is between two."""
+    """Stage of the job, which ends the phase where it is between two."""
     start: float
     stop: float
     client: int | None = None

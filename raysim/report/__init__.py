@@ -1,1 +1,1 @@
-"""What is made of finished runs: pages, pictures, comparisons, tables of studies."""
+"""Pages, pictures, comparisons and tables of studies, made of finished runs."""

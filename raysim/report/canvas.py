@@ -1,4 +1,4 @@
-"""What the pictures of runs and spectra have in common: colors of text and ground, no display, no global state."""
+"""The common ground of all pictures: colors of text and background, no display, no global state."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Form:
 
 FILE = Form(6.4)
 WIDE, NARROW = Form(6.4, page=True), Form(3.7, page=True)
-"""Of a page on a desk, and on a phone: the text of a picture shrinks with it, so that one form cannot serve both."""
+"""Widths on a desk and on a phone: the text of a picture shrinks with it, so that one form cannot serve both."""
 
 
 @contextmanager

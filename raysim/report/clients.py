@@ -24,7 +24,7 @@ SHOWN = 40
 
 @dataclass
 class _Client:
-    """What is known of one client so far."""
+    """Figures of one client so far."""
 
     client: int
     name: str = ""

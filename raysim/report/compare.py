@@ -32,7 +32,7 @@ SEED = "seed"
 
 @dataclass(frozen=True)
 class Setting:
-    """What a few runs have in common, and the runs, one for each seed."""
+    """One setting: what its runs have in common, and the runs, one for each seed."""
 
     label: str
     """The options in which it differs from the other settings, in a few words."""
@@ -86,7 +86,7 @@ def _title(results: Sequence[RunResult], settings: int) -> str:
 
 
 def _notes(results: Sequence[RunResult], settings: Sequence[Setting]) -> list[str]:
-    """What a reader has to know before the figures are compared."""
+    """Notes that a reader needs before the figures are compared."""
     notes = []
     workloads = sorted({part_name("workload", result.config, result.summary) for result in results})
     if len(workloads) > 1:

@@ -35,7 +35,7 @@ def figures(rounds: DataFrame) -> list[Figure]:
 
 
 def _name(name: str, how: How, rounds: DataFrame) -> str:
-    """What a figure is called; that of ε says what it is about."""
+    """The title of a figure; that of ε says which data differ."""
     about = f" ({rounds[NEIGHBORS].iloc[-1]})" if name == "epsilon" and len(rounds) and NEIGHBORS in rounds else ""
     return f"{'best ' if how == 'best' else ''}{columns.title_of(name)}{about}"
 

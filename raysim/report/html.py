@@ -76,7 +76,7 @@ MARKS = {
     "unfair": "in the worst tenth, and more than 5 points below the median",
     "malicious": "an attacker: its last update was replaced, or made from changed data",
 }
-"""What may be the matter with a client → its meaning."""
+"""Marks of clients with trouble → their meaning."""
 SIGN, GAP = 7.6, 20.0
 """Pixels of a sign of a table, and between two columns, about."""
 DESK, PHONE = 950.0, 300.0

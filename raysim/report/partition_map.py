@@ -48,7 +48,7 @@ def _table(rows: list[dict[str, str]]) -> tuple[Table, str]:
 
 
 def _note(rows: list[dict[str, str]], step: int, classes: int) -> str:
-    """What is counted, and what is left out."""
+    """A sentence on what is counted, and what is left out."""
     what = " by class" if classes else ""
     note = f"Training samples of {units.counted(len(rows), 'client')}{what}"
     if step > 1:

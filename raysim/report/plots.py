@@ -97,7 +97,7 @@ def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: s
 
 
 COSTS = ("bytes", "virtual_seconds")
-"""What accuracy is drawn against."""
+"""Axes that accuracy is drawn against."""
 
 
 def drawn_costs(tables: Iterable[DataFrame]) -> list[str]:

@@ -61,7 +61,7 @@ def page(folder: Path) -> Path:
 
 
 def of_config(folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any]) -> dict[str, object]:
-    """What the page says of a run's settings."""
+    """Texts of the page about a run's settings."""
     state = "" if summary else "This run is not finished; the numbers are those of its rounds so far."
     return {
         "title": run_title(config, summary),
@@ -72,7 +72,7 @@ def of_config(folder: Path, config: Mapping[str, Any], summary: Mapping[str, Any
 
 
 def of_rounds(rounds: DataFrame) -> dict[str, object]:
-    """What the page shows of the table of rounds, but for charts."""
+    """Parts of the page made of the table of rounds, but for charts."""
     return {
         "tiles": [(figure.name, text_of(figure.unit, figure.value)) for figure in figures(rounds)],
         "costs_table": _costs_table(rounds),
@@ -82,7 +82,7 @@ def of_rounds(rounds: DataFrame) -> dict[str, object]:
 
 
 def of_files(folder: Path, summary: Mapping[str, Any]) -> dict[str, object]:
-    """What the page shows of the folder's other files."""
+    """Parts of the page made of the folder's other files."""
     profile, profile_note = _profile(folder)
     partition, partition_note = heat_map(folder)
     return {
@@ -133,7 +133,7 @@ def _costs(rounds: DataFrame, title: str) -> Any:
 
 
 def _costs_table(rounds: DataFrame) -> Table | None:
-    """What each accuracy cost that the run reached."""
+    """Table of the cost of each accuracy that the run reached."""
     import pandas as pd
 
     costs = pd.DataFrame(costs_to_accuracies(rounds))

@@ -1,4 +1,4 @@
-"""What a run has left in its folder, as pandas frames, its trained models, and what an accuracy cost it.
+"""Results of a run in its folder: tables as pandas frames, trained models, and the cost of an accuracy.
 
 Costs are rounds, traffic, virtual time and energy up to the round that first reached the accuracy.
 """
@@ -82,7 +82,7 @@ def comparable(frame: DataFrame) -> DataFrame:
 
 
 def running_costs(rounds: DataFrame) -> DataFrame:
-    """What all rounds up to each one cost, from a run's table of rounds.
+    """The cost of all rounds up to each one, from a run's table of rounds.
 
     Returns:
         ``round``, ``bytes`` (sent and received), and for a run in virtual time also ``virtual_seconds`` (since its

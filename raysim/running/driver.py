@@ -1,4 +1,4 @@
-"""What the driver does: load the clients' data, train the rounds that are left, keep the results."""
+"""The driver's work: load the clients' data, train the rounds that are left, keep the results."""
 
 from __future__ import annotations
 

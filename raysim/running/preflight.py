@@ -33,7 +33,7 @@ FUNCTIONS: dict[Kind, tuple[str, ...]] = {
     "workload": ("load",),
     "model": ("build",),
 }
-"""What every class of a kind must have; a method also has ``traits``."""
+"""Functions that every class of a kind must have; a method also has ``traits``."""
 CONTRACT: dict[Kind, str] = {
     "method": "raysim/method.py has the contract, raysim/methods/fedavg.py the least there is to a method",
     "workload": "load(stream) returns the clients' data (workloads/federated_data.py, Federation)",
@@ -124,7 +124,7 @@ def _check_functions(kind: Kind, instance: Any) -> None:
 
 
 def _check_model_kind(config: RunConfig) -> None:
-    """By what classes declare of themselves; one of a user's own need not."""
+    """Refuse a model that a method cannot train, by what their classes declare; a user's own need not."""
     has, takes = (getattr(section, "inputs", None) for section in (config.workload, config.model))
     if has and takes and has != takes:
         fitting = [name for name in registry.known("model") if registry.resolve("model", name).inputs == has]

@@ -98,7 +98,7 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
 
 
 class _Objects:
-    """What was given as objects: their classes, their sources, and the model."""
+    """Objects that Python code handed over: their classes, their sources, and the model."""
 
     def __init__(self) -> None:
         self.classes: dict[str, type[Any]] = {}
@@ -171,7 +171,7 @@ class _Objects:
 
 
 def task_of(config: RunConfig) -> InputSpec:
-    """What the model must fit, from a sketch of the data, or from the data where a sketch does not know widths."""
+    """The inputs that the model must fit, from a sketch of the data, or from the data where widths are not known."""
     stream = partial(seeds.numpy_generator, config.seed)
     federation = config.workload.sketch(stream) if hasattr(config.workload, "sketch") else None
     if federation is None or not all(federation.task(0).input_shape):

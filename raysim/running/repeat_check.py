@@ -91,7 +91,7 @@ def wanted(config: RunConfig) -> bool:
 
 @dataclass(frozen=True)
 class TrainTwice:
-    """What differs between two trainings of a client, in words, and seconds; empty where nothing does, or one fails."""
+    """Train a client twice: the difference in words, and seconds; empty where there is none, or one training fails."""
 
     task: ClientTask
     packed: Packed

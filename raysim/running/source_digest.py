@@ -35,7 +35,7 @@ def source_of(code: Any) -> str:
 
 
 def identity_of(code: Any) -> str:
-    """What of a class or function goes into a digest: its source, and numbers and texts that it took from around it.
+    """Parts of a class or function that go into a digest: its source, and numbers and texts it took from around it.
 
     The line of a lambda may hold anything else, the number of rounds say: of it the byte code counts.
     """
@@ -73,7 +73,7 @@ def _byte_code(function: Any) -> str:
 
 
 def _parts(code: CodeType) -> Iterator[str]:
-    """What a function's code consists of, without the addresses of what is nested in it."""
+    """The parts of a function's code, without the addresses of what is nested in it."""
     yield f"{code.co_code.hex()} {code.co_names}"
     for constant in code.co_consts:
         if isinstance(constant, CodeType):

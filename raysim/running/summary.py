@@ -1,4 +1,4 @@
-"""What a finished run leaves beside its tables: summary.json, the curve and the page."""
+"""The end of a run: summary.json, the curve and the page, beside its tables."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a run writes: its folder, tables, checkpoints, locks; and files that anyone may have written, read safely."""
+"""Files of a run: its folder, tables, checkpoints, locks; and files that anyone may have written, read safely."""

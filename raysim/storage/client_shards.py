@@ -15,7 +15,7 @@ from raysim.storage.state_files import pair
 
 STEM = "clients-"
 EARLIER = "server-after-"
-"""What names of files with the server's state after an earlier round than the checkpoint's begin with."""
+"""Prefix of files with the server's state after an earlier round than the checkpoint's."""
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What a run's ``config.yaml`` and ``summary.json`` say, as plain data that is read safely, and what it is called."""
+"""A run's ``config.yaml`` and ``summary.json`` as plain data that is read safely, and the run's title."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def read_run_config(folder: Path) -> dict[str, Any]:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """What a run's ``summary.json`` says; empty before the run's end.
+    """Read a run's ``summary.json``; empty before the run's end.
 
     Raises:
         ResultsError: it cannot be read as one.

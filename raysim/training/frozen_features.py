@@ -9,7 +9,7 @@ import torch
 
 
 def frozen_features(body: torch.nn.Module, evaluation: bool = True) -> Callable[[Any], torch.Tensor]:
-    """What ``body`` makes of inputs with the values that it has now, without a gradient.
+    """Features that ``body`` computes with the values that it has now, without a gradient.
 
     Args:
         evaluation: in evaluation mode. Else in the mode of ``body``: in training BatchNorm then takes the statistics of

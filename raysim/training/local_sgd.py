@@ -35,7 +35,7 @@ class Trained:
 
 @dataclass(frozen=True)
 class Phase:
-    """What one of several trainings of a client task has of its own."""
+    """Settings of one of several trainings of a client task."""
 
     stream: str = "shuffle"
     """Name of the random stream; a method that trains in phases gives each its own. With ``training.optimizer_state

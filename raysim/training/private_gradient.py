@@ -41,7 +41,7 @@ def poisson_batches(samples: Samples, task: ClientTask, generator: torch.Generat
 
 
 class PrivateGradient:
-    """What takes the place of a backward pass: (Σ_b g_b · min(1, C / ‖g_b‖) + N(0, z² C² I)) / B.
+    """A private gradient in the place of a backward pass: (Σ_b g_b · min(1, C / ‖g_b‖) + N(0, z² C² I)) / B.
 
     g_b is the gradient of one sample's loss by the parameters that are trained, B the mean size of a batch, which an
     empty batch is divided by too.

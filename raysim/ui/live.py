@@ -1,4 +1,4 @@
-"""What the page of a run adds while it goes on, as texts: state, pace, this round, where clients run, faults."""
+"""Texts of a run's page while it goes on: state, pace, this round, where clients run, faults."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SLOTS = 96
 
 
 def live_part(run: Mapping[str, Any], seconds: Sequence[float], folder: str, inline: bool) -> dict[str, Any]:
-    """What the template has as ``live``.
+    """The variable ``live`` of the template.
 
     Args:
         run: the status (:func:`raysim.monitor.run_view.live_status`).

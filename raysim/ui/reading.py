@@ -50,7 +50,7 @@ class Reading:
         self._lost: dict[str, int] = {}
         charts = {name: chart.title for name, chart in columns.CHARTS.items()}
         self.content: dict[str, Any] = {"charts": charts, "curves": None, "costs": None, "further": [], "log": ""}
-        """What the template is given."""
+        """The variables of the template."""
         self.parts: dict[str, Part] = {}
         """Parts of the page by name, and ``charts``: replaced as a whole, so that other threads may read it."""
 
@@ -143,7 +143,7 @@ def _series(rows: list[dict[str, Any]]) -> dict[str, list[tuple[float, float]]]:
 
 
 def _costs(rounds: DataFrame) -> dict[str, Part]:
-    """What rounds have cost, in the units of the report: cost → ``label`` and ``points``, rounds and values."""
+    """The costs of rounds in the units of the report: cost → ``label`` and ``points``, rounds and values."""
     if "round" not in rounds:
         return {}
     known = running_costs(rounds)

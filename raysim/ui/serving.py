@@ -43,7 +43,7 @@ class Address:
         return cls(host.strip("[]") or "127.0.0.1", int(port))
 
     def token(self) -> str:
-        """What a browser must show: nothing on this machine alone; else ``RAYSIM_UI_TOKEN``, or a new one."""
+        """The token that a browser must show: none on this machine alone; else ``RAYSIM_UI_TOKEN``, or a new one."""
         given = os.environ.get(TOKEN_VARIABLE, "")
         return given or ("" if is_loopback(self.host) else secrets.token_urlsafe(24))
 

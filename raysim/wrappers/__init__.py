@@ -1,1 +1,1 @@
-"""What stands between clients and server, around any method whose server takes the weighted mean of updates."""
+"""Wrappers between clients and server, around any method whose server takes the weighted mean of updates."""

@@ -1,4 +1,4 @@
-"""What noise spends of a privacy budget: ε by the dp-accounting library, which is imported where it is first asked.
+"""The privacy budget that noise spends: ε by the dp-accounting library, which is imported where it is first asked.
 
 A history is what was asked about the data of one client or sample: sums with Gaussian noise over random parts of all.
 Its two forms belong to two meanings of "neighbors". A cohort of fixed size is drawn without replacement; then one
@@ -39,7 +39,7 @@ class Sums:
     drawn: float
     """How many are drawn for each sum; of a Poisson sample the mean, which need not be whole."""
     of: int
-    """Of how many; of a Poisson sample only the ratio counts, the probability of each."""
+    """Size of the population; of a Poisson sample only the ratio counts, the probability of each."""
     replaced: bool
     """Drawn without replacement, neighbors replace one; else a Poisson sample, neighbors add or remove one."""
     count: int = 1
@@ -160,7 +160,7 @@ def _subset(history: History) -> bool:
 
 
 def _event(history: History, noise: float) -> Any:
-    """What the library is told. Its noise multiplier is in terms of what neighbors move the sum by, not of C."""
+    """The event for the library. Its noise multiplier is in terms of what neighbors move the sum by, not of C."""
     import dp_accounting as library
 
     events = []
@@ -175,7 +175,7 @@ def _event(history: History, noise: float) -> Any:
 
 
 def _whole(history: History) -> float:
-    """Of sums over all, which are one Gaussian mechanism, the multiple of C that all together move by; else 0."""
+    """The multiple of C that all sums over all clients, one Gaussian mechanism, move by together; else 0."""
     if any(sums.drawn < sums.of for sums in history):
         return 0.0
     return math.sqrt(sum(sums.count * (4 if sums.replaced else 1) for sums in history))

@@ -19,7 +19,7 @@ HARMLESS = Attacker()
 
 
 def attacker_of(attack: Attack) -> Attacker:
-    """What malicious clients do; nothing where the section is off."""
+    """The attacker of malicious clients; one that does nothing where the section is off."""
     found: Attacker = kind_object("attacks", attack.kind, attack) if attack.on else HARMLESS
     return found
 

@@ -53,7 +53,7 @@ class Broadcast:
     held: Vector
     """w̃ [d]."""
     sent_bytes: int
-    """What a broadcast takes on the wire."""
+    """Bytes of a broadcast on the wire."""
 
     def message(self, own: Message) -> Message:
         """The method's own message, with what clients hold in the place of its parameters."""

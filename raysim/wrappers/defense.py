@@ -23,7 +23,7 @@ def rule_of(defense: Defense) -> Rule:
 
 
 def robust_mean(defense: Defense, updates: Updates, context: Context) -> Vector:
-    """What takes the place of ``updates.mean()``, float32 [d].
+    """A robust mean in the place of ``updates.mean()``, float32 [d].
 
     It acts on all that is shared, BatchNorm's statistics too. f = ⌊byzantine · n⌋ of the n updates that arrived. One
     that holds nan or inf is left out and counts among the f; if all do, so does the result.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Judging:
-    """What is told of a model after it was tried on test samples."""
+    """The figures of a model after it was tried on test samples."""
 
     objective: Objective
     """The data's own, and figures of wrappers on the same samples."""
@@ -31,7 +31,7 @@ class Judging:
         return tuple(dict.fromkeys((*self.objective.columns, *self.attacker.columns)))
 
     def further(self, module: Module, samples: Samples, batch_size: int, classes: int) -> Mapping[str, EvaluationSums]:
-        """By the name of a column, the evaluation of changed samples; its accuracy is the column's value."""
+        """Evaluations of changed samples by the name of a column; their accuracy is the column's value."""
         return self.attacker.further(module, samples, batch_size, classes)
 
 

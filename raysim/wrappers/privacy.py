@@ -35,7 +35,7 @@ class PrivateServer:
 def private_round(
     privacy: Privacy, noise: float, bound: float, updates: Updates, context: Context
 ) -> tuple[Vector, float]:
-    """What takes the place of ``updates.mean()`` with central noise, float32 [d], and the next round's bound."""
+    """A mean with central noise in the place of ``updates.mean()``, float32 [d], and the next round's bound."""
     cohort = context.cohort.planned
     deltas = updates.deltas or [np.zeros(sum(map(math.prod, context.shapes)), np.float32)]
     if privacy.clip_quantile is None:

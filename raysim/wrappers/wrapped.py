@@ -53,7 +53,7 @@ if TYPE_CHECKING:
 
 
 BOUND, NOISE = "privacy bound", "privacy noise"
-"""What a message holds besides the method's own."""
+"""Parts of a message besides the method's own."""
 MALICIOUS = "malicious"
 """Column of the clients table: 1 for an update that an attack has replaced, or made from changed data."""
 
@@ -77,12 +77,12 @@ def running_method(config: RunConfig, federation: Federation | None = None) -> A
 
 @dataclass(frozen=True)
 class Kept:
-    """What a client keeps where errors of compression are fed back."""
+    """The client state where errors of compression are fed back."""
 
     method: Any
     """The method's own state."""
     error: Vector
-    """What was lost of its updates so far [d]."""
+    """Sum of what compression has lost of its updates so far [d]."""
 
 
 @dataclass(frozen=True)
@@ -246,7 +246,7 @@ class Wrapped(Method[Any, Any]):
         return replace(update, delta=delta, metrics={**update.metrics, CUT: float(cut)})
 
     def _bounded(self, received: Vector, bound: float) -> Vector:
-        """What a server that adds noise takes of it: random-k and rounding may have made it longer than the bound."""
+        """Cut a vector to the bound of a server that adds noise: random-k and rounding may have made it longer."""
         longer = self.privacy.kind == "central" and self._up is not None
         return clipped(received, bound)[0] if longer else received
 
@@ -254,7 +254,7 @@ class Wrapped(Method[Any, Any]):
         return round >= self.attack.from_round and client in malicious(self.attack, seed, clients)
 
     def _received(self, vector: Vector, shapes: Sequence[Shape], task: ClientTask) -> Vector:
-        """What the server makes of the bytes that this vector is sent as."""
+        """The vector that the server decodes from the bytes that this one is sent as."""
         if self._up is None or vector.size == 0 or not np.isfinite(vector).all():
             return vector  # the engine drops an update with NaN, and names the client
         seed = seeds.number(task.seed, "compression", task.round, task.client)

@@ -24,18 +24,18 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class SplitFederation(Split, ABC):
-    """What federations of arrays and of files have in common: a client is the indices of its samples."""
+    """The common part of federations of arrays and of files: a client is the indices of its samples."""
 
     name: str
     labels: NDArray[Any]
-    """Of the training samples, [N] or [N, ...]."""
+    """Labels of the training samples, [N] or [N, ...]."""
     test_labels: NDArray[Any]
-    """Of the global test set, [0, ...] for none."""
+    """Labels of the global test set, [0, ...] for none."""
     class_names: tuple[str, ...] = ()
-    """What people call the classes 0, 1, …"""
+    """Names of the classes 0, 1, …"""
     synthetic: bool = False
     notes: tuple[str, ...] = ()
-    """What was found in the data, shown when a run begins."""
+    """Findings in the data, shown when a run begins."""
 
     @property
     def clients(self) -> int:
@@ -78,7 +78,7 @@ class SplitFederation(Split, ABC):
 
     @abstractmethod
     def _training_samples(self, client: int, device: str, channels_last: bool) -> Samples:
-        """What the client trains on."""
+        """Training samples of a client."""
 
     @abstractmethod
     def _held_out(self, rows: Integers, of_tests: bool, device: str, channels_last: bool) -> Samples:
@@ -130,18 +130,18 @@ class ArrayFederation(SplitFederation):
     inputs: NDArray[Any]
     test_inputs: NDArray[Any]
     vocabulary: int = 0
-    """Of token ids: how many there are (:attr:`raysim.workloads.federated_data.InputSpec.vocabulary`)."""
+    """Number of token ids (:attr:`raysim.workloads.federated_data.InputSpec.vocabulary`)."""
     padded: bool = False
-    """Of token ids: whether token 0 is padding (:attr:`raysim.workloads.federated_data.InputSpec.padded`)."""
+    """Whether token 0 is padding (:attr:`raysim.workloads.federated_data.InputSpec.padded`)."""
     categories: tuple[int, ...] = ()
     """Sizes of a table's categorical columns (:attr:`raysim.workloads.federated_data.InputSpec.categories`)."""
     objective: Objective = CLASSIFICATION
-    """What models are trained for and judged by."""
+    """The objective that models are trained for and judged by."""
     outputs: int = 0
-    """Of a model, where there are no classes."""
+    """Number of a model's outputs, where there are no classes."""
 
     def task(self, client: int) -> InputSpec:
-        """What every client's model must fit."""
+        """The inputs that every client's model must fit."""
         shape = self.inputs.shape[1:]
         return InputSpec(
             shape,

@@ -80,7 +80,7 @@ class ArraySamples:
         return self._raw[rows].to(self._labels.device)
 
     def _converted(self, raw: torch.Tensor) -> torch.Tensor:
-        """What the model takes. Elementwise, so that a batch has the same bits as its part of the whole set."""
+        """Samples for the model. Elementwise, so that a batch has the same bits as its part of the whole set."""
         return usual_type(raw)
 
     def _varied(self, raw: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -164,7 +164,7 @@ def _idx(path: Path) -> NDArray[np.uint8]:
 
 
 def _batch(source: Path, folder: str, name: str) -> Any:
-    """What a batch of CIFAR holds: its images and labels, by name."""
+    """The arrays of a batch of CIFAR, its images and labels, by name."""
     for place in (source / name, source / folder / name):
         if place.is_file():
             return unpickled(place.read_bytes(), "bytes")

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 MAX_ARRAY_BYTES = 16 * 10**9
-"""Of all arrays in one file, unpacked. Larger data belong into a format that is read in parts."""
+"""Upper bound of all arrays in one file, unpacked. Larger data belong into a format that is read in parts."""
 MAX_HEADER_BYTES = 4096
 """A header holds a shape and a type; a parser would take a long one apart recursively."""
 

@@ -33,7 +33,7 @@ class _ArraysOnly(pickle.Unpickler):
 
 
 def unpickled(content: bytes, encoding: str, also: Mapping[tuple[str, str], Any] | None = None) -> Any:
-    """What a pickle of arrays holds.
+    """Read a pickle that holds arrays.
 
     Args:
         content: the file.

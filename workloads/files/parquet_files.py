@@ -10,7 +10,7 @@ from raysim.workloads.files.regular_files import allowed_bytes, open_regular, to
 
 ROWS = 65_536
 PART_BYTES = 2**26
-"""What is read at a time, as far as rows are no larger."""
+"""Bytes that are read at a time, as far as rows are no larger."""
 
 
 def read_parquet(path: Path) -> Any:

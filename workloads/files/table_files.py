@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import pandas
 
 MISSING = ("", "?", "NA", "N/A", "NaN", "nan", "null", "None")
-"""What stands for a value that is not known."""
+"""Texts that stand for a value that is not known."""
 
 
 def read_table(path: Path, columns: Sequence[str] = (), as_text: bool = False) -> pandas.DataFrame:
@@ -77,7 +77,7 @@ def _first_line(path: Path) -> str:
 
 
 def _separator(line: str, columns: int) -> str:
-    """What separates the values of a line: the sign that makes ``columns`` values if these are known, else most."""
+    """The separator of a line's values: the sign that makes ``columns`` values if these are known, else most."""
     return max(",;\t", key=lambda sign: (bool(columns) and len(_values(line, sign)) == columns, line.count(sign)))
 
 

@@ -58,7 +58,7 @@ class Holding:
 
 @dataclass(frozen=True)
 class GivenClients(Holding):
-    """What arrays and graphs given in Python (``raysim.run(…, clients=…, test=…)``) have in common."""
+    """The common part of arrays and graphs given in Python (``raysim.run(…, clients=…, test=…)``)."""
 
     title: Annotated[str, Help("what the data is called in tables and pictures")] = "own data"
     digest: Annotated[str, Help("SHA-256 of the data")] = ""
@@ -92,7 +92,7 @@ class GivenData(GivenClients, TokenOptions):
     ] = "auto"
 
     def objective(self) -> Objective:
-        """What the model is trained for. As long as the task is not known, the labels say what they can."""
+        """The objective of the model. As long as the task is not known, the labels say what they can."""
         loss, metrics = self.functions
         kind: Kind = "classification"
         if self.task != "auto":

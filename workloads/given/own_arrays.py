@@ -29,7 +29,7 @@ class ClientSplit(Sequence[tuple[Array, Array]]):
     labels: Array
     train: Partition
     names: NDArray[np.str_]
-    """Of the clients; empty if they have numbers."""
+    """Names of the clients; empty if they have numbers."""
 
     def __len__(self) -> int:
         return self.train.clients

@@ -16,7 +16,7 @@ from raysim.workloads.objective import Kind, Objective
 
 
 def fitted(federation: ArrayFederation, module: torch.nn.Module, task: Kind | None) -> tuple[Kind, int]:
-    """What is to be learned, and the number of a model's outputs.
+    """Find the task to be learned, and the number of a model's outputs.
 
     Args:
         federation: the data.
@@ -103,7 +103,7 @@ def _wanted(kind: Kind, labels: tuple[int, ...]) -> str:
 
 
 def _hint(federation: ArrayFederation, shape: tuple[int, ...] | str) -> str:
-    """What to write where the outputs are those of classes, and the labels would be classes in another form."""
+    """Advice for outputs that are those of classes, where labels would be classes in another form."""
     advice = as_classes(federation.labels) if isinstance(shape, tuple) and len(shape) == 2 and shape[1] > 1 else ""
     return f". Give {advice} for classes, or set task= and give the model as many outputs as labels" if advice else ""
 

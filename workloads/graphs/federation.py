@@ -34,7 +34,7 @@ class GraphClient:
     set_name: str
     """The set that its graphs are of; clients of one set have the same task."""
     outputs: int = 0
-    """Of a model, where there are no classes."""
+    """Number of a model's outputs, where there are no classes."""
 
     @property
     def task(self) -> InputSpec:
@@ -56,9 +56,9 @@ class GraphFederation:
     laplacian: Laplacian = "normalized"
     """Which Laplacian ``prepare`` decomposes."""
     notes: tuple[str, ...] = ()
-    """What a user should know of the data before the run."""
+    """Notes on the data for the user before the run."""
     objective: Objective = CLASSIFICATION
-    """What models are trained for and judged by."""
+    """The objective that models are trained for and judged by."""
 
     @property
     def clients(self) -> int:

@@ -39,7 +39,7 @@ class Graphs:
     eigenvectors: Floats = field(default_factory=lambda: NO_FLOATS)
     """U of each graph, row-major n × n with one eigenvector a column, one graph behind the other [Σ n²]."""
     attributes: Floats = field(default_factory=lambda: NO_ATTRIBUTES)
-    """Of edges [edges, 2, D]: from the first end to the second, and back; D = 0: edges have no attributes."""
+    """Attributes of edges [edges, 2, D]: from the first end to the second, and back; D = 0: edges have none."""
 
     def __len__(self) -> int:
         return len(self.labels)

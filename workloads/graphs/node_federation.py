@@ -87,10 +87,10 @@ class NodeFederation:
     owners: Integers
     """The client of each node [N]."""
     roles: NDArray[np.int8]
-    """What each node is for [N]."""
+    """Role of each node [N]."""
     clients: int
     notes: tuple[str, ...] = ()
-    """What a user should know of the data before the run."""
+    """Notes on the data for the user before the run."""
     synthetic: bool = False
 
     @property

@@ -32,15 +32,15 @@ FORMS: Mapping[str, tuple[str, ...]] = {
 """Layout of an .npz file to its arrays; a file is in the one whose first array it has, whatever it is called."""
 PLANETOID = ("x", "tx", "allx", "y", "ty", "ally", "graph", "test.index")
 VALIDATION_NODES = 500
-"""Of the public split: those that follow the training nodes (Yang et al. 2016)."""
+"""Number of validation nodes of the public split, those that follow the training nodes (Yang et al. 2016)."""
 LARGEST_FILE = 2 * 10**9
 """Bytes."""
 DAMAGE = (OSError, ValueError, KeyError, TypeError, IndexError, OverflowError, EOFError, zipfile.BadZipFile, zlib.error)
-"""What reading a damaged file raises."""
+"""Exceptions that reading a damaged file raises."""
 
 
 class _Sparse:
-    """What a pickled SciPy matrix becomes: its arrays, which nothing has used yet."""
+    """A pickled SciPy matrix as its arrays, which nothing has used yet."""
 
 
 SCIPY = {(f"scipy.sparse.{module}", "csr_matrix"): _Sparse for module in ("csr", "_csr")}
@@ -98,7 +98,7 @@ def _npz(path: Path) -> NodeGraph:
 
 
 def _heterophilous(arrays: Mapping[str, NDArray[Any]], name: str) -> NodeGraph:
-    """Of the ten published splits the first."""
+    """Read a set with ten published splits, of which the first is taken."""
     features, labels = arrays["node_features"], arrays["node_labels"]
     roles = np.zeros(len(labels), np.int8)
     for role, part in ((TRAIN, "train"), (VALIDATION, "val"), (TEST, "test")):

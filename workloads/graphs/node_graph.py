@@ -11,7 +11,7 @@ from raysim.workloads.errors import WorkloadError
 from raysim.workloads.graphs.graph_set import Floats, Integers
 
 UNUSED, TRAIN, VALIDATION, TEST = range(4)
-"""What a node is for, as ``NodeGraph.roles`` has it."""
+"""Role of a node, as ``NodeGraph.roles`` has it."""
 LARGEST_FEATURES = 4 * 10**9
 """Bytes of all node features as float32."""
 MAX_CLASSES = 10_000

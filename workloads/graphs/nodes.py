@@ -130,7 +130,7 @@ class Nodes:
         return NodeGraph(**vars(graph) | {"features": _shares(graph.features)}) if self.normalize else graph
 
     def _roles(self, graph: NodeGraph, owners: Integers, stream: Stream) -> NDArray[np.int8]:
-        """What each node is for."""
+        """Role of each node."""
         if self.split != "random" and graph.roles is not None:
             return graph.roles
         if self.split == "published":

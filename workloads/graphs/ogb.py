@@ -108,7 +108,7 @@ class Ogb:
     def _split(
         self, client: int, labels: Integers, roles: Integers | None, stream: Stream
     ) -> tuple[Integers, Integers, Integers]:
-        """What a client trains on, is validated and tested with; a published split may leave the last two empty."""
+        """A client's training, validation and test graphs; a published split may leave the last two empty."""
         if roles is None:
             drawn = stream(f"split {self.set} part {client}")
             return stratified(labels, self.validation_share, self.test_share, drawn)

@@ -41,7 +41,7 @@ def read_labels(files: SetFiles, target: int) -> tuple[Integers, tuple[str, ...]
 
 
 def read_split(files: SetFiles, graphs: int) -> Integers:
-    """What each graph is for by the published split [graphs]: TRAIN, VALIDATION or TEST."""
+    """Role of each graph by the published split [graphs]: TRAIN, VALIDATION or TEST."""
     found = sorted(path.name for path in (files.place / "split").glob("*") if path.is_dir())
     if len(found) != 1:
         raise WorkloadError(

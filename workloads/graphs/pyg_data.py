@@ -22,7 +22,7 @@ NODES = (
     "node_features, node_labels, edges, train_masks, val_masks and test_masks and take workload='nodes' with "
     "path=FILE.npz (docs/data.md)"
 )
-"""What to do with a data set for the classification of nodes."""
+"""Advice for a data set for the classification of nodes."""
 
 
 def read_graphs(data: object, where: str, notes: dict[str, None]) -> Graphs:

@@ -19,7 +19,7 @@ from raysim.workloads.files.regular_files import open_regular
 from raysim.workloads.graphs.graph_set import Floats, offsets
 
 MAX_FILE_BYTES = 10**9
-"""Of one text file, unpacked; the largest of the TUDatasets in use here takes some 30 MB."""
+"""Upper bound of one text file, unpacked; the largest of the TUDatasets in use here takes some 30 MB."""
 LARGEST_FEATURES = 2 * 10**9
 """Bytes of a set's dense features beyond which it is refused."""
 

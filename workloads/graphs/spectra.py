@@ -179,7 +179,7 @@ class SpectraCache:
 
 
 def key(graphs: Graphs, laplacian: str) -> str:
-    """What decides on the spectra, as a name of 24 letters; labels and features do not."""
+    """Key of the spectra, a name of 24 letters made of all that decides on them; labels and features do not."""
     # Another NumPy brings another LAPACK, whose last bits may differ.
     digest = hashlib.sha256(json.dumps([FORMAT, np.__version__, laplacian, len(graphs)]).encode())
     for array in (graphs.sizes, graphs.edge_counts, graphs.edges):

@@ -65,7 +65,7 @@ class ToyGraphs:
         return GraphFederation(self.name, True, clients, self.laplacian)
 
     def sketch(self, stream: Stream) -> GraphFederation:
-        """What ``load`` gives, with graphs that have no nodes."""
+        """The federation that ``load`` gives, with graphs that have no nodes."""
         clients = tuple(self._client(client, stream, empty=True) for client in range(self.clients))
         return GraphFederation(self.name, True, clients, self.laplacian)
 

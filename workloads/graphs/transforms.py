@@ -25,7 +25,7 @@ TRANSFORMS: Mapping[str, Mapping[str, object]] = {
     "RemoveIsolatedNodes": {},
     "RemoveSelfLoops": {"attr": "edge_attr"},
 }
-"""What may be named, and the arguments that have another value here than in PyG."""
+"""Transforms that may be named, and the arguments that have another value here than in PyG."""
 
 TransformOption = Annotated[
     str,

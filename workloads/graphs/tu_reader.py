@@ -130,7 +130,7 @@ def _pairs(files: SetFiles, indicator: Integers) -> Integers:
 
 
 def _edge_attributes(files: SetFiles, lines: int) -> Floats | None:
-    """What each line of A has [lines, D]: its attributes, then its labels, one-hot; None: the set has neither."""
+    """Attributes of each line of A [lines, D], then its labels, one-hot; None: the set has neither."""
     if not lines:
         return None
     blocks: list[Floats] = []

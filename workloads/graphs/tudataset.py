@@ -179,7 +179,7 @@ class TuDataset:
         return [(f"{name} part {part}", graphs.subset(chosen)) for part, chosen in enumerate(parts)]
 
     def _split(self, name: str, graphs: Graphs, stream: Stream) -> tuple[Integers, Integers, Integers]:
-        """What a client trains on, is validated and tested with."""
+        """A client's training, validation and test graphs."""
         if self.split == "published":
             parts = published(graphs.labels, self.validation_share, self.test_share, name)
         else:

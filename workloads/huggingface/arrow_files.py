@@ -1,4 +1,4 @@
-"""What Hugging Face's library ``datasets`` writes: Arrow files of ``save_to_disk``, and Parquet files.
+"""Files of Hugging Face's library ``datasets``: Arrow files of ``save_to_disk``, and Parquet files.
 
 The library itself is not needed: pyarrow reads both, and the features (names of classes, columns of images) are JSON in
 the schema of every file.

@@ -28,7 +28,7 @@ FOREIGN = {
     b"\x89PNG": "a PNG picture",
     b"\xff\xd8\xff": "a JPEG picture",
 }
-"""What is given in place of an .npz file, by its first bytes."""
+"""Kinds of files given in place of an .npz file, by their first bytes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +91,7 @@ def read_npz(path: Path, pixels: bool = True) -> dict[str, Array]:
 
 
 def _foreign_kind(path: Path) -> str:
-    """What the file is; empty for a zip archive, as .npz files are, and for what is not known."""
+    """Kind of the file; empty for a zip archive, as .npz files are, and for what is not known."""
     with path.open("rb") as file:
         start = file.read(4096)
     for magic, kind in FOREIGN.items():

@@ -1,4 +1,4 @@
-"""What all image workloads have in common: how their images become a federation."""
+"""The common part of all image workloads: how their images become a federation."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class ImageOptions(SplitOptions, ABC):
         return self._federation(images, stream, *channel_statistics(images.images))
 
     def sketch(self, stream: Stream) -> ImageFederation | None:
-        """What ``load`` gives with blank images, or None if only loading tells. WorkloadError as in ``load``."""
+        """``load``'s federation with blank images, or None if only loading tells. WorkloadError as in ``load``."""
         images = self.blank_images(stream)
         if images is None:
             return None

@@ -48,7 +48,7 @@ class Part:
 
 
 def missing_pieces(root: Path, split: str) -> list[str]:
-    """What the layout lacks below ``root``: paths, empty if all is there. ``split`` is N_clients/SPLIT, or empty."""
+    """Paths that the layout lacks below ``root``, empty if all is there. ``split`` is N_clients/SPLIT, or empty."""
     if not root.is_dir():
         return [f"{root}/"]
     folders = ["train", "test", *([split] if split else [])]

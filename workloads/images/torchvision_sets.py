@@ -29,7 +29,7 @@ class TorchvisionOptions(ImageOptions):
 
     class_names: ClassVar[tuple[str, ...]]
     folder: ClassVar[str]
-    """Of torchvision's files, below ``path``."""
+    """Folder of torchvision's files, below ``path``."""
     superclasses: ClassVar[tuple[int, ...]] = ()
     """Superclass of each class, where there are any."""
     torchvision_name: ClassVar[str]

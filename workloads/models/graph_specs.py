@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class BodyOfGraphs(ModelOptions):
-    """What the models here have in common: a body (workloads/models/gnn.py, say) and a linear head."""
+    """The common part of the models here: a body (workloads/models/gnn.py, say) and a linear head."""
 
     inputs: ClassVar[Literal["array", "graph", "nodes"]] = "graph"
     hidden: int

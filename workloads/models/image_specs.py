@@ -79,7 +79,7 @@ class Mlp(ModelOptions):
 
     @property
     def widths(self) -> tuple[int, ...]:
-        """Of every hidden layer."""
+        """Width of every hidden layer."""
         return (self.hidden,) if isinstance(self.hidden, int) else tuple(self.hidden)
 
     def check_shape(self, task: InputSpec) -> None:
@@ -174,7 +174,7 @@ class MobileNet(ModelOptions):
 
 @dataclass(frozen=True)
 class ResidualNetwork(ModelOptions):
-    """What ResNet-18 and ResNet-50 (He et al. 2016), torchvision's, have in common.
+    """The common part of torchvision's ResNet-18 and ResNet-50 (He et al. 2016).
 
     ``stem="small"``, the usual form for CIFAR, has a first convolution of 3x3 with stride 1 (not 7x7 with stride 2) and
     no max-pooling after it: total stride 8 instead of 32. Least size: 8x8 for it, 28x28 (MedMNIST's) for ``imagenet``,

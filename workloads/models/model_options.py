@@ -1,4 +1,4 @@
-"""What options of every model have, and which shapes of inputs models can do with; light to import."""
+"""The common part of every model's options, and the shapes of inputs that models can do with; light to import."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KINDS = {
     "graph": ("graphs", "'spectral', 'gin', 'graphsage' or 'gin-star'"),
     "nodes": ("nodes of one graph", "'gcn'"),
 }
-"""What inputs may be, and the models that take them."""
+"""Kinds of inputs, and the models that take them."""
 
 
 class ModelOptions(ABC):
@@ -26,11 +26,11 @@ class ModelOptions(ABC):
 
     name: ClassVar[str]
     inputs: ClassVar[Literal["array", "graph", "nodes"]] = "array"
-    """What kind of task it is for."""
+    """Kind of task that the model is for."""
     tokens: ClassVar[bool | None] = False
     """Whether its arrays are sequences of tokens; None: they may be, or not."""
     parts: ClassVar[tuple[str, ...]] = ("body.", "head.")
-    """What names of its parameters begin with, as far as methods may ask for it (``Traits.model_parts``)."""
+    """Prefixes of its parameters' names, as far as methods may ask for them (``Traits.model_parts``)."""
     batch_norm: ClassVar[bool] = False
     """Whether the network has BatchNorm layers."""
 
@@ -55,4 +55,4 @@ class ModelOptions(ABC):
 
     @abstractmethod
     def network(self, task: InputSpec) -> Classifier:
-        """What ``build`` gives for a task that is checked."""
+        """Build the network for a task that is checked."""

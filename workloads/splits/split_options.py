@@ -55,12 +55,12 @@ ValidationShare = Annotated[
     ),
 ]
 NO_NAMES = np.zeros(0, dtype=np.str_)
-"""Of clients that have numbers only."""
+"""Names of clients that have numbers only."""
 
 
 @dataclass(frozen=True, eq=False)
 class Labeled:
-    """What a split has to know of a data set with N training and M test samples.
+    """Facts that a split has to know about a data set with N training and M test samples.
 
     Args:
         labels: class of each training sample, int64 [N].

@@ -115,7 +115,7 @@ class TableOptions(SplitOptions, ABC):
 
 @dataclass(frozen=True)
 class OwnTable(TableOptions, ABC):
-    """What a table of one's own has to be told of its columns."""
+    """Options of a table of one's own: what it has to be told about its columns."""
 
     target: Annotated[str, Help("column to predict; empty: the last")] = ""
     task: Annotated[
@@ -254,7 +254,7 @@ def training_rows(train: Partition | Views) -> Integers:
 
 
 def _found(encoded: Encoded, inputs: pandas.DataFrame) -> str:
-    """What was found in the inputs of a table, for the user to check."""
+    """Findings in the inputs of a table, for the user to check."""
     sizes = [f"{name} ({size - 1})" for name, size in zip(encoded.categorical, encoded.sizes, strict=True)]
     missing = int(inputs.isna().any(axis=1).sum())
     return (

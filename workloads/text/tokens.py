@@ -32,7 +32,7 @@ class Tokens:
     vocabulary: int
     """How many different ids there are, padding and unknown words included."""
     note: str
-    """What was found, for the user to check."""
+    """Findings, for the user to check."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,7 @@ def read_text(path: Path) -> str:
 
 
 def speeches(text: str, origin: str) -> dict[str, str]:
-    """What every speaker says, speech after speech; a speech follows a line that ends in a colon, "NAME:"."""
+    """The text of every speaker, speech after speech; a speech follows a line that ends in a colon, "NAME:"."""
     said: dict[str, list[str]] = {}
     for name, speech in each_speech(text):
         said.setdefault(name, []).append(speech + "\n")

@@ -51,15 +51,15 @@ class Attacker:
         return self
 
     def poisoned(self, data: ClientData, classes: int) -> ClientData:
-        """What a malicious client trains with; its test set is as it was."""
+        """Training data of a malicious client; its test set is as it was."""
         return data
 
     def sent(self, delta: Vector, task: ClientTask) -> Vector:
-        """What a malicious client sends in the place of its change [d] where it knows no other's."""
+        """The vector that a malicious client sends in the place of its change [d] where it knows no other's."""
         return delta
 
     def forged(self, honest: Sequence[Vector], attackers: int) -> Vector | None:
-        """What all malicious clients of a server step send that know the honest updates, at least one [d].
+        """The vector that all malicious clients of a server step send who know the honest updates, at least one [d].
 
         None: they have nothing to send.
         """
@@ -70,7 +70,7 @@ class Attacker:
         return objective
 
     def further(self, module: Module, samples: Samples, batch_size: int, classes: int) -> Mapping[str, EvaluationSums]:
-        """By the name of a column, an evaluation of changed test samples, whose accuracy is the attack's success."""
+        """Evaluations of changed test samples by the name of a column: their accuracy is the attack's success."""
         return {}
 
 

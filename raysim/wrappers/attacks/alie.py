@@ -55,7 +55,7 @@ class Alie(Omniscient):
                 )
 
     def note(self, step: Planned) -> str:
-        """What z is."""
+        """A sentence that tells z."""
         note = f"attack.kind alie sends μ − z σ of the honest updates, z = {self.deviations(step):.4g}"
         if self.strength != "paper":
             return note

@@ -29,7 +29,7 @@ class Int4(Codec):
         return restored(payload["scales"], pairs[: entries_of(shapes)].astype(np.int8) - 8)
 
     def nbytes(self, shapes: Sequence[Shape]) -> int:
-        """Of the scales, and one for two numbers."""
+        """Bytes of the scales, and one byte for two numbers."""
         entries = entries_of(shapes)
         return scale_bytes(entries) + -(-entries // 2)
 

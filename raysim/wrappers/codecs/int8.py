@@ -24,7 +24,7 @@ class Int8(Codec):
         return restored(payload["scales"], payload["numbers"])
 
     def nbytes(self, shapes: Sequence[Shape]) -> int:
-        """Of the scales, and one for each number."""
+        """Bytes of the scales, and one byte for each number."""
         entries = entries_of(shapes)
         return scale_bytes(entries) + entries
 

@@ -59,7 +59,7 @@ class Rule(ABC):
 
     @abstractmethod
     def mean(self, step: Step) -> Vector:
-        """What takes the place of ``updates.mean()``, float32 [d]."""
+        """The rule's mean in the place of ``updates.mean()``, float32 [d]."""
 
     def check(self, defense: Defense, updates: int) -> None:
         """ConfigError if the rule does not hold for a server step of this many updates; most hold for any."""

@@ -11,7 +11,7 @@ from raysim.wrappers.rules._rule import Rule, Step
 
 @dataclass(frozen=True)
 class TrimmedMean(Rule):
-    """Of the updates, or of the mixed ones."""
+    """Coordinate-wise trimmed mean of the updates, or of the mixed ones."""
 
     def mean(self, step: Step) -> Vector:
         """Coordinate by coordinate."""
