@@ -20,6 +20,7 @@ from raysim.cli.interruption import Interruption
 from raysim.config.command_line import Invocation, parse
 from raysim.engine.observer import Several
 from raysim.errors import FINISHED, REFUSED, ConfigError, DiskFullError, RaysimError
+from raysim.leaving import staying
 from raysim.monitor.progress import Progress, title_of
 from raysim.running.outcome import Outcome
 from raysim.storage.complaint import complain
@@ -46,7 +47,7 @@ def _reported(words: Sequence[str]) -> int:
     output, as_json = sys.stdout, "--json" in words
     try:
         # With --json a user's own code prints to standard error.
-        with interruption, redirect_stdout(sys.stderr if as_json else output):
+        with staying(), interruption, redirect_stdout(sys.stderr if as_json else output):
             return _run(words, interruption, output, as_json=as_json)
     except RaysimError as error:
         complain(error)

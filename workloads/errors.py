@@ -21,9 +21,13 @@ class WorkloadError(RaysimError):
 
 
 def reason_of(error: BaseException) -> str:
-    """An exception in one line: its type and words; for ``sys.exit``, that no code of a run may end the program."""
+    """An exception in one line: its type and words.
+
+    For ``sys.exit`` and ``os._exit`` it says that no code of a run may end the program.
+    """
     if isinstance(error, RaysimError):
         return str(error)
     if isinstance(error, SystemExit):
-        return f"SystemExit: sys.exit({error.code!r}) was called, and code of a run may not end the program"
+        called = f"{getattr(error, 'called', 'sys.exit')}({error.code!r})"
+        return f"SystemExit: {called} was called, and code of a run may not end the program"
     return f"{type(error).__name__}: {error}"

@@ -6,7 +6,8 @@ import socket
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from raysim.errors import GpuMemoryError, PlacementError, RaysimError, reason_of
+from raysim.errors import GpuMemoryError, PlacementError, RaysimError
+from raysim.leaving import staying
 
 if TYPE_CHECKING:
     from raysim.client_side.worker import Worker
@@ -49,7 +50,7 @@ def run_task(task: RemoteTask[Worker], worker: Worker, inputs: Sequence[Any]) ->
 
     Raises:
         GpuMemoryError: torch ran out of memory; what the task had of it is free again.
-        RaysimError: code of a user's own called ``sys.exit``, or changed what belongs to the process.
+        RaysimError: code of a user's own called ``sys.exit`` or ``os._exit``, or changed what belongs to the process.
     """
     import torch
 
@@ -57,13 +58,12 @@ def run_task(task: RemoteTask[Worker], worker: Worker, inputs: Sequence[Any]) ->
 
     before = process_state.snapshot() if worker.own_code else None
     try:
-        found = task.run(worker, inputs)
+        with staying():  # an actor, or this program, would end without a word
+            found = task.run(worker, inputs)
         changed = process_state.put_back(before) if before is not None else ""
         if changed:
             raise RaysimError(changed)
         return found
-    except SystemExit as error:  # an actor, or this program, would end without a word
-        raise RaysimError(reason_of(error)) from error
     except torch.OutOfMemoryError as error:
         reason = str(error).partition(" If reserved but")[0]  # torch's advice on its allocator
     # Only here nothing refers to the failed task's tensors any more.

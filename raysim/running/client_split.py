@@ -10,6 +10,7 @@ from raysim import seeds
 from raysim.config.nearest import did_you_mean
 from raysim.config.options import options_of_class
 from raysim.errors import ConfigError
+from raysim.leaving import staying
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,6 +19,7 @@ _OF_RUNS = ("local_test", "test_share", "validation_share", "view_samples")
 """Options of a split that a run has for itself, or that only clients without arrays of their own have."""
 
 
+@staying()
 def split(
     data: Any,
     clients: int = 10,

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from raysim.errors import ConfigError, PlacementError, RaysimError, reason_of
+from raysim.leaving import staying
 from raysim.workloads.errors import WorkloadError
 
 
@@ -26,9 +27,10 @@ class Outcome:
 def guarded(drive: Callable[[], str]) -> Outcome:
     """Call ``drive`` and turn whatever it raises into an outcome."""
     try:
-        return Outcome(drive())
+        with staying():
+            return Outcome(drive())
     except RaysimError as error:
         refused = isinstance(error, (ConfigError, PlacementError, WorkloadError))
         return Outcome("failed", str(error), error.traceback, error.resumable, refused)
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         return Outcome("failed", reason_of(error), traceback.format_exc())

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.engine.observer import Named, Several, Silent
 from raysim.errors import ConfigError, RaysimError
+from raysim.leaving import staying
 from raysim.monitor import status_file
 from raysim.results.result import load_result
 from raysim.running.driver import drive, inline_pool
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     from raysim.workloads.objective import Figure
 
 
+@staying()
 def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
     method: str | type[Any] | object | RunConfig | Mapping[str, object] = "fedavg",
     resume: str | Path | None = None,

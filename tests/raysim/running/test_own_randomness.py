@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 from pathlib import Path
@@ -116,6 +117,13 @@ class LeavesInTraining(Net):
         return super().forward(x)
 
 
+class LeavesAtOnce(Net):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if self.training:
+            os._exit(0)
+        return super().forward(x)
+
+
 class LeavesInEvaluation:
     """A metric that leaves once it is asked for more than the two samples of the check before a run."""
 
@@ -128,10 +136,11 @@ class LeavesInEvaluation:
     [
         ({"observer": Leaving()}, r"observer Leaving.round_finished: SystemExit: sys.exit\(0\) was called"),
         ({"model": LeavesInTraining()}, r"client 0, round 1, stage train: SystemExit: sys.exit\(0\) was called"),
+        ({"model": LeavesAtOnce()}, r"client 0, round 1, stage train: SystemExit: os._exit\(0\) was called"),
         ({"metrics": {"mine": LeavesInEvaluation()}}, r"round 1, evaluate .*: SystemExit: sys.exit\(0\) was called"),
     ],
 )
-def test_sys_exit_is_an_error_of_who_calls_it(given: Any, words: str, tmp_path: Path) -> None:
+def test_leaving_is_an_error_of_who_does_it(given: Any, words: str, tmp_path: Path) -> None:
     run = {"model": seeded(), "clients": three_clients(), **QUICK, **given}
     with pytest.raises(raysim.RaysimError, match=words):
         raysim.run("fedavg", **run, output=str(tmp_path / "run"))
