@@ -21,9 +21,9 @@ import pandas as pd
 
 from raysim.config.run_config import RunConfig
 from raysim.engine.observer import Silent
-from raysim.report.study_file import read
 from raysim.running.open_run import prepare
 from raysim.running.simulation import execute
+from raysim.studies.study_file import read
 
 
 class Rounds(Silent):

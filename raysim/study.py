@@ -24,7 +24,7 @@ A measure is a column of the rounds table (its last value), or that behind ``bes
 one column: ``in: {CNN: {method.mu: 0.1}}``, and show another measure in the place of one:
 ``shows: {accuracy: tuned_client_accuracy_mean}``. Cells run in the order column, seed, row, so that every prefix is a
 fair comparison. ``compare`` adds a table of differences: the mean of a row less another over equal seeds, with its 95 %
-interval (:mod:`raysim.report.study_compare`).
+interval (:mod:`raysim.studies.differences`).
 
 Several processes may run one study: each takes cells that no other has claimed, and ends when all are there.
 """
@@ -42,12 +42,12 @@ from pathlib import Path
 from raysim.config.config_file import read_config_file
 from raysim.config.run_config import build, settings, to_yaml
 from raysim.errors import FAILED, FINISHED, REFUSED, STOPPED, ConfigError, RaysimError
-from raysim.report import study_failed
-from raysim.report.study_file import Cell, Study, read
-from raysim.report.study_table import finished, place_of_table, unmeasured, write_table
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import SECONDS, claimant, claimed
 from raysim.storage.complaint import complain
+from raysim.studies import failures
+from raysim.studies.study_file import Cell, Study, read
+from raysim.studies.tables import finished, place_of_table, unmeasured, write_table
 
 
 def run_cell(cell: Cell) -> None:
@@ -64,11 +64,11 @@ def run_cell(cell: Cell) -> None:
             frame = comparable(run(config).rounds)
         except RaysimError as error:
             _keep_settings(cell)
-            study_failed.keep(cell, Path(config.output), error)
+            failures.keep(cell, Path(config.output), error)
             raise
     _keep_settings(cell)
     write_atomically(cell.path, frame.to_csv(index=False, float_format="%.6g").encode())
-    study_failed.place(cell).unlink(missing_ok=True)
+    failures.place(cell).unlink(missing_ok=True)
 
 
 def _keep_settings(cell: Cell) -> None:
@@ -84,7 +84,7 @@ def check_cell(cell: Cell) -> None:
     no code that it names is imported.
     """
     kept = cell.path.with_suffix(".yaml")
-    made = next((path for path in (cell.path, study_failed.place(cell)) if path.exists()), None)
+    made = next((path for path in (cell.path, failures.place(cell)) if path.exists()), None)
     if made is None or not kept.exists():
         return
     before = read_config_file(kept)
@@ -125,7 +125,7 @@ def run_missing(study: Study, missing: Sequence[Cell]) -> list[str]:
     A cell that another process has claimed is left to it, and waited for once there is no other; if that process dies,
     this one takes the cell over.
     """
-    failed, known = list[str](), {cell.path: study_failed.made_at(cell) for cell in missing}
+    failed, known = list[str](), {cell.path: failures.made_at(cell) for cell in missing}
     told, waiting = False, list(missing)
     while waiting:
         elsewhere: list[Cell] = []
@@ -136,7 +136,7 @@ def run_missing(study: Study, missing: Sequence[Cell]) -> list[str]:
                     continue
                 if cell.path.exists():
                     continue
-                if study_failed.made_at(cell) != known[cell.path]:
+                if failures.made_at(cell) != known[cell.path]:
                     failed.append(f"{cell.name}: it failed in another process")
                     continue
                 print(cell.name, flush=True)
@@ -181,7 +181,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for cell in cells:
             check_cell(cell)
         missing = [cell for cell in cells if not cell.path.exists()]
-        lost = f", {count} failed" if (count := len(study_failed.failures(study))) else ""
+        lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
         print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
         place_of_table(study)
         if missing and not arguments.table_only:

@@ -1,1 +1,1 @@
-"""Pages, pictures, comparisons and tables of studies, made of finished runs."""
+"""Pages, pictures and comparisons, made of finished runs."""

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from raysim.report import study_file
+from raysim.studies import study_file
 
 TEXT = """
 title: Small

@@ -16,9 +16,9 @@ import pytest
 from raysim import study
 from raysim.config.run_config import RunConfig, to_yaml
 from raysim.errors import ConfigError, RaysimError
-from raysim.report import study_failed, study_file, study_table
 from raysim.results.result import RunResult
 from raysim.storage.claims import claimed
+from raysim.studies import failures, study_file, tables
 from raysim.workloads.errors import WorkloadError
 from tests.raysim.small_study import TEXT, keep
 
@@ -107,7 +107,7 @@ def test_a_row_may_show_another_measure_in_the_place_of_one(path: Path) -> None:
     for cell in study_file.read(path).cells():
         keep(cell, accuracy=[0.1, 0.2, 0.3], tuned_client_accuracy_mean=[0.4, 0.5, 0.6])
         assert cell.config().evaluation.fine_tune == (2 if cell.row == "FedAvg" else 0)
-    study_table.write_table(study_file.read(path))
+    tables.write_table(study_file.read(path))
     page = (path.parent / "page.md").read_text(encoding="utf-8")
     assert "| FedAvg | 60.00 ± 0.00 (2) | 30.00 ± 0.00 (2) |" in page  # last round tuned, best round as it is
     assert "| Strong prox | 30.00 ± 0.00 (2) | 30.00 ± 0.00 (2) |" in page
@@ -140,7 +140,7 @@ def test_every_measure_has_its_unit(path: Path) -> None:
     path.write_text(text, encoding="utf-8")
     for cell in study_file.read(path).cells():
         keep(cell, accuracy=[0.1, 0.2, 0.3], loss=[2.0, 0.7286, 0.9], bytes_up=19_240_000, system_loss=2.5)
-    study_table.write_table(study_file.read(path))
+    tables.write_table(study_file.read(path))
     page = (path.parent / "page.md").read_text(encoding="utf-8")
     assert "|  | MLP, last (%) | MLP, loss | MLP, sent (MB) | MLP, system loss | Logistic, last (%) |" in page
     row = "| FedAvg | 30.00 ± 0.00 (2) | 0.7286 ± 0.0000 (2) | 19.24 (2) | 2.5000 ± 0.0000 (2) | 30.00 (1) |"
@@ -219,13 +219,13 @@ def test_what_an_earlier_version_kept_is_compared_as_far_as_its_options_are_ther
         study.check_cell(cell)
 
 
-@pytest.mark.parametrize("second", [study_table.BEGIN, "<!-- table small: written by raysim.study -->"])
+@pytest.mark.parametrize("second", [tables.BEGIN, "<!-- table small: written by raysim.study -->"])
 def test_only_the_table_of_the_study_is_replaced(second: str, path: Path) -> None:
     page, first = path.parent / "page.md", "<!-- table other: written by raysim.study -->"
-    page.write_text(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\nold\n{study_table.END}\nc\n", encoding="utf-8")
-    study_table.write_table(study_file.read(path))
+    page.write_text(f"a\n{first}\nold\n{tables.END}\nb\n{second}\nold\n{tables.END}\nc\n", encoding="utf-8")
+    tables.write_table(study_file.read(path))
     text = page.read_text(encoding="utf-8")
-    assert text.startswith(f"a\n{first}\nold\n{study_table.END}\nb\n{second}\n| % |") and text.endswith("c\n")
+    assert text.startswith(f"a\n{first}\nold\n{tables.END}\nb\n{second}\n| % |") and text.endswith("c\n")
 
 
 def test_a_cell_that_fails_leaves_a_row_with_round_and_reason_until_it_succeeds(
@@ -296,7 +296,7 @@ def test_a_cell_of_another_process_is_left_to_it_and_waited_for(
         while len(made) < len(others) and time.monotonic() < deadline:
             time.sleep(0.05)
         keep(first, accuracy=[0.25])
-        study_failed.keep(second, path.parent, RaysimError("diverged"))
+        failures.keep(second, path.parent, RaysimError("diverged"))
     thread.join(60)
     assert made == [cell.name for cell in others] and codes == [1]  # its failure is not tried again, and told
     said = capsys.readouterr()
@@ -349,12 +349,12 @@ def test_a_table_says_what_its_epsilon_is_about(path: Path) -> None:
     words = "sampling: poisson, one client added or removed", "sampling: fixed, one client replaced"
     for cell in study_file.read(path).cells():
         keep(cell, accuracy=[0.5], epsilon=1.2, neighbors=words[cell.row == "FedAvg"])
-    study_table.write_table(study_file.read(path))
+    tables.write_table(study_file.read(path))
     page = (path.parent / "page.md").read_text(encoding="utf-8")
     assert f"ε: {words[1]} (FedAvg); {words[0]} (Strong prox).\n\n| " in page
     for cell in study_file.read(path).cells():
         keep(cell, accuracy=[0.5], epsilon=1.2, neighbors=words[0])
-    study_table.write_table(study_file.read(path))
+    tables.write_table(study_file.read(path))
     assert f"ε: {words[0]}.\n\n| " in (path.parent / "page.md").read_text(encoding="utf-8")
 
 

@@ -9,8 +9,8 @@ import pytest
 
 from raysim import study
 from raysim.errors import ConfigError
-from raysim.report import study_file, study_places, study_table
-from raysim.report.study_reader import Reader
+from raysim.studies import places, study_file, tables
+from raysim.studies.reader import Reader
 from tests.raysim.small_study import TEXT, keep, study_of
 
 
@@ -19,7 +19,7 @@ def secret(tmp_path: Path) -> Path:
     """A file of the user's, outside the study, that looks like a page of a study."""
     path = tmp_path / "home" / "secret.md"
     path.parent.mkdir()
-    path.write_text(f"{study_table.BEGIN}\n{study_table.END}\n", encoding="utf-8")
+    path.write_text(f"{tables.BEGIN}\n{tables.END}\n", encoding="utf-8")
     return path
 
 
@@ -33,7 +33,7 @@ def folder(tmp_path: Path) -> Path:
 def refused(folder: Path, more: str = "", text: str = TEXT) -> str:
     (folder / "small.yaml").write_text(text + more, encoding="utf-8")
     with pytest.raises(ConfigError) as caught:
-        study_table.write_table(study_file.read(folder / "small.yaml"))
+        tables.write_table(study_file.read(folder / "small.yaml"))
     return str(caught.value)
 
 
@@ -57,11 +57,11 @@ def test_a_page_exchanged_for_a_pipe_or_link_after_the_study_was_read(folder: Pa
     read = study_of(folder)
     os.mkfifo(folder / "page.md")
     with pytest.raises(ConfigError, match=r"page\.md: cannot be read: it is not a regular file"):
-        study_table.place_of_table(read)
+        tables.place_of_table(read)
     (folder / "page.md").unlink()
     (folder / "page.md").symlink_to(secret)
     with pytest.raises(ConfigError, match=r"page\.md: cannot be read: it is a link"):
-        study_table.write_table(read)
+        tables.write_table(read)
 
 
 @pytest.mark.parametrize("key", ["heat_map", "curves"])
@@ -94,11 +94,11 @@ def test_a_kept_cell_that_is_a_pipe_or_link_is_refused_by_name(folder: Path, sec
     first.path.unlink()
     os.mkfifo(first.path)
     with pytest.raises(ConfigError, match=r"fedavg-seed0\.csv: cannot be read: it is not a regular file"):
-        study_table.write_table(read)
+        tables.write_table(read)
     first.path.unlink()
     second.path.with_suffix(".failed.csv").symlink_to(secret)
     with pytest.raises(ConfigError, match=r"strong-prox-seed0\.failed\.csv: cannot be read: it is a link"):
-        study_table.write_table(read)
+        tables.write_table(read)
 
 
 @pytest.mark.parametrize(
@@ -122,9 +122,9 @@ def test_links_to_the_study_itself_are_the_users_own(folder: Path, tmp_path: Pat
 def test_a_page_too_large_is_not_read(folder: Path) -> None:
     read = study_of(folder)
     with (folder / "page.md").open("wb") as file:
-        file.truncate(study_places.MAX_TEXT_BYTES + 1)
+        file.truncate(places.MAX_TEXT_BYTES + 1)
     with pytest.raises(ConfigError, match=r"page\.md: cannot be read: it is larger than 4"):
-        study_table.place_of_table(read)
+        tables.place_of_table(read)
 
 
 def test_an_absolute_path_is_taken_as_it_is(folder: Path, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from raysim import units
 from raysim.report.canvas import LIGHT, new_figure, picture_bytes
 from raysim.report.measures import Measure
-from raysim.report.study_reader import Reader
+from raysim.studies.reader import Reader
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]
 """(row, column, measure) → its values in the finished cells, in the order of seeds."""

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raysim.report.study_places import text_of
 from raysim.storage.atomic_files import write_atomically
+from raysim.studies.places import text_of
 
 if TYPE_CHECKING:
-    from raysim.report.study_file import Cell, Study
+    from raysim.studies.study_file import Cell, Study
 
 COLUMNS = ("failed", "round", "reason")
 

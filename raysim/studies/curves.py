@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from raysim.report.canvas import LIGHT, new_figure, picture_bytes
-from raysim.report.study_reader import Reader
 from raysim.results.result import running_costs
+from raysim.studies.reader import Reader
 from raysim.units import scale
 
 if TYPE_CHECKING:

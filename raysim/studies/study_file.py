@@ -11,12 +11,12 @@ from typing import Any
 from raysim.config.config_file import check_calls, check_names
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
-from raysim.report import study_compare, study_curves, study_plot
 from raysim.report.measures import Measure
-from raysim.report.study_compare import Compare
-from raysim.report.study_curves import Curves
-from raysim.report.study_plot import HeatMap, Picture
-from raysim.report.study_reader import KEYS, Reader, file_name
+from raysim.studies import curves, differences, pictures
+from raysim.studies.curves import Curves
+from raysim.studies.differences import Compare
+from raysim.studies.pictures import HeatMap, Picture
+from raysim.studies.reader import KEYS, Reader, file_name
 
 OPTIONAL = ("picture", "curves", "heat_map", "compare")
 
@@ -131,10 +131,10 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         seeds,
         measures,
         shown,
-        study_plot.read(reader, list(rows), list(columns)),
-        study_curves.read(reader),
+        pictures.read(reader, list(rows), list(columns)),
+        curves.read(reader),
         reader.picture("heat_map", HeatMap),
-        study_compare.read(reader, list(rows), list(columns)),
+        differences.read(reader, list(rows), list(columns)),
     )
     for layer in (study.base, *study.columns.values(), *study.rows.values(), *inside.values()):
         check_names(layer, path, {}, trusted)

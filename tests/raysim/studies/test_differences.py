@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from raysim.errors import ConfigError
-from raysim.report import study_compare, study_file, study_table
-from raysim.report.study_compare import Difference, paired
+from raysim.studies import differences, study_file, tables
+from raysim.studies.differences import Difference, paired
 from tests.raysim.small_study import TEXT, keep, study_of
 
 COMPARE = "compare: [{rows: [Strong prox], against: FedAvg, measure: accuracy}]\n"
@@ -47,11 +47,11 @@ def test_a_study_writes_the_differences_that_its_file_asks_for_under_its_table(t
     kept = {("FedAvg", 0): 0.45, ("FedAvg", 1): 0.52, ("Strong prox", 0): 0.5, ("Strong prox", 1): 0.6}
     for cell in study.cells():
         keep(cell, accuracy=[kept.get((cell.row, cell.seed), 0.3)])
-    study_table.write_table(study)
+    tables.write_table(study)
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     head = "| difference [95 % interval] | MLP, last (points) | Logistic, last (points) |"
     line = "| Strong prox − FedAvg | +6.50 [−12.56, +25.56], 2 seeds | 0.00, cannot be told, 1 seed |"
-    assert f"{head}\n|---|---|---|\n{line}\n{study_table.END}" in page
+    assert f"{head}\n|---|---|---|\n{line}\n{tables.END}" in page
     assert page.index("| Strong prox | 55.00") < page.index(head)
 
 
@@ -60,7 +60,7 @@ def test_a_difference_has_the_unit_of_its_measure_and_may_be_of_one_column(tmp_p
     study = study_of(tmp_path, more)
     for cell in study.cells():
         keep(cell, accuracy=[0.3], loss=[1.0 + cell.seed / 10 if cell.row == "FedAvg" else 0.75])
-    found = study_compare.table(study.compare, study_table.values(study, study.compared), {}, ["MLP", "Logistic"])
+    found = differences.table(study.compare, tables.values(study, study.compared), {}, ["MLP", "Logistic"])
     # −0.25 and −0.35: mean −0.3, deviation 0.0707107, half 12.706205 · 0.05.
     assert found.splitlines()[0] == "| difference [95 % interval] | MLP, loss |"
     assert found.splitlines()[2] == "| Strong prox − FedAvg | −0.3000 [−0.9353, +0.3353], 2 seeds |"
@@ -69,7 +69,7 @@ def test_a_difference_has_the_unit_of_its_measure_and_may_be_of_one_column(tmp_p
 def test_a_page_without_finished_pairs_has_no_table_of_differences(tmp_path: Path) -> None:
     study = study_of(tmp_path, COMPARE)
     keep(next(study.cells()), accuracy=[0.5])
-    study_table.write_table(study)
+    tables.write_table(study)
     assert "difference" not in (tmp_path / "page.md").read_text(encoding="utf-8")
 
 

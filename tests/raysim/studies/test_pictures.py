@@ -9,8 +9,8 @@ import pytest
 from matplotlib.figure import Figure
 
 from raysim.errors import ConfigError
-from raysim.report import study_curves, study_plot, study_table
 from raysim.report.measures import find
+from raysim.studies import curves, pictures, tables
 from tests.raysim.small_study import keep, study_of
 
 PICTURE = """
@@ -29,11 +29,11 @@ def test_a_picture_shows_the_cells_that_there_are(tmp_path: Path) -> None:
     read = study_of(tmp_path, PICTURE)
     cell = next(iter(read.cells()))
     keep(cell, accuracy=[0.1, 0.4], local_loss=[2.0, 1.5])
-    assert study_table.finished(read, [find("local_loss"), find("accuracy"), find("auc")]) == {
+    assert tables.finished(read, [find("local_loss"), find("accuracy"), find("auc")]) == {
         ("FedAvg", "MLP", "local_loss"): [1.5],
         ("FedAvg", "MLP", "accuracy"): [0.4],
     }
-    study_table.write_table(read)
+    tables.write_table(read)
     with Image.open(tmp_path / "losses.png") as image:
         assert image.size[0] > 500
 
@@ -49,11 +49,11 @@ def test_a_value_far_from_the_others_does_not_flatten_them(
         drawn.append(figure)
         return b""
 
-    monkeypatch.setattr(study_plot, "picture_bytes", kept)
+    monkeypatch.setattr(pictures, "picture_bytes", kept)
     values = {("FedAvg", "MLP"): 1.0, ("FedAvg", "Logistic"): 2.0, ("Strong prox", "MLP"): largest}
     found = {(row, column, "local_loss"): [value] for (row, column), value in values.items()}
     assert read.picture is not None
-    study_plot.draw(read.picture, found, "title")
+    pictures.draw(read.picture, found, "title")
     assert drawn[0].axes[0].get_yscale() == axis
 
 
@@ -72,17 +72,17 @@ def test_a_picture_of_what_the_study_does_not_have_is_refused(tmp_path: Path, ol
 
 def test_curves_are_means_over_seeds_against_what_the_rounds_cost(tmp_path: Path) -> None:
     read = study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: virtual_seconds}")
-    study_table.write_table(read)
+    tables.write_table(read)
     assert not (tmp_path / "b.png").exists()  # nothing is there to draw
     for cell in read.cells():
         if cell.row == "FedAvg":
             seconds = [10.0, 20.0, 40.0 + cell.seed]
             keep(cell, accuracy=[0.2, float("nan"), 0.5 + cell.seed / 10], virtual_seconds=seconds)
-    runs = study_table.finished_runs(read)
+    runs = tables.finished_runs(read)
     assert read.curves is not None
-    means = study_curves.points(runs["FedAvg", "MLP"], read.curves)
+    means = curves.points(runs["FedAvg", "MLP"], read.curves)
     assert [*means.index] == [1, 3] and means.to_numpy().tolist() == [[10.0, 0.2], [40.5, pytest.approx(0.55)]]
-    study_table.write_table(read)
+    tables.write_table(read)
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
     allowed = "round, bytes, bytes_up, virtual_seconds, joules"
     with pytest.raises(ConfigError, match=rf"against 'hours'\. Allowed: {allowed}"):
@@ -94,22 +94,22 @@ def test_curves_against_what_clients_sent(tmp_path: Path) -> None:
     cell = next(read.cells())
     keep(cell, accuracy=[0.2, 0.4], bytes_up=[10, 20], bytes_down=[1000, 1000])
     assert read.curves is not None
-    found = study_curves.points(study_table.finished_runs(read)["FedAvg", "MLP"], read.curves)
+    found = curves.points(tables.finished_runs(read)["FedAvg", "MLP"], read.curves)
     assert found.to_numpy().tolist() == [[10.0, 0.2], [30.0, 0.4]]
 
 
 def test_a_heat_map_has_the_mean_of_every_cell(tmp_path: Path) -> None:
     read = study_of(tmp_path, "heat_map: {path: c.png, measure: accuracy, label: accuracy}")
     assert read.heat_map is not None
-    study_table.write_table(read)
+    tables.write_table(read)
     assert not (tmp_path / "c.png").exists()  # nothing is there to draw
     for cell in read.cells():
         if cell.row == "FedAvg":
             keep(cell, accuracy=[0.1, {0: 0.25, 1: 0.75, 5: 0.4}[cell.seed]])
-    found = study_table.finished(read, [read.heat_map.measure])
-    cells = study_plot.cell_means(read.heat_map, found, [*read.rows], [*read.columns])
+    found = tables.finished(read, [read.heat_map.measure])
+    cells = pictures.cell_means(read.heat_map, found, [*read.rows], [*read.columns])
     assert cells[0].tolist() == [0.5, 0.4] and np.isnan(cells[1]).all()
-    study_table.write_table(read)
+    tables.write_table(read)
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
     for wrong, reason in (("", "exactly path, measure, label"), (", measure: x, label: y", "x")):
         with pytest.raises(ConfigError, match=reason):

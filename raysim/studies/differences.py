@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from raysim.report.measures import Measure
-from raysim.report.study_reader import Reader
+from raysim.studies.reader import Reader
 from raysim.units import Scale, counted, scale
 
 Values = Mapping[tuple[str, str, str], Mapping[int, float]]

@@ -14,7 +14,7 @@ from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import flatten
 from raysim.errors import ConfigError
 from raysim.report.measures import Measure, find
-from raysim.report.study_places import place
+from raysim.studies.places import place
 from raysim.units import UNITS
 
 if TYPE_CHECKING:

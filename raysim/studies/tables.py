@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING
 
 from raysim.config.privacy import NEIGHBORS
 from raysim.errors import ConfigError
-from raysim.report import study_compare, study_curves, study_failed, study_plot
 from raysim.report.measures import Measure
-from raysim.report.study_compare import Values
-from raysim.report.study_file import Study
-from raysim.report.study_places import cell_table, text_of
-from raysim.report.study_plot import Found, scale_of
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
+from raysim.studies import curves, differences, failures, pictures
+from raysim.studies.differences import Values
+from raysim.studies.pictures import Found, scale_of
+from raysim.studies.places import cell_table, text_of
+from raysim.studies.study_file import Study
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -42,7 +42,7 @@ def values(study: Study, measures: Iterable[Measure]) -> Values:
     return found
 
 
-def finished_runs(study: Study) -> study_curves.Runs:
+def finished_runs(study: Study) -> curves.Runs:
     """The rounds tables that are there so far."""
     found: dict[tuple[str, str], list[pd.DataFrame]] = {}
     for cell in study.cells():
@@ -53,10 +53,10 @@ def finished_runs(study: Study) -> study_curves.Runs:
 
 def tables(study: Study) -> str:
     """All that stands between the markers: the table of means, that of differences, and that of failed cells."""
-    failed = study_failed.failures(study)
+    failed = failures.failures(study)
     counts = Counter((failure.cell.row, failure.cell.column) for failure in failed)
-    made = [about_epsilon(study), table(study, finished(study, study.measures), counts), study_failed.table(failed)]
-    made.insert(2, study_compare.table(study.compare, values(study, study.compared), study.measures, [*study.columns]))
+    made = [about_epsilon(study), table(study, finished(study, study.measures), counts), failures.table(failed)]
+    made.insert(2, differences.table(study.compare, values(study, study.compared), study.measures, [*study.columns]))
     return "\n\n".join(text for text in made if text)
 
 
@@ -141,13 +141,13 @@ def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:
     """Each picture that the study asks for and of which something is there."""
     if study.picture is not None:
         found = finished(study, study.picture.measures)
-        yield study.picture.path, study_plot.draw(study.picture, found, study.title)
+        yield study.picture.path, pictures.draw(study.picture, found, study.title)
     if study.heat_map is not None:
         found = finished(study, [study.heat_map.measure])
         if found:
-            squares = study_plot.draw_heat_map(study.heat_map, found, [*study.rows], [*study.columns], study.title)
+            squares = pictures.draw_heat_map(study.heat_map, found, [*study.rows], [*study.columns], study.title)
             yield study.heat_map.path, squares
     if study.curves is not None:
         runs = finished_runs(study)
         if runs:
-            yield study.curves.path, study_curves.draw(study.curves, runs, [*study.columns], study.title)
+            yield study.curves.path, curves.draw(study.curves, runs, [*study.columns], study.title)
