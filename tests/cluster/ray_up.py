@@ -51,7 +51,7 @@ class Laptop:
         self._make_checkout()
 
     def _make_checkout(self) -> None:
-        copied = f"cd {ROOT} && git ls-files -coz --exclude-standard | xargs -0 cp --parents -t ~/checkout"
+        copied = f"cd {ROOT} && git ls-files -coz --exclude-standard | xargs -0 cp -P --parents -t ~/checkout"
         strays = "".join(f"mkdir -p $(dirname {path}); echo stray > {path}; " for path in STRAY)
         self.run(f"mkdir ~/checkout; ({copied}); cp {KEY} ~/.ssh/id_ed25519; cd ~/checkout; {strays}", quiet=True)
         text = (ROOT / "cluster.local.yaml").read_text(encoding="utf-8")
