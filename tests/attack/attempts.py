@@ -18,6 +18,7 @@ from tests.attack.configurations import configuration
 from tests.attack.corruption import corrupt
 from tests.attack.crash import Disk
 from tests.attack.folders import resume, small
+from tests.attack.images import image
 from tests.attack.links import link
 from tests.attack.place import Attempt, Place
 from tests.attack.read_only import read_only
@@ -42,7 +43,8 @@ def power_cut(place: Place, random: Random) -> Attempt:
 
 
 ATTACKS: Mapping[str, Callable[[Place, Random], Attempt]] = {
-    attack.__name__: attack for attack in (corruption, kill, power_cut, configuration, command_line, link, read_only)
+    attack.__name__: attack
+    for attack in (corruption, kill, power_cut, configuration, command_line, link, read_only, image)
 }
 
 

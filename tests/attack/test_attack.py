@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from raysim.workloads.images import decode
+from tests.attack import images
 from tests.attack.attempts import ATTACKS, judged
 from tests.attack.corruption import CHANGES, WHOLE_FOLDER, corrupt_file
 from tests.attack.place import Place
@@ -64,3 +66,9 @@ def test_what_does_not_fit_together_is_said(place: Place, change: object) -> Non
     found = judged(place, folder, change(folder, Newest(1)))
     assert not found.fault, f"{found.what}: {found.fault}\n{found.error}"
     assert "damaged: " in found.error
+
+
+def test_a_program_that_is_started_for_an_image_is_found(place: Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "FORMATS", (*decode.FORMATS, "EPS"))
+    found = images.trained(place, "PostScript", images.HEADER + b"showpage\n%%EOF\n", "x.png", "folder")
+    assert found.fault.startswith("a program was started: ('gs'")
