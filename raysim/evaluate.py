@@ -36,10 +36,10 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
     from raysim.client_side.last_batch import with_last_batch
     from raysim.client_side.worker import Worker, fixed_threads
     from raysim.engine import precision_probe
-    from raysim.engine.checkpointing import newest_state
     from raysim.engine.evaluation import evaluate_round
     from raysim.engine.inline_backend import InlinePool
     from raysim.engine.load_federation import load_federation
+    from raysim.engine.newest_state import newest_state
     from raysim.workloads.parallel_map import Sequential
 
     run = RunFolder.open(folder)

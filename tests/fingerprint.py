@@ -11,10 +11,14 @@ from safetensors.numpy import load_file
 
 from raysim.results.result import comparable, load_result
 from raysim.storage import checkpoint
+from raysim.storage.proof_file import PROOF_NAME, read_proof
 
 
 def fingerprint(folder: Path) -> dict[str, Any]:
-    """All that a run computed, without timings: tables as text, and the checksums of its last checkpoint's contents."""
+    """All that a run computed, without timings: tables as text, its last checkpoint's contents, and its proof.
+
+    Of the proof all lines but the one with the settings, as some tests compare runs of several.
+    """
     result = load_result(folder)
     latest = checkpoint.newest_first(folder / "checkpoints")[0]
     # Each client's newest state: how states lie in files depends on when there was a checkpoint.
@@ -30,4 +34,5 @@ def fingerprint(folder: Path) -> dict[str, Any]:
         "clients": comparable(result.clients).to_csv(),
         "server": (latest / "server.safetensors").read_bytes(),
         "states": states,
+        "proof": [entry.content for entry in read_proof(folder / PROOF_NAME)[1:]],
     }

@@ -75,3 +75,5 @@ def _print_summary(folder: Path, times: str) -> None:
         f"{times}\n"
         f"{shown}"
     )
+    if "proof" in summary:
+        print(f"proof {summary['proof']} (check it: python -m raysim.verify {short(folder)})")

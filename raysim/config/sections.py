@@ -241,6 +241,14 @@ class Engine:
             placement=True,
         ),
     ] = "given"
+    proof: Annotated[
+        Literal["rounds", "clients", "none"],
+        Help(
+            "proof.jsonl, a chain of digests that python -m raysim.verify checks the run by: of every round; of every "
+            "client's message and update too; or none",
+            placement=True,
+        ),
+    ] = "rounds"
     checkpoint_every: Annotated[PositiveInt, Help("rounds between two checkpoints", placement=True)] = 5
     keep_checkpoints: Annotated[PositiveInt, Help("newest checkpoints that are kept", placement=True)] = 2
     on_client_error: Annotated[

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +14,7 @@ from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsE
 from raysim.schedule import common_rounds
 from raysim.storage import checkpoint
 from raysim.storage.client_shards import ClientFiles
+from raysim.storage.state_digest import StateDigests
 from raysim.units import counted
 from raysim.workloads.files.regular_files import open_regular
 
@@ -69,6 +70,7 @@ class Saves:
         self._files = ClientFiles()
         self._changed: set[int] = set()
         """Clients whose state is new since then."""
+        self._digests = StateDigests()
         self._failed = 0
         """How many times in a row the disk refused."""
 
@@ -99,7 +101,7 @@ class Saves:
             state.round,
             state.server,
             self._changed,
-            lambda client: self._pool.fetch(state.clients[client]),
+            lambda client: self._fetched(client, state.clients[client]),
             facts,
             self._config.engine.keep_checkpoints,
             self._files,
@@ -110,6 +112,14 @@ class Saves:
         self._round, self._failed = state.round, 0
         self._changed.clear()
 
+    def digest(self, state: State) -> str:
+        """The digest of all clients' states, for the proof; empty where there is none.
+
+        Raises:
+            LostError: a client's state is lost.
+        """
+        return self._digests.of(state.clients, self._pool.fetch) if self._folder.proof.head else ""
+
     def try_to_save(self, state: State) -> None:
         """The same in mid-run, where a full disk is no end: room may come until the next round."""
         try:
@@ -117,7 +127,7 @@ class Saves:
         except DiskFullError as error:
             self._failed += 1
             if self._failed & (self._failed - 1) == 0:  # the 1st, 2nd, 4th, 8th … time
-                self._note(f"{error} The run goes on, and tries again after every round")
+                self._note(f"after round {state.round}: {error} The run goes on, and tries again after every round")
 
     def latest(self, worker: Worker) -> State | None:
         """The state of the newest checkpoint that the run can go on from; the tables lose what came after it.
@@ -148,7 +158,7 @@ class Saves:
             for newer in passed:
                 checkpoint.set_aside(newer)
             self._round, self._files = found.round, found.files
-            self._changed.clear()
+            self._forget()
             self._folder.go_back(found.round, facts["tables"])
             return State(found.server, found.round, found.kept, found.earlier)
         if reasons:
@@ -172,9 +182,18 @@ class Saves:
         if rounds:
             self._note(f"{place} holds no checkpoint: the run starts again from round 1 ({rounds} were in rounds.csv)")
         self._round, self._files = 0, ClientFiles()
-        self._changed.clear()
+        self._forget()
         self._folder.go_back(0, {})
         return State(self._first)
+
+    def _fetched(self, client: int, handle: Any) -> Any:
+        state = self._pool.fetch(handle)
+        return self._digests.seen(client, state) if self._folder.proof.head else state
+
+    def _forget(self) -> None:
+        """The run is at another round than before."""
+        self._changed.clear()
+        self._digests.forget()
 
 
 def state_template(worker: Worker) -> Callable[[int], Any]:
@@ -188,30 +207,6 @@ def state_template(worker: Worker) -> Callable[[int], Any]:
         return templates[task]
 
     return template
-
-
-def newest_state(folder: RunFolder, worker: Worker, clients: Collection[int] | None = None) -> State:
-    """The state in the newest checkpoint that can be read, to look at: nothing in the folder is changed.
-
-    Args:
-        worker: a worker of this process, for the structure of states.
-        clients: whose states are asked for; None: all.
-
-    Raises:
-        DamagedError: there is no checkpoint that can be read.
-        CheckpointError: the newest does not fit the run's config.
-    """
-    first, template = worker.method.init_server(worker.model(0)), state_template(worker)
-    reasons: list[str] = []
-    for path in checkpoint.newest_first(folder.checkpoints):
-        try:
-            found = checkpoint.load(path, first, template, wanted=clients)
-        except DamagedError as error:
-            reasons.append(str(error))
-            continue
-        return State(found.server, found.round, found.kept)
-    why = "; ".join(dict.fromkeys(reasons)) or f"{folder.checkpoints} holds no checkpoint"
-    raise DamagedError(f"{why}. A model is made of one: finish the run with --resume {folder.path}, or bring it back")
 
 
 def kept_noise(folder: RunFolder) -> float | None:

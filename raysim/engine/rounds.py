@@ -24,6 +24,7 @@ from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.privacy_budget import with_privacy
+from raysim.engine.proof import Proof
 from raysim.engine.round_columns import measurable
 from raysim.engine.round_plan import Planner, RoundPlan
 from raysim.errors import DiskFullError, RaysimError, code_error
@@ -97,6 +98,7 @@ class Rounds:
         self._trained = 0.0
         """When the last round's updates were there."""
         self._saves = Saves(self.folder, config, pool, self.state.server, notes.fault, noise)
+        self.proof = Proof(self.folder, config)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
 
@@ -115,6 +117,7 @@ class Rounds:
                         with self.recorder.phase("checkpoint"):
                             (self._saves.save if last else self._saves.try_to_save)(self.state)
             self._saves.save(self.state)
+            self.proof.states = self._saves.digest(self.state)
             if self._stopping.reason:
                 self._notes.note(f"ends after round {self.state.round}: {self._stopping.reason}")
         except DiskFullError:
@@ -258,6 +261,7 @@ class Rounds:
         with self.recorder.phase("write"):
             self.folder.append_round(row)
             self.folder.append_clients(rows)
+            self.proof.round(row, rows, self.state.server)
         self.observer.clients_finished(rows)
         self.observer.round_finished(row)
         self._stopping.see(row)

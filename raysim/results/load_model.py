@@ -69,8 +69,8 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
     if client is None and (folder / MODEL_NAME).exists():
         return global_model(config, folder)
     from raysim.client_side.worker import Worker, fixed_threads
-    from raysim.engine.checkpointing import newest_state
     from raysim.engine.load_federation import load_federation
+    from raysim.engine.newest_state import newest_state
     from raysim.workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())

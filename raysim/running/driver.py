@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Literal
 from raysim.engine.load_federation import load_federation
 from raysim.engine.observer import RunNotes, Several, step
 from raysim.monitor.status_file import Recorder
-from raysim.results.model_file import save_global_model
+from raysim.results.model_file import MODEL_NAME, save_global_model
 from raysim.running.preflight import check_federation
 from raysim.running.summary import conclude
 from raysim.schedule import at_once, planned_intervals, trainable, updates_a_step
@@ -113,6 +113,7 @@ def drive(  # noqa: PLR0915 - the steps of a run in their order
                 recorder.ends("stopped")
                 return "stopped"
             save_global_model(path, rounds.worker, rounds.state.server, rounds.state.round)
+            rounds.proof.end(rounds.state.round, path / MODEL_NAME)
             if rounds.clock is not None:
                 from raysim.report.devices_plot import write_devices
 

@@ -57,6 +57,8 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     costs = costs_to_accuracies(rounds)
     if costs:
         summary["costs_to_accuracies"] = costs
+    if folder.proof.head:
+        summary["proof"] = folder.proof.mark()["head"]
     folder.finish(summary)
     if not config.pictures:
         return  # loading and using the plotting library is most of a short run's time

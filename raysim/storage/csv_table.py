@@ -215,6 +215,12 @@ def _line(values: Iterable[Any]) -> str:
     return buffer.getvalue()
 
 
+def row_cells(row: Row) -> dict[str, str]:
+    """The texts of a row's cells that are not empty, as the file has them, by column."""
+    texts = {name: "" if (cell := _cell(value)) is None else str(cell) for name, value in row.items()}
+    return {name: text for name, text in texts.items() if text}
+
+
 def _cell(value: Any) -> Any:
     if isinstance(value, str):
         return " ".join(value.splitlines())

@@ -24,6 +24,7 @@ from raysim.storage.atomic_files import append_whole, sync_directory, unused, wr
 from raysim.storage.csv_table import Row, Table
 from raysim.storage.environment import environment as environment  # part of what a run's folder records
 from raysim.storage.folder_files import check_links, harmless
+from raysim.storage.proof_file import NO_LINES, PROOF_NAME, ProofFile
 from raysim.storage.table_marks import NO_ROWS
 from raysim.storage.untrusted_files import UnreadableFileError, read_json
 
@@ -44,6 +45,7 @@ class RunFolder:
         self._rounds = Table(path / "rounds.csv")
         self._clients = Table(path / "clients.csv")
         self._profile = Table(path / "profile.csv")
+        self.proof = ProofFile(path / PROOF_NAME)
 
     @classmethod
     def create(cls, path: Path, config_yaml: str, environment: Mapping[str, Any]) -> RunFolder:
@@ -115,32 +117,33 @@ class RunFolder:
         Raises:
             DiskFullError: the disk is still full; the rows go on waiting.
         """
-        for table in (self._rounds, self._clients, self._profile):
-            table.flush()
+        for file in (self._rounds, self._clients, self._profile, self.proof):
+            file.flush()
 
     def marks(self) -> dict[str, Any]:
-        """Sync rounds.csv and clients.csv to the disk and return their marks, for a checkpoint.
+        """Sync rounds.csv, clients.csv and proof.jsonl to the disk and return their marks, for a checkpoint.
 
         Raises:
             DiskFullError: there is no room.
         """
         self.flush()
-        marks = {table.path.name: table.mark() for table in (self._rounds, self._clients)}
+        marks = {file.path.name: file.mark() for file in (self._rounds, self._clients, self.proof)}
         with writing(self.path):
             sync_directory(self.path)
         return marks
 
     def check(self, marks: Mapping[str, Any]) -> None:
-        """Compare the tables with a checkpoint's marks.
+        """Compare the tables and the proof with a checkpoint's marks.
 
         Raises:
-            DamagedError: a table is not what was written.
+            DamagedError: a file is not what was written.
         """
         for table in (self._rounds, self._clients):
             table.check(marks[table.path.name])
+        self.proof.check(marks.get(PROOF_NAME, NO_LINES))  # runs of earlier versions have no proof
 
     def go_back(self, last_round: int, marks: Mapping[str, Any]) -> None:
-        """Cut the tables, which agree with these marks, to what they were after ``last_round``.
+        """Cut the tables and the proof, which agree with these marks, to what they were after ``last_round``.
 
         The summary, the Parquet files and the model, which describe the run as it was, go.
 
@@ -149,6 +152,7 @@ class RunFolder:
         """
         for table in (self._rounds, self._clients):
             table.cut(marks.get(table.path.name, NO_ROWS))
+        self.proof.cut(marks.get(PROOF_NAME, NO_LINES))
         self._profile.truncate(last_round)
         with writing(self.path):
             for name in _DERIVED:

@@ -25,6 +25,7 @@ _NUMBER = (int, float, type(None))
 _SUMMARY: Mapping[str, Any] = {
     "method": str,
     "workload": str,
+    "proof": str,
     "synthetic": bool,
     **dict.fromkeys(("seed", "clients", "rounds", "best_round", "validated_round", "seconds"), _NUMBER),
     **{start + name: _NUMBER for name, _ in columns.shown("summary") for start in ("", "best_", "validated_")},

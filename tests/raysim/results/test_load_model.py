@@ -13,8 +13,8 @@ from safetensors.torch import load_file, save_file
 
 import raysim
 from raysim.config.run_config import RunConfig
-from raysim.engine.checkpointing import newest_state
 from raysim.engine.load_federation import load_federation
+from raysim.engine.newest_state import newest_state
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.methods.fedavg import FedAvg
 from raysim.results.result import RunResult, load_result

@@ -16,7 +16,7 @@ from raysim.config import registry
 from raysim.config.privacy import Privacy
 from raysim.config.run_config import RunConfig
 from raysim.config.wrappers import Attack, Compression, Defense
-from raysim.engine.checkpointing import newest_state
+from raysim.engine.newest_state import newest_state
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
 from raysim.method import Update

@@ -1,0 +1,62 @@
+"""Lines of a run's proof: digests of its settings, of every round and of its end (docs/trust.md)."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from raysim.engine.checkpointing import MAY_CHANGE, compared
+from raysim.storage.folder_files import read_bytes
+from raysim.storage.row_digest import rows_digest
+from raysim.storage.state_digest import state_digest
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+    from raysim.storage.csv_table import Row
+    from raysim.storage.run_folder import RunFolder
+
+FORMAT = 1
+
+
+class Proof:
+    """Writes the lines of one run: its settings, then a line a round, then one at its end.
+
+    A run goes on as it began: one without a proof of its first rounds has none.
+
+    Args:
+        config: the run's, with everything decided that was left to it (``auto``).
+    """
+
+    def __init__(self, folder: RunFolder, config: RunConfig) -> None:
+        self._chain, self._config = folder.proof, config
+        self.states = ""
+        """Digest of all clients' states, once the last round is done."""
+
+    def round(self, row: Row, rows: Sequence[Row], server: object) -> None:
+        """Add the line of a round.
+
+        Args:
+            row: its row of the rounds table.
+            rows: its rows of the clients table.
+            server: the server's state after it.
+        """
+        if not self._chain.entries:
+            if row["round"] > 1 or self._config.engine.proof == "none":
+                return
+            fixed = {name: value for name, value in compared(self._config).items() if name not in MAY_CHANGE}
+            self._chain.append({"raysim proof": FORMAT, "settings": fixed})
+        digests = {"rounds": rows_digest([row]), "clients": rows_digest(rows), "server": state_digest(server)}
+        self._chain.append({"round": int(row["round"]), **digests})
+
+    def end(self, round: int, model: Path) -> None:
+        """Add the line of the run's end.
+
+        Args:
+            round: the last one.
+            model: the file with the global model, if there is one.
+        """
+        if self._chain.entries:
+            trained = {"model": hashlib.sha256(read_bytes(model)).hexdigest()} if model.exists() else {}
+            self._chain.append({"end": round, "states": self.states, **trained})

@@ -1,0 +1,64 @@
+"""Digests of states: the same from a tree and from a checkpoint's files, and another one after any change."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim.storage.state_digest import StateDigests, packed_digest, state_digest
+from raysim.storage.state_files import packed
+
+
+@dataclass
+class Kept:
+    weights: np.ndarray[Any, Any]
+    steps: int = 0
+    names: Any = None
+
+
+def state() -> Kept:
+    return Kept(np.arange(6, dtype=np.float32).reshape(2, 3), 4, {"a": (1.5, np.int64(3)), 7: [float("nan")]})
+
+
+def test_files_and_trees_have_the_same_digest_under_any_name() -> None:
+    for name in ("server", "clients[12]"):
+        structure, arrays = packed(state(), name)
+        read = json.loads(json.dumps(structure))
+        assert packed_digest(read, {**arrays, "another": np.zeros(3)}) == state_digest(state())
+
+
+def test_the_layout_in_memory_does_not_count() -> None:
+    turned = Kept(np.asfortranarray(state().weights), 4, state().names)
+    assert state_digest(turned) == state_digest(state())
+
+
+CHANGES: dict[str, Any] = {
+    "a bit": Kept(np.nextafter(state().weights, np.float32(9)), 4, state().names),
+    "the sign of zero": Kept(np.float32([[-0.0, 1, 2], [3, 4, 5]]), 4, state().names),
+    "a shape": Kept(state().weights.reshape(3, 2), 4, state().names),
+    "a type": Kept(state().weights.astype(np.float64), 4, state().names),
+    "a number": Kept(state().weights, 5, state().names),
+    "an order": Kept(state().weights, 4, {7: [float("nan")], "a": (1.5, np.int64(3))}),
+    "a leaf less": Kept(state().weights, 4),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_every_change_changes_it(change: str) -> None:
+    assert state_digest(CHANGES[change]) != state_digest(state())
+
+
+def test_the_digest_of_clients_counts_who_has_which_state_and_not_the_order() -> None:
+    first, second = StateDigests(), StateDigests()
+    states = {0: np.zeros(2), 1: np.ones(2)}
+    one = first.of(states, lambda handle: handle)
+    assert one == second.of(dict(reversed(states.items())), lambda handle: handle)
+    assert one != StateDigests().of({0: states[1], 1: states[0]}, lambda handle: handle)
+    first.seen(1, np.full(2, 5.0))
+    assert first.of(states, lambda handle: handle) != one
+    first.forget()
+    assert first.of(states, lambda handle: handle) == one
