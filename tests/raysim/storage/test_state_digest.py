@@ -38,7 +38,7 @@ def test_the_layout_in_memory_does_not_count() -> None:
 
 CHANGES: dict[str, Any] = {
     "a bit": Kept(np.nextafter(state().weights, np.float32(9)), 4, state().names),
-    "the sign of zero": Kept(np.float32([[-0.0, 1, 2], [3, 4, 5]]), 4, state().names),
+    "the sign of zero": Kept(np.array([[-0.0, 1, 2], [3, 4, 5]], np.float32), 4, state().names),
     "a shape": Kept(state().weights.reshape(3, 2), 4, state().names),
     "a type": Kept(state().weights.astype(np.float64), 4, state().names),
     "a number": Kept(state().weights, 5, state().names),
