@@ -168,7 +168,7 @@ COLUMNS: dict[str, Column] = {
     ),
     "label_accuracy": replace(_RATE, summary="last"),
     "absolute_error": replace(_LOSS, summary="last"),
-    "auc": replace(_RATE, when="evaluation.auc"),
+    "auc": _RATE,
     "attack_success": _RATE,
     **{start + name: _again(start, name) for start, names in _AGAIN.items() for name in names},
     "local_loss": _DECOMPOSED,

@@ -93,13 +93,18 @@ def check_cell(cell: Cell) -> None:
     changed = [
         f"{path}: {before.get(path, usual[path])} → {value}"
         for path, value in now.items()
-        if before.get(path, usual[path]) != value
+        if before.get(path, usual[path]) != value and not _adds_a_column(path, value)
     ]
     if changed:
         raise ConfigError(
             f"{made} was made with other settings ({'; '.join(changed)}). Remove it to run it again, or take "
             "the change back"
         )
+
+
+def _adds_a_column(path: str, value: object) -> bool:
+    """Whether an option's value gives rows a further column at most, and changes no other."""
+    return path == "evaluation.auc" and value == "auto"
 
 
 def check_measures(study: Study) -> None:
@@ -113,9 +118,9 @@ def check_measures(study: Study) -> None:
     for measure in (*study.measures, *study.shown.values()):
         if measure.column not in columns:
             raise ConfigError(
-                f"{study.name}: measures: {measure.name}: no cell will have the column {measure.column}. Those by the "
-                f"cells' settings: {', '.join(columns)}. Take it out, or set the option that asks for it "
-                "(evaluation.auc for auc, say)."
+                f"{study.name}: measures: {measure.name}: no cell is sure to have the column {measure.column}. Those "
+                f"by the cells' settings: {', '.join(columns)}. Take it out, or set the option that asks for it "
+                "(evaluation.auc: true for auc, say)."
             )
 
 

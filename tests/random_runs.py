@@ -45,7 +45,7 @@ OPTIONS: Draws = {
     "schedule.sampling": (0.15, ["poisson"]),
     "schedule.unseen_clients": (0.1, [1]),
     "evaluation.every": (0.4, [2, 3]),
-    "evaluation.auc": (0.2, [True]),
+    "evaluation.auc": (0.2, [True, False]),
     "evaluation.decompose_every": (0.15, [2]),
     "evaluation.patience": (0.1, [1]),
     "engine.merge_single_steps": (0.1, [False]),

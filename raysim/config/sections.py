@@ -160,8 +160,12 @@ class Evaluation:
 
     every: Annotated[PositiveInt, Help("rounds between two evaluations")] = 1
     auc: Annotated[
-        bool, Help("also measure AUC (each class against the rest), and balanced accuracy and AUC per client")
-    ] = False
+        Literal["auto"] | bool,
+        Help(
+            "also measure AUC (each class against the rest), and balanced accuracy and AUC per client; auto: where "
+            "there are two classes"
+        ),
+    ] = "auto"
     decompose_every: Annotated[
         NonNegativeInt,
         Help(

@@ -19,7 +19,7 @@ from raysim.columns import SPREAD, TUNED, UNSEEN, VALIDATION
 from raysim.exchange.payload import Packed, PackedMessage, Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.workloads.metrics import EvaluationSums, fairness
-from raysim.wrappers.judging import judging
+from raysim.wrappers.judging import judging, measures_auc
 from raysim.wrappers.wrapped import running_method
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _jobs_of_slices(
     packed = packer.pack([0], [running_method(config).message(state.server, 0)], {})
     jobs = []
     for start, stop in pairwise(bounds):
-        task = EvaluateGlobal(moment, packed.messages[0], start, stop, config.evaluation.auc)
+        task = EvaluateGlobal(moment, packed.messages[0], start, stop, measures_auc(config, federation))
         label = f"round {state.round}, evaluate samples {start} to {stop}"
         jobs.append(Job(task, packed.inputs, 0, stop - start, label, job_name("evaluate", state.round)))
     return jobs
@@ -144,7 +144,8 @@ def _job_of_clients(
     packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
     tuning = fine_tuning(config, state.round, schedule.trainable(config, federation.clients))
     cost = sum(_cost(config, federation, client) for client in group)
-    task = EvaluateClients(moment, tuple(group), packed, ("test", "validation"), config.evaluation.auc, tuning=tuning)
+    auc = measures_auc(config, federation)
+    task = EvaluateClients(moment, tuple(group), packed, ("test", "validation"), auc, tuning=tuning)
     label = f"round {state.round}, evaluate clients {group}"
     return Job(task, packed.inputs, 0, cost, label, job_name("evaluate", state.round))
 
@@ -162,7 +163,7 @@ def _columns(
     found: dict[int, list[EvaluationSums]],
 ) -> dict[str, float]:
     """The round's columns, from sums of the global test set's slices and of each client's test and validation set."""
-    auc, trainable = config.evaluation.auc, schedule.trainable(config, federation.clients)
+    auc, trainable = measures_auc(config, federation), schedule.trainable(config, federation.clients)
     tested = {client: test for client, (test, *_) in found.items() if test.samples}
     of_trainable = {client: test for client, test in tested.items() if client < trainable}
     of_unseen = [test for client, test in tested.items() if client >= trainable]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, get_args
 from raysim import columns, schedule
 from raysim.columns import SPREAD, TUNED, UNSEEN, VALIDATION
 from raysim.workloads.objective import Kind, Objective
-from raysim.wrappers.judging import further_columns
+from raysim.wrappers.judging import further_columns, measures_auc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,7 +30,10 @@ def is_share(column: str, objective: Objective) -> bool:
 
 
 def possible(config: RunConfig) -> tuple[str, ...] | None:
-    """The columns that a run may have by its settings, whatever its data; None where code of a user's own decides."""
+    """The columns that a run may have by its settings, of any data that go with them.
+
+    None where code of a user's own decides. The AUC is there if it is asked for: by ``auto`` most data have none.
+    """
     if not all(type(each).__module__.startswith("raysim.") for each in (config.method, config.workload)):
         return None
     measures = ("accuracy", "loss")
@@ -38,6 +41,7 @@ def possible(config: RunConfig) -> tuple[str, ...] | None:
         *(name for kind in get_args(Kind) for name in Objective(kind).columns),
         *(f"{VALIDATION}{name}" for name in measures),
         *(f"{UNSEEN}{name}" for name in measures if config.schedule.unseen_clients),
+        *(["auc"] if config.evaluation.auc is True else []),
         *SPREAD,
         *_tuned(config, True),
         *columns.asked(config),
@@ -49,6 +53,8 @@ def possible(config: RunConfig) -> tuple[str, ...] | None:
 def _columns(worker: Worker) -> Iterator[str]:
     config, federation, objective = worker.config, worker.federation, worker.objective
     yield from objective.columns
+    if measures_auc(config, federation):
+        yield "auc"
     yield from columns.asked(config)
     measures = ("accuracy", "loss") if objective.accurate else ("loss",)
     if len(worker.data(0).validation):

@@ -170,7 +170,7 @@ def _check_objective(config: RunConfig, name: str, objective: Objective) -> None
             f"training.margin: margin control is made for classification with cross-entropy, and this data asks for "
             f"{what}. Leave it out."
         )
-    if config.evaluation.auc and objective.kind != "classification":
+    if config.evaluation.auc is True and objective.kind != "classification":
         raise ConfigError(f"evaluation.auc: there is no AUC of {objective.kind}. Leave it out.")
 
 

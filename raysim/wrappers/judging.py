@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from raysim.method import Module
-from raysim.workloads.federated_data import Federation, Samples, objective_of
+from raysim.workloads.federated_data import Federation, Samples, distinct_tasks, objective_of
 from raysim.workloads.metrics import EvaluationSums
 from raysim.workloads.objective import Objective
 from raysim.wrappers.attack import attacker_of
@@ -39,6 +39,17 @@ def judging(config: RunConfig, federation: Federation) -> Judging:
     """How the models of a run on these data are judged."""
     attacker = attacker_of(config.attack).fitted(federation)
     return Judging(attacker.objective(objective_of(federation)), attacker)
+
+
+def measures_auc(config: RunConfig, federation: Federation) -> bool:
+    """Whether a run on these data measures the AUC: as it is told to, else where every client tells two classes apart.
+
+    With more classes the mean of each one's AUC against the rest is one choice of several, so that it is asked for.
+    """
+    if isinstance(config.evaluation.auc, bool):
+        return config.evaluation.auc
+    two = all(task.classes == 2 for task in distinct_tasks(federation))
+    return two and objective_of(federation).kind == "classification"
 
 
 def further_columns(config: RunConfig) -> tuple[str, ...]:

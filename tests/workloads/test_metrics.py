@@ -137,7 +137,12 @@ def test_auc_of_three_classes_against_scikit_learn() -> None:
     scores = draw.dirichlet(np.ones(3), 60).astype(np.float32)
     labels = draw.integers(0, 3, 60)
     found = EvaluationSums(0.0, np.diag(np.bincount(labels)), scores, labels).auc
-    assert found == pytest.approx(roc_auc_score(labels, scores, multi_class="ovr"), abs=1e-6)
+    assert found == pytest.approx(roc_auc_score(labels, scores, multi_class="ovr"), abs=1e-12)
+
+
+def test_auc_of_a_model_that_has_diverged_is_none() -> None:
+    scores = np.array([[np.nan, np.nan], [0.5, 0.5]], np.float32)
+    assert math.isnan(EvaluationSums(1.0, np.eye(2, dtype=np.int64), scores, np.array([0, 1])).auc)
 
 
 def test_scores_are_kept_only_when_asked_for() -> None:

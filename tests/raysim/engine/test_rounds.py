@@ -9,13 +9,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import safetensors.numpy
+import torch
 
+import raysim
 from raysim import schedule
 from raysim.config import registry
 from raysim.config.run_config import RunConfig
 from raysim.errors import RaysimError
 from raysim.running.simulation import run
 from tests.fingerprint import fingerprint
+from tests.own_data import QUICK, three_clients
 from tests.small_runs import small_run
 
 BASE = {
@@ -117,6 +120,25 @@ def test_auc_beside_accuracy(tmp_path: Path, method: str) -> None:
     if method == "local":
         assert result.rounds["auc"].iloc[-1] == pytest.approx(last["auc"].mean())
     assert result.rounds["accuracy"].tolist() == plain.rounds["accuracy"].tolist()
+
+
+@pytest.mark.parametrize(
+    ("classes", "asked", "there"),
+    [(2, {}, True), (3, {}, False), (2, {"auc": False}, False), (2, {"measure": "auc", "patience": 1}, True)],
+)
+def test_two_classes_have_an_auc_without_asking(
+    tmp_path: Path, classes: int, asked: dict[str, object], there: bool
+) -> None:
+    clients = [(x, np.minimum(y, classes - 1)) for x, y in three_clients()]
+    given: dict[str, Any] = {
+        "model": torch.nn.Linear(4, classes),
+        "clients": clients,
+        "learning_rate": 0.5,
+        "evaluation": asked,
+    }
+    result = raysim.run("fedavg", **QUICK, **given, output=str(tmp_path))
+    assert ("auc" in result.rounds) == ("auc" in result.clients) == there
+    assert not there or result.rounds["auc"].iloc[-1] > 0.5
 
 
 def test_frozen_batchnorm_needs_a_model_with_batchnorm(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
