@@ -93,8 +93,8 @@ def measure(name: str, options: argparse.Namespace) -> None:
     graphs = load(name)
     batches = shuffled_batches(graphs, options.batch_size, options.batches)
     torch.manual_seed(0)
-    task = InputSpec((graphs.features.shape[1],), int(graphs.labels.max()) + 1, "graph")
-    model = Spectral(hidden=options.hidden).build(task)
+    inputs = InputSpec((graphs.features.shape[1],), int(graphs.labels.max()) + 1, "graph")
+    model = Spectral(hidden=options.hidden).build(inputs)
     forms = [Form(n, batches, model) for n in BODIES if fits(n, batches, options.hidden, options.gigabytes)]
     expected = forms[0].outputs()
     apart = {form.name: float((form.outputs() - expected).abs().max()) for form in forms}
@@ -140,8 +140,8 @@ def peak_memory(name: str, options: argparse.Namespace, form: str) -> float:
 
 def print_memory(name: str, options: argparse.Namespace) -> None:
     batches = shuffled_batches(load(name), options.batch_size, options.batches)
-    task = InputSpec((batches[0].features.shape[1],), 10, "graph")
-    form = Form(options.memory_of, batches, Spectral(hidden=options.hidden).build(task))
+    inputs = InputSpec((batches[0].features.shape[1],), 10, "graph")
+    form = Form(options.memory_of, batches, Spectral(hidden=options.hidden).build(inputs))
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     before = _status("VmRSS")
     form.train()

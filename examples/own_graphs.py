@@ -21,16 +21,16 @@ if TYPE_CHECKING:
 
 
 class Net(nn.Module):
-    """As written for PyTorch Geometric; it learns from the task how wide its inputs are."""
+    """As written for PyTorch Geometric; it is told how wide its inputs are."""
 
-    def __init__(self, task: InputSpec, hidden: int = 32, layers: int = 2) -> None:
+    def __init__(self, inputs: InputSpec, hidden: int = 32, layers: int = 2) -> None:
         super().__init__()
-        self.embedding = nn.Linear(task.input_shape[0], hidden)
+        self.embedding = nn.Linear(inputs.input_shape[0], hidden)
         self.convolutions = nn.ModuleList(
             GINEConv(nn.Sequential(nn.Linear(hidden, hidden), nn.ReLU(), nn.Linear(hidden, hidden)), edge_dim=bonds)
-            for bonds in [task.edge_width] * layers
+            for bonds in [inputs.edge_width] * layers
         )
-        self.head = nn.Linear(hidden, task.classes)
+        self.head = nn.Linear(hidden, inputs.classes)
 
     def forward(self, batch: Any) -> torch.Tensor:
         """Scores of the classes [B, classes], for a batch of B graphs."""

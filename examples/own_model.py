@@ -1,4 +1,4 @@
-"""A model of one's own: any torch module, made for the task of the data.
+"""A model of one's own: any torch module, made for the inputs of the data.
 
 python -m raysim.launch --method fedavg --workload digits --model examples.own_model:Narrow --width 16
 """
@@ -22,15 +22,15 @@ class Narrow:
 
     width: Annotated[PositiveInt, Help("units of each hidden layer")] = 8
 
-    def build(self, task: InputSpec) -> nn.Module:
-        """A new network for inputs of ``task.input_shape``; torch's generator has been seeded."""
+    def build(self, inputs: InputSpec) -> nn.Module:
+        """A new network for inputs of ``inputs.input_shape``; torch's generator has been seeded."""
         from torch import nn  # a run's options are read without torch
 
         return nn.Sequential(
             nn.Flatten(),
-            nn.Linear(math.prod(task.input_shape), self.width),
+            nn.Linear(math.prod(inputs.input_shape), self.width),
             nn.Tanh(),
             nn.Linear(self.width, self.width),
             nn.Tanh(),
-            nn.Linear(self.width, task.classes),
+            nn.Linear(self.width, inputs.classes),
         )

@@ -191,7 +191,7 @@ class Federation(Protocol):
         """Name of a client: its real site, or its number."""
         ...
 
-    def task(self, client: int) -> InputSpec:
+    def input_spec(self, client: int) -> InputSpec:
         """The inputs that the client's model must fit."""
         ...
 
@@ -232,9 +232,9 @@ class Federation(Protocol):
         ...
 
 
-def distinct_tasks(federation: Federation) -> tuple[InputSpec, ...]:
+def distinct_input_specs(federation: Federation) -> tuple[InputSpec, ...]:
     """Every task that a client has, once; federations whose clients are all alike need not list them."""
-    return tuple(getattr(federation, "tasks", ())) or (federation.task(0),)
+    return tuple(getattr(federation, "input_specs", ())) or (federation.input_spec(0),)
 
 
 ONE_CLASS = "the training data has one class alone: any model soon gives the right answer, and accuracies say nothing"
@@ -247,7 +247,7 @@ def has_one_class(federation: Federation) -> bool:
         return False
     if labels is not None and len(labels) and (labels == labels[0]).all():
         return True
-    return any(task.classes == 1 for task in distinct_tasks(federation))
+    return any(task.classes == 1 for task in distinct_input_specs(federation))
 
 
 def objective_of(federation: Federation) -> Objective:

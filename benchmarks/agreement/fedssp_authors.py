@@ -57,9 +57,9 @@ def cases(folder: Path) -> Iterator[Case]:
         )
         clients = []
         for number in range(CLIENTS):
-            task = start.federation.task(number)
-            width = task.input_shape[0]
-            network = models.SSP(task.classes, LAYERS, [width], 0, width, 4, HIDDEN, 0.0, 0.0, 0.0)
+            inputs = start.federation.input_spec(number)
+            width = inputs.input_shape[0]
+            network = models.SSP(inputs.classes, LAYERS, [width], 0, width, 4, HIDDEN, 0.0, 0.0, 0.0)
             head, network.fc = network.fc, nn.Identity()
             model = filled(models.Split_model(network, head), start.module(number), names)
             loaders = {part: [dgl_parts.batch(start.training(number))] for part in PARTS}

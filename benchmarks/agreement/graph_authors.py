@@ -223,8 +223,8 @@ def their_clients(
     clients = []
     for number in range(CLIENTS):
         own, graphs = start.module(number), start.training(number)
-        task = start.federation.task(number)
-        model = filled(build(task.input_shape[0], task.classes), own, names)
+        inputs = start.federation.input_spec(number)
+        model = filled(build(inputs.input_shape[0], inputs.classes), own, names)
         batch = Batch.from_data_list(encoded([*as_data(graphs)]))
         loaders = {part: [batch] for part in PARTS}
         optimizer = torch.optim.SGD(model.parameters(), lr=rate)

@@ -24,24 +24,24 @@ INPUT = InputSpec((3, 32, 32), 10)
 class MarkedCnn(Cnn):
     """McMahan's CNN."""
 
-    def build(self, task: InputSpec) -> Classifier:
-        return _marked(super().build, task)
+    def build(self, inputs: InputSpec) -> Classifier:
+        return _marked(super().build, inputs)
 
 
 @dataclass(frozen=True)
 class MarkedMlp(Mlp):
     """One hidden layer of 64 units."""
 
-    def build(self, task: InputSpec) -> Classifier:
-        return _marked(super().build, task)
+    def build(self, inputs: InputSpec) -> Classifier:
+        return _marked(super().build, inputs)
 
 
 @dataclass(frozen=True)
 class MarkedMobileNet(MobileNet):
     """MobileNetV2."""
 
-    def build(self, task: InputSpec) -> Classifier:
-        return _marked(super().build, task)
+    def build(self, inputs: InputSpec) -> Classifier:
+        return _marked(super().build, inputs)
 
 
 MODELS: dict[str, MarkedCnn | MarkedMlp | MarkedMobileNet] = {
@@ -56,11 +56,11 @@ def build(name: str) -> Classifier:
     return MODELS[name].build(INPUT)
 
 
-def _marked(build_plain: Callable[[InputSpec], Classifier], task: InputSpec) -> Classifier:
+def _marked(build_plain: Callable[[InputSpec], Classifier], inputs: InputSpec) -> Classifier:
     import torch
 
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(0)
-        module = build_plain(task)
+        module = build_plain(inputs)
     FirstStep(module)
     return module

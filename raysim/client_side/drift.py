@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from raysim import schedule, seeds
 from raysim.errors import ConfigError
-from raysim.workloads.federated_data import ChangedSamples, ClientData, Samples, distinct_tasks, objective_of
+from raysim.workloads.federated_data import ChangedSamples, ClientData, Samples, distinct_input_specs, objective_of
 
 if TYPE_CHECKING:
     import torch
@@ -59,7 +59,7 @@ class Drift:
     def _changed(self, samples: Samples, client: int) -> Samples:
         if self._events.drift == "features":
             return ChangedSamples(samples, lambda batch: replace(batch, x=batch.x * self._events.drift_factor))
-        labels = next_labels(self._federation.task(client).classes, self._seed)
+        labels = next_labels(self._federation.input_spec(client).classes, self._seed)
         return ChangedSamples(samples, lambda batch: replace(batch, y=labels.to(batch.y.device)[batch.y]))
 
 
@@ -82,7 +82,7 @@ def check_drift(config: RunConfig, federation: Federation) -> None:
     events = config.events
     if events.drift == "none":
         return
-    tasks = distinct_tasks(federation)
+    tasks = distinct_input_specs(federation)
     what = f"events.drift: {events.drift} is not possible with {federation.name}, "
     if any(task.kind != "array" for task in tasks):
         raise ConfigError(f"{what}whose clients have graphs. Set events.drift to none, or take arrays such as images.")

@@ -38,7 +38,7 @@ from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.training.gradients import autocast
 from raysim.training.local_sgd import Trained, epoch_batches
 from raysim.workloads.batch_bounds import batch_bounds
-from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.federated_data import distinct_input_specs
 
 if TYPE_CHECKING:
     from raysim.client_side.worker import Worker
@@ -64,7 +64,7 @@ def possible(worker: Worker) -> bool:
     A sample's gradient must not depend on the others in its batch, and clients may keep nothing.
     """
     config, method = worker.config, worker.method
-    training, tasks, model = config.training, distinct_tasks(worker.federation), worker.model(0)
+    training, tasks, model = config.training, distinct_input_specs(worker.federation), worker.model(0)
     most = MOST_OPERATIONS / training.batch_size
     return (
         config.engine.merge_single_steps

@@ -37,7 +37,7 @@ class FineTuning:
         """Train a client's judged model in place; one that has too few samples to train on keeps it."""
         if client >= self.clients or too_few_samples(model.module, len(samples), self.task.training.freeze_batchnorm):
             return
-        classes = worker.federation.task(client).classes
+        classes = worker.federation.input_spec(client).classes
         task = replace(self.task, client=client, classes=classes, objective=worker.objective)
         with kept_globals(worker.own_code):
             seed_globals(task, worker.own_code, f"{STREAM} global")

@@ -91,7 +91,7 @@ def check_head_of_body(config: RunConfig, federation: Federation) -> None:
     if not config.method.traits.head_of_body or isinstance(config.model, ModelOptions):
         return
     with seeds.kept_streams(seeds.number(config.seed, "model")):
-        module: Any = config.model.build(federation.task(0)).eval()
+        module: Any = config.model.build(federation.input_spec(0)).eval()
     check_parts(config, [name for name, _ in module.named_parameters()])
     with torch.inference_mode():
         try:

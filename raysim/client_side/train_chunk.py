@@ -76,7 +76,10 @@ class _Training:
         self._chunk, self._worker, self._inputs = chunk, worker, inputs
         self._tasks = [
             replace(
-                chunk.task, client=client, classes=worker.federation.task(client).classes, objective=worker.objective
+                chunk.task,
+                client=client,
+                classes=worker.federation.input_spec(client).classes,
+                objective=worker.objective,
             )
             for client in chunk.clients
         ]

@@ -26,7 +26,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import NOTHING, Vector
 from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
-from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.metrics import EvaluationSums, evaluate
 from raysim.wrappers.judging import judging
 from raysim.wrappers.wrapped import running_method
@@ -96,9 +96,9 @@ class Worker:
 
     def built(self, client: int) -> FlatModel:
         """The client's model as the last task left it (built once for each kind of task)."""
-        task = self.federation.task(client)
-        if task not in self._models:
-            module = new_module(self.config, task)
+        inputs = self.federation.input_spec(client)
+        if inputs not in self._models:
+            module = new_module(self.config, inputs)
             check_types(module)
             check_parts(self.config, [name for name, _ in module.named_parameters()])
             wanted = set(self.method.shared_names(module))
@@ -106,8 +106,8 @@ class Worker:
             shared = wanted if common is None else wanted & common
             if wanted and not shared:
                 raise ConfigError(nothing_to_share(self.federation.name, wanted))
-            self._models[task] = FlatModel(module, shared, self.device)
-        return self._models[task]
+            self._models[inputs] = FlatModel(module, shared, self.device)
+        return self._models[inputs]
 
     def first_state(self, client: int) -> ClientState | None:
         """The client state before the client's first task; None where clients keep nothing."""
@@ -156,7 +156,7 @@ class Worker:
 
     def judged(self, client: int, model: FlatModel, samples: Samples, scores: bool = False) -> EvaluationSums:
         """The evaluation of a client's model on test samples, with what the run's wrappers judge it by."""
-        classes, size = self.federation.task(client).classes, self.config.evaluation.batch_size
+        classes, size = self.federation.input_spec(client).classes, self.config.evaluation.batch_size
         with self.streams("evaluate", self._moment.round, client):
             found = evaluate(model.module, samples.batches(size), classes, scores, self.objective)
         return replace(found, further=self._judging.further(model.module, samples, size, classes))
@@ -174,7 +174,7 @@ class Worker:
 
     def _common_names(self) -> set[str] | None:
         """Names of what clients of different tasks can share; None where all have one task, and so all of it."""
-        tasks = distinct_tasks(self.federation)
+        tasks = distinct_input_specs(self.federation)
         if len(tasks) == 1:
             return None
         if self._common is None:
@@ -188,7 +188,7 @@ class Worker:
         cached = self._data.pop(client, None)
         if cached is None:
             data = self.federation.client(client, self.device, channels_last=self.built(client).channels_last)
-            cached = _Cached(data, 4 * data.samples * math.prod(self.federation.task(client).input_shape))
+            cached = _Cached(data, 4 * data.samples * math.prod(self.federation.input_spec(client).input_shape))
             self._cached_bytes += cached.size
             while self._data:
                 oldest = next(iter(self._data.values()))
@@ -218,10 +218,10 @@ class _Cached:
     """In which it was last asked for."""
 
 
-def new_module(config: RunConfig, task: InputSpec) -> torch.nn.Module:
+def new_module(config: RunConfig, inputs: InputSpec) -> torch.nn.Module:
     """The config's model for a task, with its initial values and what the method adds to it."""
     with seeds.kept_streams(seeds.number(config.seed, "model")):
-        return extended(config.method, config.model.build(task), config.seed)
+        return extended(config.method, config.model.build(inputs), config.seed)
 
 
 @contextmanager

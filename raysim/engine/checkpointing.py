@@ -201,10 +201,10 @@ def state_template(worker: Worker) -> Callable[[int], Any]:
     templates: dict[InputSpec, Any] = {}
 
     def template(client: int) -> Any:
-        task = worker.federation.task(client)
-        if task not in templates:
-            templates[task] = worker.first_state(client)
-        return templates[task]
+        inputs = worker.federation.input_spec(client)
+        if inputs not in templates:
+            templates[inputs] = worker.first_state(client)
+        return templates[inputs]
 
     return template
 

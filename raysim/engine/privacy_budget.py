@@ -19,7 +19,7 @@ from raysim.config.privacy import NEIGHBORS, neighbors
 from raysim.errors import ConfigError
 from raysim.training.private_gradient import poisson_sampling
 from raysim.units import counted
-from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.models.classifier import has_batch_norm
 from raysim.wrappers.accounting import History, Sums, calibrated, epsilon
 
@@ -150,7 +150,7 @@ def _check_samples(federation: Federation) -> None:
             "privacy.kind: dp-sgd with workload.samples_per_client: copies of a sample count as samples of their own, "
             "so that ε would be wrong. Leave workload.samples_per_client out."
         )
-    for task in distinct_tasks(federation):
+    for task in distinct_input_specs(federation):
         if task.kind != "array":
             raise ConfigError(
                 "privacy.kind: dp-sgd takes samples that are rows of an array, such as images, and these clients have "

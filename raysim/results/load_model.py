@@ -85,7 +85,7 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
     state = newest_state(RunFolder(folder), worker, () if client is None else (chosen,))
     with fixed_threads(config.engine.threads):
         deployed = worker.deployed(chosen, worker.method.message(state.server, chosen), state.clients.get(chosen))
-    return module_with(tensors_of(deployed.module), config, federation.task(chosen), folder)
+    return module_with(tensors_of(deployed.module), config, federation.input_spec(chosen), folder)
 
 
 def trusted_config(folder: Path, trust: Trust) -> RunConfig:

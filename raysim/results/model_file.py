@@ -18,7 +18,7 @@ from raysim.errors import CheckpointError
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.folder_files import open_file
 from raysim.storage.state_files import damaged
-from raysim.workloads.federated_data import InputSpec, distinct_tasks
+from raysim.workloads.federated_data import InputSpec, distinct_input_specs
 
 if TYPE_CHECKING:
     import torch
@@ -33,7 +33,7 @@ CHECKSUM = "sha256"
 
 def has_global_model(config: RunConfig, federation: Federation) -> bool:
     """Whether a run trains one model, the same for all clients."""
-    return not config.method.traits.personal and len(distinct_tasks(federation)) == 1
+    return not config.method.traits.personal and len(distinct_input_specs(federation)) == 1
 
 
 def save_global_model(folder: Path, worker: Worker, server: Any, round: int) -> None:
@@ -47,7 +47,11 @@ def save_global_model(folder: Path, worker: Worker, server: Any, round: int) -> 
     if not has_global_model(worker.config, worker.federation):
         return
     module = worker.deployed(0, worker.method.message(server, 0), None).module
-    facts = {"task": json.dumps(dataclasses.asdict(worker.federation.task(0))), "round": str(round), "format": "pt"}
+    facts = {
+        "task": json.dumps(dataclasses.asdict(worker.federation.input_spec(0))),
+        "round": str(round),
+        "format": "pt",
+    }
     tensors = tensors_of(module)
     written = save(tensors, {**facts, CHECKSUM: _checksum(tensors, facts)})
     write_atomically(folder / MODEL_NAME, with_sorted_header(written))
@@ -115,7 +119,9 @@ def _checksum(tensors: Mapping[str, torch.Tensor], facts: Mapping[str, str]) -> 
     return found.hexdigest()
 
 
-def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: InputSpec, folder: Path) -> torch.nn.Module:
+def module_with(
+    tensors: dict[str, torch.Tensor], config: RunConfig, inputs: InputSpec, folder: Path
+) -> torch.nn.Module:
     """A new module of the config's model and method with these values, in evaluation mode.
 
     Raises:
@@ -125,7 +131,7 @@ def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Input
 
     from raysim.client_side.worker import new_module
 
-    module = new_module(config, task)
+    module = new_module(config, inputs)
     others = {name: value for name, value in module.state_dict().items() if not isinstance(value, torch.Tensor)}
     try:
         module.load_state_dict(tensors | others)
@@ -137,9 +143,9 @@ def module_with(tensors: dict[str, torch.Tensor], config: RunConfig, task: Input
 
 def _task(found: dict[str, Any]) -> InputSpec:
     given: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in found.items()}
-    task = InputSpec(**given)
-    sizes = (*task.input_shape, task.classes, *task.categories, task.vocabulary + 1, task.edge_width + 1)
-    whole = all(type(size) is int and size > 0 for size in sizes) and type(task.padded) is bool
-    if not (whole and task.kind in ("array", "graph", "nodes") and isinstance(task.name, str)):
+    inputs = InputSpec(**given)
+    sizes = (*inputs.input_shape, inputs.classes, *inputs.categories, inputs.vocabulary + 1, inputs.edge_width + 1)
+    whole = all(type(size) is int and size > 0 for size in sizes) and type(inputs.padded) is bool
+    if not (whole and inputs.kind in ("array", "graph", "nodes") and isinstance(inputs.name, str)):
         raise ValueError(f"{found} is no task")
-    return task
+    return inputs

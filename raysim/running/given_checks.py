@@ -98,7 +98,7 @@ def copied(module: torch.nn.Module) -> torch.nn.Module:
         ) from error
 
 
-def made_model(held: Any, task: InputSpec, name: str) -> torch.nn.Module:
+def made_model(held: Any, inputs: InputSpec, name: str) -> torch.nn.Module:
     """The module that was given, or that a class or function makes for a task.
 
     Raises:
@@ -111,13 +111,13 @@ def made_model(held: Any, task: InputSpec, name: str) -> torch.nn.Module:
 
     before = process_state.snapshot()
     try:
-        module: object = made(held, task)
+        module: object = made(held, inputs)
     except RaysimError:
         raise
     except (Exception, SystemExit) as error:  # of a user's own function
         raise ConfigError(
             f"model: {name} failed when it was called to make the model: {reason_of(error)}. It is given nothing, or "
-            f"the task (task.input_shape {task.input_shape}, task.classes {task.classes}), and returns a "
+            f"the task (task.input_shape {inputs.input_shape}, task.classes {inputs.classes}), and returns a "
             "torch.nn.Module."
         ) from error
     if changed := process_state.put_back(before):

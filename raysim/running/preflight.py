@@ -18,7 +18,7 @@ from raysim.errors import ConfigError, reason_of
 from raysim.method import Method, Traits
 from raysim.virtual_time.clock import profiles_of
 from raysim.virtual_time.fleet import check_profiles
-from raysim.workloads.federated_data import distinct_tasks, objective_of
+from raysim.workloads.federated_data import distinct_input_specs, objective_of
 from raysim.wrappers.attack import check_attack
 from raysim.wrappers.defense import check_defense
 
@@ -97,7 +97,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         _check_local_tests(name, federation)
     check = getattr(config.model, "check", None)
     if check is not None:
-        for task in distinct_tasks(federation):
+        for task in distinct_input_specs(federation):
             check(task)
 
 
@@ -175,9 +175,11 @@ def _check_objective(config: RunConfig, name: str, objective: Objective) -> None
 
 
 def _check_one_task(federation: Federation, why: str, advice: str) -> None:
-    if len(distinct_tasks(federation)) == 1:
+    if len(distinct_input_specs(federation)) == 1:
         return
-    other = next(client for client in range(federation.clients) if federation.task(client) != federation.task(0))
+    other = next(
+        client for client in range(federation.clients) if federation.input_spec(client) != federation.input_spec(0)
+    )
     names = f"{federation.client_name(0)} and {federation.client_name(other)}"
     raise ConfigError(f"{why}, and the clients of {federation.name} have different tasks ({names}, say). {advice}.")
 

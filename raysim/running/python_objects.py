@@ -160,7 +160,7 @@ class _Objects:
         from raysim.workloads.models.classifier import has_batch_norm
 
         with seeds.kept_streams(seeds.number(config.seed, "model")):
-            module = made_model(self._model, task_of(config), config.model.class_name)
+            module = made_model(self._model, inputs_of(config), config.model.class_name)
         check_types(module)
         is_module = isinstance(self._model, torch.nn.Module)
         code = dict.fromkeys([*([] if is_module else [self._model]), *own_classes(module)])
@@ -170,14 +170,14 @@ class _Objects:
         return replace(section, digest=digest).holding(self._model, batch_norm=has_batch_norm(module))
 
 
-def task_of(config: RunConfig) -> InputSpec:
+def inputs_of(config: RunConfig) -> InputSpec:
     """The inputs that the model must fit, from a sketch of the data, or from the data where widths are not known."""
     stream = partial(seeds.numpy_generator, config.seed)
     federation = config.workload.sketch(stream) if hasattr(config.workload, "sketch") else None
-    if federation is None or not all(federation.task(0).input_shape):
+    if federation is None or not all(federation.input_spec(0).input_shape):
         federation = config.workload.load(stream)
-    task: InputSpec = federation.task(0)
-    return task
+    inputs: InputSpec = federation.input_spec(0)
+    return inputs
 
 
 def _fitted(config: RunConfig) -> GivenClients:
@@ -195,11 +195,13 @@ def _fitted(config: RunConfig) -> GivenClients:
             "and there is none: set test_share=0.2 to cut it off each client's samples, or give test as a list with "
             "one for each client."
         )
-    if isinstance(section, GivenGraphs) and not (len(federation.tasks) == 1 and isinstance(config.model, GivenModel)):
-        return section  # the model is made for its task
+    if isinstance(section, GivenGraphs) and not (
+        len(federation.input_specs) == 1 and isinstance(config.model, GivenModel)
+    ):
+        return section  # the model is made for its inputs
     before = process_state.snapshot()
     with seeds.kept_streams(seeds.number(config.seed, "model")):
-        module = config.model.build(federation.task(0))
+        module = config.model.build(federation.input_spec(0))
         if isinstance(section, GivenGraphs):
             changed: GivenClients = replace(section, classes=fitted_graphs(federation, module))
         else:

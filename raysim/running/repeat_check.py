@@ -59,7 +59,7 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
         1,
         plan.learning_rate,
         config.training,
-        federation.task(client).classes,
+        federation.input_spec(client).classes,
         rounds.worker.objective,
         config.evaluation.batch_size,
         plan.cohort,

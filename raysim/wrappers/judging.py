@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from raysim.method import Module
-from raysim.workloads.federated_data import Federation, Samples, distinct_tasks, objective_of
+from raysim.workloads.federated_data import Federation, Samples, distinct_input_specs, objective_of
 from raysim.workloads.metrics import EvaluationSums
 from raysim.workloads.objective import Objective
 from raysim.wrappers.attack import attacker_of
@@ -48,7 +48,7 @@ def measures_auc(config: RunConfig, federation: Federation) -> bool:
     """
     if isinstance(config.evaluation.auc, bool):
         return config.evaluation.auc
-    two = all(task.classes == 2 for task in distinct_tasks(federation))
+    two = all(task.classes == 2 for task in distinct_input_specs(federation))
     return two and objective_of(federation).kind == "classification"
 
 

@@ -66,14 +66,14 @@ class BadState(Local):
 class WithBatchNorm:
     name: ClassVar[str] = "with-batch-norm"
 
-    def build(self, task: InputSpec) -> torch.nn.Module:
+    def build(self, inputs: InputSpec) -> torch.nn.Module:
         from math import prod
 
         from raysim.workloads.models.classifier import Classifier
 
-        size = prod(task.input_shape)
+        size = prod(inputs.input_shape)
         return Classifier(
-            torch.nn.Sequential(torch.nn.Flatten(), torch.nn.BatchNorm1d(size)), torch.nn.Linear(size, task.classes)
+            torch.nn.Sequential(torch.nn.Flatten(), torch.nn.BatchNorm1d(size)), torch.nn.Linear(size, inputs.classes)
         )
 
 

@@ -140,7 +140,7 @@ class ArrayFederation(SplitFederation):
     outputs: int = 0
     """Number of a model's outputs, where there are no classes."""
 
-    def task(self, client: int) -> InputSpec:
+    def input_spec(self, client: int) -> InputSpec:
         """The inputs that every client's model must fit."""
         shape = self.inputs.shape[1:]
         return InputSpec(

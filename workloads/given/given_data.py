@@ -171,20 +171,20 @@ class GivenModel(Holding):
     batch_norm: bool = field(default=False, init=False, repr=False, compare=False)
     """Whether the module has BatchNorm layers, which is no option."""
 
-    def build(self, task: InputSpec) -> torch.nn.Module:
+    def build(self, inputs: InputSpec) -> torch.nn.Module:
         """A new module: a copy of the one that was given, or what the function makes."""
         if self.held is None:
             raise missing("model")
-        return made(self.held, task)
+        return made(self.held, inputs)
 
 
-def made(held: Any, task: InputSpec) -> torch.nn.Module:
+def made(held: Any, inputs: InputSpec) -> torch.nn.Module:
     """The module that a module or a function, of no argument or of the task, stands for."""
     import torch
 
     if isinstance(held, torch.nn.Module):
         return copy.deepcopy(held)
-    module: torch.nn.Module = held(task) if required_arguments(held) else held()
+    module: torch.nn.Module = held(inputs) if required_arguments(held) else held()
     return module
 
 

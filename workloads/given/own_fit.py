@@ -55,7 +55,7 @@ def fitted_graphs(federation: Federation, module: torch.nn.Module) -> int:
     Raises:
         WorkloadError: the model cannot take graphs or has too few outputs, or the loss or a metric does not fit.
     """
-    batch, needed = next(iter(federation.client(0, "cpu").train.batches(2))), federation.task(0).classes
+    batch, needed = next(iter(federation.client(0, "cpu").train.batches(2))), federation.input_spec(0).classes
     advice = "Its forward(batch) gets x, edge_index and batch as PyTorch Geometric's Batch has them"
     objective = objective_of(federation)
     with torch.inference_mode():

@@ -37,7 +37,7 @@ class GraphClient:
     """Number of a model's outputs, where there are no classes."""
 
     @property
-    def task(self) -> InputSpec:
+    def input_spec(self) -> InputSpec:
         width = self.graphs.features.shape[1]
         outputs = len(self.class_names) or self.outputs
         return InputSpec((width,), outputs, "graph", self.set_name, edge_width=self.graphs.edge_width)
@@ -77,12 +77,12 @@ class GraphFederation:
         return 0
 
     @property
-    def tasks(self) -> tuple[InputSpec, ...]:
-        """Every task that a client has, once."""
-        return tuple(dict.fromkeys(part.task for part in self.parts))
+    def input_specs(self) -> tuple[InputSpec, ...]:
+        """Every client's inputs, equal ones once."""
+        return tuple(dict.fromkeys(part.input_spec for part in self.parts))
 
-    def task(self, client: int) -> InputSpec:
-        return self.parts[client].task
+    def input_spec(self, client: int) -> InputSpec:
+        return self.parts[client].input_spec
 
     def samples(self, client: int) -> int:
         return len(self.parts[client].train)
@@ -111,11 +111,11 @@ class GraphFederation:
 
     def pooled(self) -> GraphFederation:
         """WorkloadError if the clients' tasks differ: one model cannot take all of their graphs."""
-        tasks = {part.task: part.name for part in reversed(self.parts)}  # the first client of each
-        if len(tasks) > 1:
+        first = {part.input_spec: part.name for part in reversed(self.parts)}  # the first client of each
+        if len(first) > 1:
             listing = ", ".join(
-                f"{name} ({task.input_shape[0]} features, {task.classes} classes)"
-                for task, name in list(reversed(tasks.items()))[:3]
+                f"{name} ({inputs.input_shape[0]} features, {inputs.classes} classes)"
+                for inputs, name in list(reversed(first.items()))[:3]
             )
             raise WorkloadError(
                 f"{self.name}: clients with different tasks have no union: {listing}; "

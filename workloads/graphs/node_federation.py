@@ -110,7 +110,7 @@ class NodeFederation:
         """Nodes of each kind of each client [clients, 4]."""
         return np.bincount(self.owners * 4 + self.roles, minlength=4 * self.clients).reshape(-1, 4)
 
-    def task(self, client: int) -> InputSpec:
+    def input_spec(self, client: int) -> InputSpec:
         return InputSpec((self.graph.features.shape[1],), len(self.class_names), "nodes")
 
     def samples(self, client: int) -> int:

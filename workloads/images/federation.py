@@ -30,7 +30,7 @@ class ImageFederation(ArrayFederation):
     deviation: NDArray[np.float32]
     augment: Augmentation
 
-    def task(self, client: int) -> InputSpec:
+    def input_spec(self, client: int) -> InputSpec:
         height, width, channels = self.inputs.shape[1:]
         return InputSpec((channels, height, width), len(self.class_names) or self.outputs)
 

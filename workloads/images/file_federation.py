@@ -35,7 +35,7 @@ class FileFederation(SplitFederation):
     deviation: NDArray[np.float32]
     augment: Augmentation
 
-    def task(self, client: int) -> InputSpec:
+    def input_spec(self, client: int) -> InputSpec:
         return InputSpec((CHANNELS, self.images.size, self.images.size), len(self.class_names))
 
     def _training_samples(self, client: int, device: str, channels_last: bool) -> FileSamples:

@@ -30,12 +30,12 @@ class BodyOfGraphs(ModelOptions):
     hidden: int
     """Width of the features that the body makes."""
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from torch import nn
 
         from raysim.workloads.models.classifier import Classifier
 
-        return Classifier(self.body(task.input_shape[0]), nn.Linear(self.hidden, task.classes))
+        return Classifier(self.body(inputs.input_shape[0]), nn.Linear(self.hidden, inputs.classes))
 
     @abstractmethod
     def body(self, width: int) -> nn.Module:
@@ -127,7 +127,7 @@ class Spectral(BodyOfGraphs):
         ),
     ] = 0.1
 
-    def check_shape(self, task: InputSpec) -> None:
+    def check_shape(self, inputs: InputSpec) -> None:
         step = self.heads if self.heads % 2 == 0 else 2 * self.heads
         if self.hidden % step:
             raise WorkloadError(
@@ -155,10 +155,10 @@ class Gcn(BodyOfGraphs):
     hidden: Annotated[PositiveInt, Help("width of the layers between", "Kipf and Welling 2017: 16")] = 64
     dropout: Annotated[ShareBelowOne, Help("dropout before every layer", "Kipf and Welling 2017")] = 0.5
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from torch import nn
 
-        model = super().network(task)
+        model = super().network(inputs)
         nn.init.xavier_uniform_(model.head.weight)  # as every layer of the paper's
         nn.init.zeros_(model.head.bias)
         return model

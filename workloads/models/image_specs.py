@@ -28,21 +28,21 @@ STEM = Help(
 SMALL_STEM_LIMIT = 64
 
 
-def uses_small_stem(stem: Stem, task: InputSpec) -> bool:
+def uses_small_stem(stem: Stem, inputs: InputSpec) -> bool:
     """Whether ``stem`` means the small form here; ``auto`` looks at the longer side of the image."""
     if stem == "auto":
-        return max(task.input_shape[1:], default=0) <= SMALL_STEM_LIMIT
+        return max(inputs.input_shape[1:], default=0) <= SMALL_STEM_LIMIT
     return stem == "small"
 
 
-def check_image(model: str, task: InputSpec, least: int) -> None:
+def check_image(model: str, inputs: InputSpec, least: int) -> None:
     """WorkloadError if the task's inputs are no images (channels, height, width) with sides of at least ``least``."""
-    if len(task.input_shape) != 3:
+    if len(inputs.input_shape) != 3:
         raise WorkloadError(
             f"Model {model!r} needs images of shape (channels, height, width), but the workload's inputs have shape "
-            f"{task.input_shape}. Choose 'logistic' or 'mlp', which take any shape, or 'cnn1d' for signals."
+            f"{inputs.input_shape}. Choose 'logistic' or 'mlp', which take any shape, or 'cnn1d' for signals."
         )
-    _, height, width = task.input_shape
+    _, height, width = inputs.input_shape
     if min(height, width) < least:
         raise WorkloadError(
             f"Model {model!r} needs images of at least {least}x{least} pixels, but the workload's are {height}x{width}."
@@ -57,10 +57,10 @@ class Logistic(ModelOptions):
     name: ClassVar[str] = "logistic"
     parts: ClassVar[tuple[str, ...]] = ("head.",)
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.mlp_cnn import multilayer_perceptron
 
-        return multilayer_perceptron(task.input_shape, (), task.classes, task.categories)
+        return multilayer_perceptron(inputs.input_shape, (), inputs.classes, inputs.categories)
 
 
 @dataclass(frozen=True)
@@ -82,17 +82,17 @@ class Mlp(ModelOptions):
         """Width of every hidden layer."""
         return (self.hidden,) if isinstance(self.hidden, int) else tuple(self.hidden)
 
-    def check_shape(self, task: InputSpec) -> None:
+    def check_shape(self, inputs: InputSpec) -> None:
         if not self.widths or min(self.widths) < 1:
             raise WorkloadError(
                 f"Model 'mlp': hidden must be one width or a list of widths, each at least 1, not {self.hidden!r}."
                 " For no hidden layer choose the model 'logistic'."
             )
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.mlp_cnn import multilayer_perceptron
 
-        return multilayer_perceptron(task.input_shape, self.widths, task.classes, task.categories, self.embedding)
+        return multilayer_perceptron(inputs.input_shape, self.widths, inputs.classes, inputs.categories, self.embedding)
 
 
 @dataclass(frozen=True)
@@ -108,13 +108,13 @@ class Cnn(ModelOptions):
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer; LEAF's for FEMNIST has 2048")] = 512
 
-    def check_shape(self, task: InputSpec) -> None:
-        check_image(self.name, task, least=4)
+    def check_shape(self, inputs: InputSpec) -> None:
+        check_image(self.name, inputs, least=4)
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.mlp_cnn import mcmahan_cnn
 
-        return mcmahan_cnn(task.input_shape, task.classes, self.units)
+        return mcmahan_cnn(inputs.input_shape, inputs.classes, self.units)
 
 
 @dataclass(frozen=True)
@@ -132,17 +132,17 @@ class AlexNet(ModelOptions):
         ShareBelowOne, Help("dropout before each hidden fully connected layer", "Krizhevsky et al. 2012")
     ] = 0.5
 
-    def check_shape(self, task: InputSpec) -> None:
-        check_image(self.name, task, least=15)
+    def check_shape(self, inputs: InputSpec) -> None:
+        check_image(self.name, inputs, least=15)
 
-    def network(self, task: InputSpec) -> Classifier:
-        if min(task.input_shape[1:]) >= 64:
+    def network(self, inputs: InputSpec) -> Classifier:
+        if min(inputs.input_shape[1:]) >= 64:
             from raysim.workloads.models.torchvision_models import alexnet
 
-            return alexnet(task.input_shape[0], task.classes, self.dropout)
+            return alexnet(inputs.input_shape[0], inputs.classes, self.dropout)
         from raysim.workloads.models.mlp_cnn import small_alexnet
 
-        return small_alexnet(task.input_shape, task.classes, self.dropout)
+        return small_alexnet(inputs.input_shape, inputs.classes, self.dropout)
 
 
 @dataclass(frozen=True)
@@ -162,14 +162,14 @@ class MobileNet(ModelOptions):
     width: Annotated[Positive, Help("multiplier of the channels", "Sandler et al. 2018")] = 1.0
     dropout: Annotated[ShareBelowOne, Help("dropout before the head")] = 0.2
 
-    def check_shape(self, task: InputSpec) -> None:
-        check_image(self.name, task, least=8 if uses_small_stem(self.stem, task) else 32)
+    def check_shape(self, inputs: InputSpec) -> None:
+        check_image(self.name, inputs, least=8 if uses_small_stem(self.stem, inputs) else 32)
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.torchvision_models import mobilenet_v2
 
-        small = uses_small_stem(self.stem, task)
-        return mobilenet_v2(task.input_shape[0], task.classes, small=small, width=self.width, dropout=self.dropout)
+        small = uses_small_stem(self.stem, inputs)
+        return mobilenet_v2(inputs.input_shape[0], inputs.classes, small=small, width=self.width, dropout=self.dropout)
 
 
 @dataclass(frozen=True)
@@ -209,25 +209,25 @@ class ResidualNetwork(ModelOptions):
         """Whether the network has BatchNorm layers."""
         return self.norm == "batch"
 
-    def check_shape(self, task: InputSpec) -> None:
+    def check_shape(self, inputs: InputSpec) -> None:
         if 64 % self.norm_groups:
             raise WorkloadError(
                 f"Model {self.name!r}: norm_groups = {self.norm_groups} does not divide the 64 channels of its first "
                 "layers. Choose 1, 2, 4, 8, 16, 32 or 64."
             )
-        check_image(self.name, task, least=8 if uses_small_stem(self.stem, task) else 28)
+        check_image(self.name, inputs, least=8 if uses_small_stem(self.stem, inputs) else 28)
         if self.weights_file and not Path(self.weights_file).expanduser().is_file():
             raise WorkloadError(
                 f"There is no weights file {Path(self.weights_file).expanduser()}. Give the path of a local file, or "
                 "leave weights_file empty for random initialization; weights are never fetched."
             )
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.torchvision_models import resnet
 
-        small, channels = uses_small_stem(self.stem, task), task.input_shape[0]
+        small, channels = uses_small_stem(self.stem, inputs), inputs.input_shape[0]
         model = resnet(
-            self.name, channels, task.classes, small=small, groups=self.norm_groups if self.norm == "group" else 0
+            self.name, channels, inputs.classes, small=small, groups=self.norm_groups if self.norm == "group" else 0
         )
         if self.weights_file:
             from raysim.workloads.models.weights import load_body

@@ -34,25 +34,25 @@ class ModelOptions(ABC):
     batch_norm: ClassVar[bool] = False
     """Whether the network has BatchNorm layers."""
 
-    def check(self, task: InputSpec) -> None:
+    def check(self, inputs: InputSpec) -> None:
         """Whether ``build`` can do with inputs of this shape, without importing torch; WorkloadError if not."""
-        takes, has = "tokens" if self.tokens else self.inputs, "tokens" if task.vocabulary else task.kind
+        takes, has = "tokens" if self.tokens else self.inputs, "tokens" if inputs.vocabulary else inputs.kind
         if takes != has and not (self.tokens is None and has == "tokens"):
             raise WorkloadError(
                 f"Model {self.name!r} takes {KINDS[takes][0]}, but the workload's inputs are {KINDS[has][0]}, of shape "
-                f"{task.input_shape}. Choose {KINDS[has][1]}, or another workload."
+                f"{inputs.input_shape}. Choose {KINDS[has][1]}, or another workload."
             )
-        self.check_shape(task)
+        self.check_shape(inputs)
 
-    def build(self, task: InputSpec) -> Classifier:
-        """A freshly initialized network for this task."""
-        self.check(task)
-        return self.network(task)
+    def build(self, inputs: InputSpec) -> Classifier:
+        """A freshly initialized network for these inputs."""
+        self.check(inputs)
+        return self.network(inputs)
 
-    def check_shape(self, task: InputSpec) -> None:
+    def check_shape(self, inputs: InputSpec) -> None:
         """WorkloadError if options and inputs, which are of the right kind, do not go together."""
         return
 
     @abstractmethod
-    def network(self, task: InputSpec) -> Classifier:
-        """Build the network for a task that is checked."""
+    def network(self, inputs: InputSpec) -> Classifier:
+        """Build the network for inputs that are checked."""

@@ -23,15 +23,15 @@ def is_module_class(found: object) -> bool:
 
 @cache
 def options_of_module(module_class: type[Any]) -> type[Any]:
-    """The dataclass of a model without options that makes this module, of no argument or of the task."""
+    """The dataclass of a model without options that makes this module, of no argument or of the inputs."""
 
     @dataclass(frozen=True)
     class Options:
-        def check(self, task: InputSpec) -> None:
+        def check(self, inputs: InputSpec) -> None:
             required_arguments(module_class)
 
-        def build(self, task: InputSpec) -> nn.Module:
-            return made(module_class, task)
+        def build(self, inputs: InputSpec) -> nn.Module:
+            return made(module_class, inputs)
 
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):  # what a config calls it, and its help
         setattr(Options, name, getattr(module_class, name))

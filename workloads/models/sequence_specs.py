@@ -29,26 +29,26 @@ class Cnn1d(ModelOptions):
     units: Annotated[PositiveInt, Help("width of the fully connected layer")] = 128
     embedding: Annotated[PositiveInt, Help("width of a token's embedding; signals have none")] = 64
 
-    def check_shape(self, task: InputSpec) -> None:
-        if task.vocabulary:
+    def check_shape(self, inputs: InputSpec) -> None:
+        if inputs.vocabulary:
             return
-        if len(task.input_shape) != 2 or task.input_shape[1] < 4:
+        if len(inputs.input_shape) != 2 or inputs.input_shape[1] < 4:
             raise WorkloadError(
                 f"Model 'cnn1d' needs signals of shape (channels, length) with a length of at least 4, but the "
-                f"workload's inputs have shape {task.input_shape}. Choose 'mlp', which takes any shape."
+                f"workload's inputs have shape {inputs.input_shape}. Choose 'mlp', which takes any shape."
             )
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from torch import nn
 
         from raysim.workloads.models.classifier import Classifier
         from raysim.workloads.models.mlp_cnn import mcmahan_cnn
         from raysim.workloads.models.sequence_networks import CnnBody
 
-        if task.vocabulary:
-            body = CnnBody(task.vocabulary, self.embedding, self.units, task.padded)
-            return Classifier(body, nn.Linear(self.units, task.classes))
-        return mcmahan_cnn(task.input_shape, task.classes, self.units)
+        if inputs.vocabulary:
+            body = CnnBody(inputs.vocabulary, self.embedding, self.units, inputs.padded)
+            return Classifier(body, nn.Linear(self.units, inputs.classes))
+        return mcmahan_cnn(inputs.input_shape, inputs.classes, self.units)
 
 
 @dataclass(frozen=True)
@@ -63,14 +63,14 @@ class EmbeddingBag(ModelOptions):
 
     embedding: Annotated[PositiveInt, Help("width of a token's embedding")] = 64
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from torch import nn
 
         from raysim.workloads.models.classifier import Classifier
         from raysim.workloads.models.sequence_networks import BagBody
 
-        body = BagBody(task.vocabulary, self.embedding, task.padded)
-        return Classifier(body, nn.Linear(self.embedding, task.classes))
+        body = BagBody(inputs.vocabulary, self.embedding, inputs.padded)
+        return Classifier(body, nn.Linear(self.embedding, inputs.classes))
 
 
 @dataclass(frozen=True)
@@ -88,14 +88,14 @@ class Lstm(ModelOptions):
     hidden: Annotated[PositiveInt, Help("units of each layer", "LEAF, Caldas et al. 2018")] = 256
     layers: Annotated[PositiveInt, Help("stacked layers", "LEAF, Caldas et al. 2018")] = 2
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from torch import nn
 
         from raysim.workloads.models.classifier import Classifier
         from raysim.workloads.models.sequence_networks import LstmBody
 
-        body = LstmBody(task.vocabulary, self.embedding, self.hidden, self.layers, task.padded)
-        return Classifier(body, nn.Linear(self.hidden, task.classes))
+        body = LstmBody(inputs.vocabulary, self.embedding, self.hidden, self.layers, inputs.padded)
+        return Classifier(body, nn.Linear(self.hidden, inputs.classes))
 
 
 @dataclass(frozen=True)
@@ -114,19 +114,19 @@ class Transformer(ModelOptions):
     heads: Annotated[PositiveInt, Help("heads of the attention")] = 4
     dropout: Annotated[ShareBelowOne, Help("dropout in each layer")] = 0.0
 
-    def check_shape(self, task: InputSpec) -> None:
+    def check_shape(self, inputs: InputSpec) -> None:
         if self.width % self.heads:
             raise WorkloadError(
                 f"Model 'transformer': width = {self.width} is no multiple of heads = {self.heads}. Set width to "
                 f"{self.width // self.heads * self.heads or self.heads}."
             )
 
-    def network(self, task: InputSpec) -> Classifier:
+    def network(self, inputs: InputSpec) -> Classifier:
         from torch import nn
 
         from raysim.workloads.models.classifier import Classifier
         from raysim.workloads.models.sequence_networks import DecoderBody, TransformerLayers
 
         layers = TransformerLayers(self.width, self.layers, self.heads, self.dropout)
-        body = DecoderBody(task.vocabulary, task.input_shape[0], layers, task.padded)
-        return Classifier(body, nn.Linear(self.width, task.classes))
+        body = DecoderBody(inputs.vocabulary, inputs.input_shape[0], layers, inputs.padded)
+        return Classifier(body, nn.Linear(self.width, inputs.classes))

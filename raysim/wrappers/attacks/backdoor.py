@@ -15,7 +15,7 @@ import numpy as np
 
 from raysim.errors import ConfigError
 from raysim.method import ClientTask, Module, Tensor, Vector
-from raysim.workloads.federated_data import Batch, ChangedSamples, ClientData, Federation, Samples, distinct_tasks
+from raysim.workloads.federated_data import Batch, ChangedSamples, ClientData, Federation, Samples, distinct_input_specs
 from raysim.workloads.metrics import EvaluationSums, evaluate
 from raysim.wrappers.attacks._attacker import SUCCESS, Attacker
 
@@ -57,7 +57,7 @@ class Backdoor(Attacker):
                 f"attack.kind: backdoor needs images with a known largest value, and {federation.name} has none. Take "
                 "another attack, or an image workload such as cifar10 or digits."
             )
-        for task in distinct_tasks(federation):
+        for task in distinct_input_specs(federation):
             if self.target_label >= task.classes:
                 raise ConfigError(
                     f"attack.target_label: {self.target_label} is no class of {federation.name}. Allowed: 0 to "

@@ -94,7 +94,7 @@ def test_a_client_whose_data_cannot_be_read_is_left_to_its_own_task() -> None:
     def client(number: int, device: str) -> Any:
         raise WorkloadError("image 3 is damaged")
 
-    federation: Any = SimpleNamespace(task=lambda number: None, client=client)
+    federation: Any = SimpleNamespace(input_spec=lambda number: None, client=client)
     module = nn.Sequential()
     module.body, module.head = nn.Linear(2, 2), nn.Linear(2, 2)
     method, model = SimpleNamespace(traits=Traits(head_of_body=True)), SimpleNamespace(build=lambda task: module)

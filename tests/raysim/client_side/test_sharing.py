@@ -16,7 +16,7 @@ from raysim.config.registry import known
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.load_federation import load_federation
 from raysim.errors import ConfigError
-from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation
 from raysim.workloads.models.classifier import Classifier, task_specific
 from raysim.workloads.parallel_map import sequential
@@ -130,7 +130,7 @@ def test_what_clients_of_two_sets_share(
 ) -> None:
     config = config_of(method, model, options)
     worker = Worker(config, two_sets(config, widths))
-    assert len(distinct_tasks(worker.federation)) == 2
+    assert len(distinct_input_specs(worker.federation)) == 2
     assert shared_of(worker) == expected
     assert not {name for name in expected if name.startswith(("body.pre", "body.node_encoder", "body.post", "head"))}
 
@@ -146,7 +146,7 @@ def test_clients_with_parts_of_one_set_share_all_that_the_method_names() -> None
     parts = tuple(replace(part, set_name="one set") for part in sets.parts)
     worker = Worker(config, replace(sets, parts=parts))
     ends = names("body", ("pre", "post")) | {"head.weight", "head.bias"}
-    assert len(distinct_tasks(worker.federation)) == 1
+    assert len(distinct_input_specs(worker.federation)) == 1
     assert shared_of(worker) == GIN | ends
 
 

@@ -19,7 +19,7 @@ from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Message
 from raysim.methods.fedavg import FedAvg
 from raysim.running.simulation import run
-from raysim.workloads.federated_data import distinct_tasks
+from raysim.workloads.federated_data import distinct_input_specs
 from tests.fingerprint import fingerprint
 from tests.small_runs import MakeConfig, worker_of
 from tests.watch import stopped
@@ -69,7 +69,7 @@ def test_the_rest_is_kept_from_client_task_to_client_task_and_deployed(
     first = worker.first_state(0)
     assert first is not None
     message = Message(worker.model(0).take_shared())
-    classes = worker.federation.task(0).classes
+    classes = worker.federation.input_spec(0).classes
     _, second = worker.train(task(config, 0, classes), message, first)
     assert second is not None and (first.method, second.method) == states
     assert second.private.shape == first.private.shape and np.abs(second.private - first.private).max() > 0
@@ -96,7 +96,7 @@ def test_beside_a_state_of_the_method_the_rest_is_kept_too(make_config: MakeConf
 def test_clients_that_are_alike_keep_nothing() -> None:
     config = build([{"workload.clients": 3, "model.name": "mlp", "engine.backend": "inline"}])
     worker = worker_of(config)
-    assert distinct_tasks(worker.federation) == (worker.federation.task(0),)
+    assert distinct_input_specs(worker.federation) == (worker.federation.input_spec(0),)
     assert worker.first_state(0) is None
 
 

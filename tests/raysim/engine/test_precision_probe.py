@@ -98,6 +98,6 @@ def test_every_method_trains_in_bfloat16(name: str) -> None:
     worker = worker_of(chosen)
     method = chosen.method
     server = method.init_server(worker.model(0))
-    task = ClientTask(0, 1, 0, 1, 0.05, chosen.training, worker.federation.task(0).classes)
+    task = ClientTask(0, 1, 0, 1, 0.05, chosen.training, worker.federation.input_spec(0).classes)
     update, _ = worker.train(task, method.message(server, 0), worker.first_state(0))
     assert np.isfinite(update.delta).all() and np.isfinite(update.metrics["train_loss"])

@@ -28,7 +28,7 @@ class LocalTraining:
         self.worker = worker_of(config)
 
     def task(self, client: int, local_epochs: int = 1) -> ClientTask:
-        classes = self.worker.federation.task(client).classes
+        classes = self.worker.federation.input_spec(client).classes
         return ClientTask(0, 1, client, local_epochs, 0.05, self.config.training, classes)
 
     def train(self, client: int, message: Message, kept: Any = None, local_epochs: int = 1) -> tuple[Update, Any]:

@@ -39,7 +39,7 @@ def judged(config: RunConfig, module: torch.nn.Module, client: int | None = None
         samples = federation.global_test(0, federation.global_test_size, "cpu")
     else:
         samples = federation.client(client, "cpu").test
-    found = evaluate(module, samples.batches(config.evaluation.batch_size), federation.task(client or 0).classes)
+    found = evaluate(module, samples.batches(config.evaluation.batch_size), federation.input_spec(client or 0).classes)
     return found.accuracy, found.loss
 
 
@@ -60,7 +60,7 @@ def test_the_file_has_the_names_of_the_module(tmp_path: Path) -> None:
     config = small(tmp_path / "run", model__name="mobilenet", model__width=0.1)
     result = raysim.run(config)
     tensors = load_file(tmp_path / "run" / "model.safetensors")
-    module = config.model.build(load_federation(config, Sequential()).task(0))
+    module = config.model.build(load_federation(config, Sequential()).input_spec(0))
     module.load_state_dict(tensors)
     assert judged(config, module.eval())[0] == result.summary["accuracy"]
     assert {tensor.dtype for tensor in tensors.values()} == {torch.float32, torch.int64}

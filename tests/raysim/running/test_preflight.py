@@ -110,7 +110,7 @@ def test_a_sketch_has_the_clients_sizes_and_tasks_of_what_is_loaded(
     loaded = load_federation(config, sequential)
     assert (sketch.name, sketch.clients, sketch.class_names) == (loaded.name, loaded.clients, loaded.class_names)
     for client in range(loaded.clients):
-        assert sketch.task(client) == loaded.task(client)
+        assert sketch.input_spec(client) == loaded.input_spec(client)
         assert sketch.samples(client) == loaded.samples(client)
         assert sketch.test_samples(client) == loaded.test_samples(client)
         assert sketch.client_name(client) == loaded.client_name(client)

@@ -37,7 +37,7 @@ def values(samples: object, size: int = 4) -> list[float]:
 
 def test_it_is_a_federation_whose_parts_are_disjoint_and_complete() -> None:
     federation: Federation = build()
-    assert (federation.clients, federation.global_test_size, federation.task(0)) == (3, TESTS, InputSpec((1,), 2))
+    assert (federation.clients, federation.global_test_size, federation.input_spec(0)) == (3, TESTS, InputSpec((1,), 2))
     seen: list[float] = []
     for client in range(3):
         data = federation.client(client, "cpu")

@@ -68,7 +68,7 @@ def numbers(samples: Samples) -> list[tuple[int, int, int]]:
 def test_it_is_a_federation(mixed: GraphFederation) -> None:
     federation: Federation = locked(mixed)
     assert federation.clients == 2
-    assert [federation.task(client) for client in range(2)] == [
+    assert [federation.input_spec(client) for client in range(2)] == [
         InputSpec((2,), 2, "graph", "narrow"),
         InputSpec((3,), 3, "graph", "wide"),
     ]
@@ -93,7 +93,7 @@ def test_there_is_no_global_test_set(mixed: GraphFederation) -> None:
 
 def test_pooled_has_all_graphs_in_their_parts(equal: GraphFederation) -> None:
     pooled = locked(equal).pooled()
-    assert (pooled.clients, pooled.client_name(0), pooled.task(0)) == (1, "all clients", equal.task(0))
+    assert (pooled.clients, pooled.client_name(0), pooled.input_spec(0)) == (1, "all clients", equal.input_spec(0))
     assert (pooled.samples(0), len(pooled.parts[0].validation), pooled.test_samples(0)) == (6, 2, 4)
     client = pooled.client(0, "cpu")
     for which in ("train", "validation", "test"):

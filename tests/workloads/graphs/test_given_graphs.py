@@ -96,8 +96,8 @@ def test_the_trained_model_takes_pygs_batch(tmp_path: Path) -> None:
 def test_clients_of_other_widths_have_tasks_of_their_own(tmp_path: Path) -> None:
     own = gather_graphs([graphs(6, 3), graphs(6, 4), graphs(6, 3)])
     federation = loaded(own)
-    assert len(federation.tasks) == 3  # the third's features are as wide as the first's, and mean something else
-    models = [raysim.config.registry.resolve("model", "gin")().build(task) for task in federation.tasks]
+    assert len(federation.input_specs) == 3  # the third's features are as wide as the first's, and mean something else
+    models = [raysim.config.registry.resolve("model", "gin")().build(task) for task in federation.input_specs]
     assert not any(name.startswith(("head.", "body.pre.")) for name in common_names(models))
     with pytest.raises(WorkloadError, match="nodes of client 0 have 3 features and those of client 1 4"):
         loaded(own, tasks="one")
@@ -105,8 +105,8 @@ def test_clients_of_other_widths_have_tasks_of_their_own(tmp_path: Path) -> None
 
 def test_sets_of_one_width_can_be_tasks_of_their_own() -> None:
     own = gather_graphs({"a": graphs(6), "b": graphs(6)})
-    assert len(loaded(own).tasks) == 1
-    assert loaded(own, tasks="own").tasks == (
+    assert len(loaded(own).input_specs) == 1
+    assert loaded(own, tasks="own").input_specs == (
         InputSpec((3,), 2, "graph", "own graphs of a"),
         InputSpec((3,), 2, "graph", "own graphs of b"),
     )
@@ -165,10 +165,10 @@ def test_attributes_are_data_that_the_digest_and_the_task_know() -> None:
     items[3].edge_attr[2, 1] += 1
     assert len({plain.digest(), own.digest(), gather_graphs([items]).digest()}) == 3
     federation = loaded(gather_graphs([items, items]))
-    assert [task.edge_width for task in federation.tasks] == [2]
+    assert [task.edge_width for task in federation.input_specs] == [2]
     assert rows(collate(federation.pooled().parts[0].graphs)) == rows(Batch.from_data_list(items + items))
     mixed = gather_graphs([graphs(6), items])
-    assert len(loaded(mixed).tasks) == 2
+    assert len(loaded(mixed).input_specs) == 2
     with pytest.raises(WorkloadError, match="edges of client 0 have 0 attributes and those of client 1 2"):
         loaded(mixed, tasks="one")
 

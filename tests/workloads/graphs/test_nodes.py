@@ -47,7 +47,7 @@ def by_hand() -> NodeFederation:
 
 def test_a_client_has_its_nodes_and_the_edges_between_them() -> None:
     federation = by_hand()
-    assert federation.task(0) == InputSpec((2,), 2, "nodes")
+    assert federation.input_spec(0) == InputSpec((2,), 2, "nodes")
     data = federation.client(0, "cpu")
     [train], [test], [validation] = (list(part.batches(9)) for part in (data.train, data.test, data.validation))
     for batch, node, label in ((train, 0, 0), (test, 1, 1), (validation, 2, 1)):
@@ -122,12 +122,12 @@ def test_what_cannot_be(
 class Attention:
     """A network that is written for PyTorch Geometric, as a model of one's own."""
 
-    def build(self, task: InputSpec) -> nn.Module:
+    def build(self, inputs: InputSpec) -> nn.Module:
         from torch_geometric.nn import GAT
 
         from raysim.workloads.models.node_networks import OfNodes
 
-        return OfNodes(GAT(task.input_shape[0], 4, 2, task.classes))
+        return OfNodes(GAT(inputs.input_shape[0], 4, 2, inputs.classes))
 
 
 @pytest.mark.parametrize("model", ["gcn", f"{__name__}:Attention"])

@@ -136,7 +136,7 @@ def test_clients_have_the_published_split(tmp_path: Path, stream: Stream) -> Non
         assert sum(len(getattr(part, role)) for part in federation.parts) == count
     for one, two in zip(federation.parts, sketch.parts, strict=True):
         assert np.array_equal(one.train, two.train) and np.array_equal(one.graphs.labels, two.graphs.labels)
-    task = federation.tasks[0]
+    task = federation.input_specs[0]
     assert (task.input_shape, task.classes, task.edge_width) == ((5,), 2, 2)
     drawn = Ogb(set="ogbg-small", clients=3, partition="iid", path=str(tmp_path), split="drawn").load(stream)
     assert all(len(part.test) == 1 for part in drawn.parts)

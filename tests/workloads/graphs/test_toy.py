@@ -39,9 +39,9 @@ def test_clients_differ_in_family_width_and_classes(stream: Stream) -> None:
         "erdos-renyi", "barabasi-albert", "watts-strogatz", "grid", "tree", "blocks", "erdos-renyi 2",
         "barabasi-albert 2",
     ]  # fmt: skip
-    assert len({federation.task(client).input_shape for client in range(6)}) == 6
-    assert [federation.task(client).classes for client in range(6)] == [2, 3, 2, 2, 3, 3]
-    assert federation.task(6) == federation.task(0)
+    assert len({federation.input_spec(client).input_shape for client in range(6)}) == 6
+    assert [federation.input_spec(client).classes for client in range(6)] == [2, 3, 2, 2, 3, 3]
+    assert federation.input_spec(6) == federation.input_spec(0)
     assert not np.array_equal(federation.parts[6].graphs.labels, federation.parts[0].graphs.labels)
     for part, family in zip(federation.parts, FAMILIES, strict=False):
         assert len(part.graphs) == 60

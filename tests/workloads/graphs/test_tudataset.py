@@ -44,7 +44,7 @@ def test_the_settings_are_the_papers() -> None:
 def test_one_client_a_set(folder: Path, stream: Stream) -> None:
     federation = TuDataset(sets=("ONE", "TWO"), path=str(folder), laplacian="combinatorial").load(stream)
     assert [federation.client_name(client) for client in range(federation.clients)] == ["ONE", "TWO"]
-    assert [federation.task(client) for client in range(2)] == [
+    assert [federation.input_spec(client) for client in range(2)] == [
         InputSpec((3,), 2, "graph", "ONE"),
         InputSpec((3,), 4, "graph", "TWO"),
     ]
@@ -104,7 +104,7 @@ def test_one_set_cut_over_clients(folder: Path, stream: Stream, kind: Any) -> No
     options = TuDataset(sets=("ONE",), parts=4, partition=kind, alpha=0.3, path=str(folder))
     federation = options.load(stream)
     assert [part.name for part in federation.parts] == [f"ONE part {part}" for part in range(4)]
-    assert {part.task for part in federation.parts} == {InputSpec((3,), 2, "graph", "ONE")}
+    assert {part.input_spec for part in federation.parts} == {InputSpec((3,), 2, "graph", "ONE")}
     assert sum(len(part.graphs) for part in federation.parts) == 90
     labels = np.concatenate([part.graphs.labels for part in federation.parts])
     assert np.bincount(labels).tolist() == [60, 30]
@@ -187,8 +187,8 @@ def test_a_command_line_names_sets_with_commas() -> None:
 @real
 def test_small_real_sets(stream: Stream) -> None:
     federation: GraphFederation = TuDataset(sets=("MUTAG", "PTC_MR", "Letter-low", "OHSU")).load(stream)
-    assert [federation.task(client).input_shape[0] for client in range(4)] == [7, 18, 2, 190]
-    assert [federation.task(client).classes for client in range(4)] == [2, 2, 15, 2]
+    assert [federation.input_spec(client).input_shape[0] for client in range(4)] == [7, 18, 2, 190]
+    assert [federation.input_spec(client).classes for client in range(4)] == [2, 2, 15, 2]
     assert [federation.test_samples(client) for client in range(4)] == [19, 34, 225, 8]
     letters = federation.parts[2]
     assert np.bincount(letters.graphs.labels[letters.test]).tolist() == [15] * 15

@@ -42,7 +42,7 @@ def test_images_are_as_they_were_saved(saved: Any, tmp_path: Path, stream: Strea
     np.testing.assert_allclose(found.mean, pixels.mean(axis=(0, 1, 2)) / 255, rtol=1e-6)
     assert "target label (2 classes: cat, dog); images: image (6 x 6 pixels, three channels); 12 rows" in found.notes[0]
     sketch = options.sketch(stream)
-    assert sketch.task(0) == found.task(0) and sketch.manifest().equals(found.manifest())
+    assert sketch.input_spec(0) == found.input_spec(0) and sketch.manifest().equals(found.manifest())
 
 
 def test_images_are_brought_to_one_size_and_one_channel(tmp_path: Path, stream: Stream) -> None:

@@ -29,7 +29,7 @@ def test_domains_are_clients_of_one_size_in_gray(colored: None, stream: Stream) 
     table = federation.manifest()
     assert table["name"].tolist() == ["optdigits", "svhn"]
     assert table["samples"].tolist() == [20, 20] and table["test_samples"].tolist() == [359, 10]
-    assert federation.task(0).input_shape == (1, 8, 8)
+    assert federation.input_spec(0).input_shape == (1, 8, 8)
     assert set(np.unique(federation.inputs[:20])) == {120}
 
 

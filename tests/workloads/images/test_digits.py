@@ -17,7 +17,7 @@ def test_digits_split_off_a_stratified_fifth(stream: Stream) -> None:
     federation.manifest()
     assert time.perf_counter() - start < 1
     assert federation.clients == 10
-    assert federation.task(0).input_shape == (1, 8, 8)
+    assert federation.input_spec(0).input_shape == (1, 8, 8)
     assert len(federation.labels) + federation.global_test_size == 1797
     train, test = np.bincount(federation.labels), np.bincount(federation.test_labels)
     assert np.array_equal(test, np.rint(0.2 * (train + test)))

@@ -33,7 +33,7 @@ def test_writers_are_clients(writers: Path, stream: Stream) -> None:
     table = federation.manifest()
     assert table["name"].tolist() == ["f0000_14", "f0001_41"]
     assert table[["samples", "test_samples"]].to_numpy().tolist() == [[12, 2], [20, 4]]
-    assert (federation.task(0).input_shape, federation.task(0).classes) == ((1, 28, 28), 62)
+    assert (federation.input_spec(0).input_shape, federation.input_spec(0).classes) == ((1, 28, 28), 62)
     assert federation.class_names[61] == "z" and federation.class_names[10] == "A"
     assert federation.inputs[:2, 0, 0, 0].tolist() == [51, 255]
 

@@ -26,7 +26,7 @@ def test_sites_are_clients_and_images_are_resized_once(arrays: dict[str, Any], s
     assert small.class_names == ("covid", "normal", "pneumonia")
     assert small.inputs.dtype == np.uint8
     assert (small.inputs.shape, small.test_inputs.shape) == ((40, 4, 4, 3), (12, 4, 4, 3))
-    assert small.task(0).input_shape == (3, 4, 4)
+    assert small.input_spec(0).input_shape == (3, 4, 4)
     assert np.array_equal(stored.load(stream).inputs, arrays["train_images"])
 
 

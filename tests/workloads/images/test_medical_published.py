@@ -85,7 +85,7 @@ def test_published_split_of_five_clients(retina: Retina, stream: Stream) -> None
     assert table["samples"].tolist() == [5] * 5
     assert table["test_samples"].tolist() == [1] * 5
     assert table.attrs == {"workload": "retina", "synthetic": False, "class_names": ["0", "1"]}
-    assert federation.task(0) == InputSpec((3, 4, 4), 2)
+    assert federation.input_spec(0) == InputSpec((3, 4, 4), 2)
     for number in range(5):
         client = federation.client(number, "cpu")
         train, test = values(client.train, federation), values(client.test, federation)

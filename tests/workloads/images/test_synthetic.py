@@ -11,7 +11,7 @@ def test_cifar_shape_balanced_and_called_synthetic(stream: Stream) -> None:
     assert federation.synthetic
     assert federation.name == "synthetic"
     assert federation.manifest().attrs["synthetic"] is True
-    assert federation.task(0).input_shape == (3, 32, 32)
+    assert federation.input_spec(0).input_shape == (3, 32, 32)
     assert np.bincount(federation.labels).tolist() == [50] * 10
     assert federation.global_test_size == 100
     again = Synthetic(train_size=500, test_size=100, clients=5).load(stream)
@@ -23,7 +23,7 @@ def test_any_size(stream: Stream) -> None:
     federation = options.load(stream)
     assert federation.inputs.shape == (60, 9, 2, 1)
     assert federation.test_inputs.shape == (7, 9, 2, 1)
-    assert federation.task(0).classes == 3
+    assert federation.input_spec(0).classes == 3
 
 
 def test_structure_can_be_learned(stream: Stream) -> None:

@@ -71,7 +71,7 @@ def test_download_with_checksum_then_offline(
     assert np.array_equal(federation.labels, LABELS)
     assert federation.global_test_size == 20
     assert len(federation.class_names) == 10
-    assert federation.task(0).input_shape == (1, 28, 28)
+    assert federation.input_spec(0).input_shape == (1, 28, 28)
     asked = len(server[2])
     assert len({request for request in server[2] if request.startswith("GET")}) == 4
     again = options(clients=2, path=str(tmp_path / "data")).load(stream)

@@ -21,9 +21,9 @@ TASK = InputSpec((5,), 3, "graph", edge_width=2)
 class OfTask(nn.Module):
     """It is made for a task."""
 
-    def __init__(self, task: InputSpec, hidden: int = 4) -> None:
+    def __init__(self, inputs: InputSpec, hidden: int = 4) -> None:
         super().__init__()
-        self.layers = nn.Sequential(nn.Linear(task.input_shape[0], hidden), nn.Linear(hidden, task.classes))
+        self.layers = nn.Sequential(nn.Linear(inputs.input_shape[0], hidden), nn.Linear(hidden, inputs.classes))
 
 
 class OfNumbers(nn.Module):

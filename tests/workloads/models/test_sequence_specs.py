@@ -18,13 +18,13 @@ TABLE = InputSpec((4,), 2, categories=(3, 9))
 """Two numbers and two categories."""
 
 
-def count(options: Any, task: InputSpec) -> int:
+def count(options: Any, inputs: InputSpec) -> int:
     with torch.device("meta"):
-        return sum(parameter.numel() for parameter in options.build(task).parameters())
+        return sum(parameter.numel() for parameter in options.build(inputs).parameters())
 
 
 @pytest.mark.parametrize(
-    ("options", "task", "expected"),
+    ("options", "inputs", "expected"),
     [
         # 80·8, then 4·256·(8 + 256 + 2) and 4·256·(256 + 256 + 2), then 257·80.
         (Lstm(), CHARACTERS, 640 + 272_384 + 526_336 + 20_560),
@@ -43,8 +43,8 @@ def count(options: Any, task: InputSpec) -> int:
         (Mlp(hidden=4, embedding=1), TABLE, 12 + 5 * 4 + 5 * 2),
     ],
 )
-def test_parameter_counts(options: Any, task: InputSpec, expected: int) -> None:
-    assert count(options, task) == expected
+def test_parameter_counts(options: Any, inputs: InputSpec, expected: int) -> None:
+    assert count(options, inputs) == expected
 
 
 def test_rows_of_a_table_by_hand() -> None:
@@ -89,11 +89,11 @@ def test_a_token_of_the_transformer_does_not_see_those_after_it() -> None:
 
 @pytest.mark.parametrize("name", ["lstm", "transformer", "cnn1d"])
 def test_initial_values_follow_the_global_seed(name: str) -> None:
-    task = InputSpec((9, 32), 6) if name == "cnn1d" else CHARACTERS
+    inputs = InputSpec((9, 32), 6) if name == "cnn1d" else CHARACTERS
     values = []
     for seed in (1, 1, 2):
         torch.manual_seed(seed)
-        values.append(resolve("model", name)().build(task).state_dict()["head.weight"])
+        values.append(resolve("model", name)().build(inputs).state_dict()["head.weight"])
     assert torch.equal(values[0], values[1]) and not torch.equal(values[0], values[2])
 
 

@@ -26,9 +26,9 @@ def state() -> dict[str, Tensor]:
     return {name: torch.randn_like(value) if value.is_floating_point() else value for name, value in values.items()}
 
 
-def build(options: Any, task: InputSpec) -> Classifier:
+def build(options: Any, inputs: InputSpec) -> Classifier:
     torch.manual_seed(2)
-    model = options.build(task)
+    model = options.build(inputs)
     assert isinstance(model, Classifier)
     return model
 
@@ -50,7 +50,7 @@ def test_round_trip(state: dict[str, Tensor], tmp_path: Path, suffix: str) -> No
 
 
 @pytest.mark.parametrize(
-    ("options", "task"),
+    ("options", "inputs"),
     [
         ({"stem": "auto"}, SMALL),
         ({"stem": "small"}, InputSpec((1, 96, 96), 4)),
@@ -58,10 +58,10 @@ def test_round_trip(state: dict[str, Tensor], tmp_path: Path, suffix: str) -> No
     ],
 )
 def test_first_convolution_stays_random_where_it_differs(
-    state: dict[str, Tensor], tmp_path: Path, options: dict[str, Any], task: InputSpec
+    state: dict[str, Tensor], tmp_path: Path, options: dict[str, Any], inputs: InputSpec
 ) -> None:
-    loaded = build(ResNet18(**options, weights_file=written(tmp_path, ".pth", state)), task).body.state_dict()
-    fresh = build(ResNet18(**options), task).body.state_dict()
+    loaded = build(ResNet18(**options, weights_file=written(tmp_path, ".pth", state)), inputs).body.state_dict()
+    fresh = build(ResNet18(**options), inputs).body.state_dict()
     assert torch.equal(loaded["conv1.weight"], fresh["conv1.weight"])
     assert all(torch.equal(loaded[name], state[name]) for name in loaded if name != "conv1.weight")
 

@@ -38,7 +38,7 @@ def test_people_are_clients_with_the_ends_of_their_windows_as_tests(arrays: dict
     table = federation.manifest()
     assert table["name"].tolist() == ["person-01", "person-02"]
     assert table[["samples", "test_samples"]].to_numpy().tolist() == [[7, 2], [7, 2]]  # one overlaps
-    assert federation.task(0).input_shape == (9, 128)
+    assert federation.input_spec(0).input_shape == (9, 128)
     assert set(np.unique(federation.inputs)) == {-1.0, 1.0}  # mean 2, deviation 1
 
 

@@ -37,7 +37,7 @@ def test_wards_are_clients_and_what_was_found_is_told(suffix: str, patients: pd.
     assert table["name"].tolist() == ["north", "south"]
     assert (table["samples"] + table["test_samples"]).tolist() == [60, 40]
     assert federation.global_test_size == 20 and federation.class_names == ("ill", "well")
-    assert federation.task(0).categories == (3,) and federation.task(0).input_shape == (2,)
+    assert federation.input_spec(0).categories == (3,) and federation.input_spec(0).input_shape == (2,)
     (note,) = federation.notes
     assert "target ill (2 classes: ill, well); numeric columns: age; categorical" in note
     assert "smokes (2); 0 of 100 rows miss a value" in note
@@ -89,7 +89,7 @@ def test_a_target_of_numbers_is_normalized_by_training_rows(tmp_path: Path) -> N
     assert federation.objective.kind == "regression" and federation.class_names == ()
     np.testing.assert_allclose(federation.labels, expected[:40], rtol=1e-6)
     np.testing.assert_allclose(federation.test_labels, expected[40:], rtol=1e-6)
-    assert federation.labels.dtype == np.float32 and federation.task(0).classes == 1
+    assert federation.labels.dtype == np.float32 and federation.input_spec(0).classes == 1
     assert [federation.samples(client) for client in range(4)] == [10] * 4
     assert f"target price (numbers with mean {known.mean():.6g} and standard deviation" in federation.notes[0]
     assert "class_0" not in federation.manifest()

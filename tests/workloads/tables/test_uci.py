@@ -21,7 +21,7 @@ def test_the_four_hospitals_are_clients() -> None:
     ill = federation.labels[federation.train.pooled().of(0)].sum()
     ill += federation.labels[federation.local_test.pooled().of(0)].sum()
     assert ill == 139 + 106 + 115 + 149  # as heart-disease.names has them
-    assert federation.task(0).input_shape == (13,) and len(federation.task(0).categories) == 7
+    assert federation.input_spec(0).input_shape == (13,) and len(federation.input_spec(0).categories) == 7
 
 
 @needs_data
@@ -32,7 +32,7 @@ def test_adult_as_published() -> None:
     assert federation.class_names == ("<=50K", ">50K")
     assert int(federation.test_labels.sum()) == 3_846
     assert "numeric columns: age, fnlwgt, education_num, capital_gain" in federation.notes[0]
-    assert len(federation.task(0).categories) == 8
+    assert len(federation.input_spec(0).categories) == 8
 
 
 @pytest.mark.slow

@@ -54,8 +54,10 @@ def test_a_table_with_and_without_a_header(tmp_path: Path) -> None:
     three = options(csv(tmp_path / "three.csv", ["label", "text"]), target="label").load(stream)
     assert shown(one) == shown(two) == shown(three)
     assert one.class_names == ("neg", "pos") and len(one.inputs) == 96 and one.global_test_size == 24
-    task = one.task(0)
-    assert task.padded and task.vocabulary == one.vocabulary and task.input_shape == (9,)  # five words, four commas
+    inputs = one.input_spec(0)
+    assert (
+        inputs.padded and inputs.vocabulary == one.vocabulary and inputs.input_shape == (9,)
+    )  # five words, four commas
     assert "target label (2 classes: neg, pos); tokens are words, of which the" in one.notes[0]
 
 
@@ -64,7 +66,7 @@ def test_clients_by_a_column_and_other_columns_by_name(tmp_path: Path) -> None:
     federation = options(path, client_column="who").load(stream)
     assert federation.manifest()["name"].tolist() == ["ann", "bob", "eve"]
     words = options(path, text_column="who").load(stream)
-    assert words.vocabulary == 5 and words.task(0).input_shape == (1,)
+    assert words.vocabulary == 5 and words.input_spec(0).input_shape == (1,)
 
 
 def test_words_of_tests_and_validation_are_unknown(tmp_path: Path) -> None:
@@ -105,7 +107,7 @@ def test_a_column_of_hugging_face(tmp_path: Path) -> None:
     federation = options(save_splits({"train": tables[0], "test": tables[1]}, tmp_path / "saved")).load(stream)
     assert federation.class_names == ("neg", "pos") and federation.global_test_size == 30
     one = options(save_to_disk(tables[0], tmp_path / "one"), tokens="bytes", max_tokens=12).load(stream)
-    assert one.global_test_size == 24 and one.vocabulary == 257 and one.task(0).input_shape == (12,)
+    assert one.global_test_size == 24 and one.vocabulary == 257 and one.input_spec(0).input_shape == (12,)
 
 
 def test_who_speaks(tmp_path: Path) -> None:

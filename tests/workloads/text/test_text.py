@@ -50,8 +50,8 @@ def test_speakers_are_clients_with_the_ends_of_their_texts_as_tests(tmp_path: Pa
     table = federation.manifest()
     assert table["name"].tolist() == ["Ann", "Bob"]
     assert table["samples"].tolist() == [329, 329] and table["test_samples"].tolist() == [82, 82]
-    task = federation.task(0)
-    assert (task.input_shape, task.classes, task.vocabulary) == ((5,), 80, 80)
+    inputs = federation.input_spec(0)
+    assert (inputs.input_shape, inputs.classes, inputs.vocabulary) == ((5,), 80, 80)
     (batch,) = federation.client(0, "cpu").test.batches(1000)
     assert str(batch.x.dtype) == "torch.int64"
     assert "2 of 2 clients have 10 windows; 80 characters" in federation.notes[0]
@@ -105,7 +105,7 @@ def test_speakers_of_tinyshakespeare() -> None:
     federation = TinyShakespeare(stride=80).load(stream)
     names = [federation.client_name(client) for client in range(federation.clients)]
     assert {"GLOUCESTER", "First Citizen", "KING RICHARD II"} <= set(names)
-    assert federation.task(0).vocabulary == 65
+    assert federation.input_spec(0).vocabulary == 65
 
 
 def test_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
