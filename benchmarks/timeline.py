@@ -16,7 +16,7 @@ import numpy as np
 from raysim.config.sections import Schedule
 from raysim.config.timing import Devices, Timing
 from raysim.virtual_time.devices.profiles import make_profiles
-from raysim.virtual_time.fleet import Fleet, Rules
+from raysim.virtual_time.fleet import ClockSettings, Fleet
 from raysim.virtual_time.timeline import plan
 
 
@@ -40,7 +40,7 @@ def measured(preset: str, clients: int, events: int, concurrency: int) -> tuple[
     timing = Timing(mode="buffered", buffer=10, concurrency=concurrency)
     rounds = events // 20  # a dispatch and an arrival for each of ten updates
     count = 0
-    for step in plan(Rules(0, timing, Schedule(), [1] * rounds), fleet)[0]:
+    for step in plan(ClockSettings(0, timing, Schedule(), [1] * rounds), fleet)[0]:
         count += len(step.dispatched) + len(step.arrivals) + len(step.lost)
     return count, time.process_time() - started
 

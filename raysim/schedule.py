@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -140,21 +139,19 @@ def cohort_size(present: int, sampling_rate: float) -> int:
 
 
 def updates_a_step(config: RunConfig, clients: int) -> list[int]:
-    """How many updates server steps are planned to take, ascending: one number, or one for each group of late joiners.
+    """How many updates server steps are planned to take, ascending: several where groups of clients join late.
 
     Clients that fail or are not there make fewer.
     """
-    timing, options = config.timing, config.schedule
-    if timing.mode in ("async", "buffered"):
-        return [1 if timing.mode == "async" else timing.buffer]
-    sizes = [cohort_size(present, options.sampling_rate) for present in itertools.accumulate(options.joins)]
-    sizes = sizes or [cohort_size(clients, options.sampling_rate)]
-    return [math.ceil(timing.quorum * size) for size in sizes] if timing.mode == "quorum" else sizes
+    rule, options = config.timing.rule, config.schedule
+    present = [*itertools.accumulate(options.joins)] or [clients]
+    return sorted({rule.updates(cohort_size(count, options.sampling_rate)) for count in present})
 
 
 def at_once(config: RunConfig, clients: int) -> int:
     """How many client tasks a run among this number of clients can do at a time."""
-    return min(clients, config.timing.concurrency or cohort_size(clients, config.schedule.sampling_rate))
+    at_once: int = config.timing.rule.at_once(cohort_size(clients, config.schedule.sampling_rate))
+    return min(clients, at_once)
 
 
 def sample(count: int, present: int, generator: np.random.Generator) -> NDArray[np.int64]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
+from raysim.config.kind_files import kind_class, kind_object
 from raysim.errors import ConfigError
 from raysim.workloads.option_types import (
     Gt,
@@ -53,8 +54,19 @@ class Devices:
         return self.preset != "none"
 
 
-ROUNDS_CUT_SHORT = ("deadline", "quorum", "over-select")
-"""Modes with late clients."""
+MODES = ("sync", "deadline", "quorum", "over-select", "async", "buffered")
+"""The timing modes, each with its file in raysim/virtual_time/rules."""
+_RULES = {mode: kind_class("virtual_time.rules", mode) for mode in MODES}
+if TYPE_CHECKING:
+    Mode = str
+else:
+    Mode = Literal[MODES]
+
+
+def _read(option: str) -> OnlyWith:
+    """The note on an option of the section: the modes that read it are those whose rule has a field of its name."""
+    readers = [mode for mode, rule in _RULES.items() if any(field.name == option for field in fields(rule))]
+    return OnlyWith("timing.mode", *readers)
 
 
 @dataclass(frozen=True)
@@ -62,39 +74,31 @@ class Timing:
     """When the server takes a step in virtual time, and with which updates."""
 
     mode: Annotated[
-        Literal["sync", "deadline", "quorum", "over-select", "async", "buffered"],
-        Help(
-            "sync: when the whole cohort is back; deadline, quorum: at timing.deadline, or once timing.quorum of the "
-            "cohort is back; over-select: with the first m of timing.over_select · m clients; async: at every update "
-            "(FedAsync); buffered: at every timing.buffer updates (FedBuff)"
-        ),
+        Mode,
+        Help("; ".join(f"{mode}: {rule.when}" for mode, rule in _RULES.items())),
         OnlyWith("devices.preset", why="needs to know when clients are back, and nothing says it"),
-    ] = "sync"
-    deadline: Annotated[
-        NonNegative, Help("virtual seconds that a round takes at most"), OnlyWith("timing.mode", "deadline")
-    ] = 0.0
+    ] = MODES[0]
+    deadline: Annotated[NonNegative, Help("virtual seconds that a round takes at most"), _read("deadline")] = 0.0
     late: Annotated[
         Literal["drop", "carry"],
         Help("clients that are late: drop: they are told to stop; carry: their updates count in the step after"),
-        OnlyWith("timing.mode", *ROUNDS_CUT_SHORT),
+        _read("late"),
     ] = "drop"
-    quorum: Annotated[
-        PositiveShare, Help("share of the cohort that a round waits for"), OnlyWith("timing.mode", "quorum")
-    ] = 0.8
+    quorum: Annotated[PositiveShare, Help("share of the cohort that a round waits for"), _read("quorum")] = 0.8
     over_select: Annotated[
         Annotated[float, Gt(1)],
         Help("cohort in sizes of the usual one", "Bonawitz et al. 2019, section 2.2"),
-        OnlyWith("timing.mode", "over-select"),
+        _read("over_select"),
     ] = 1.3
     concurrency: Annotated[
         NonNegativeInt,
         Help("clients that train at a time; 0: as many as a round would sample"),
-        OnlyWith("timing.mode", "async", "buffered"),
+        _read("concurrency"),
     ] = 0
     buffer: Annotated[
         PositiveInt,
         Help("updates K of a server step", "FedBuff, Nguyen et al. 2022, 4.1"),
-        OnlyWith("timing.mode", "buffered"),
+        _read("buffer"),
     ] = 10
     buffer_weights: Annotated[
         Literal["samples", "uniform"],
@@ -102,7 +106,7 @@ class Timing:
             "weights of the K updates of a server step: by training samples, as in rounds, or 1/K each, as in print",
             "uniform in FedBuff, Nguyen et al. 2022, Algorithm 1",
         ),
-        OnlyWith("timing.mode", "buffered"),
+        _read("buffer_weights"),
     ] = "samples"
     staleness: Annotated[
         Literal["polynomial", "hinge", "constant"],
@@ -119,13 +123,18 @@ class Timing:
     mixing: Annotated[
         PositiveShare,
         Help("share α of the client's model in the server's next one", "FedAsync, Algorithm 1"),
-        OnlyWith("timing.mode", "async"),
+        _read("mixing"),
     ] = 0.6
+
+    @property
+    def rule(self) -> Any:
+        """The mode with its options (``raysim.virtual_time.rules._rule.TimingRule``)."""
+        return kind_object("virtual_time.rules", self.mode, self)
 
     @property
     def stale(self) -> bool:
         """Whether a step may take updates that start from an earlier version of the server's state."""
-        return self.mode in ("async", "buffered") or self.late == "carry"
+        return bool(self.rule.stale)
 
 
 _CLOCK = OnlyWith("devices.preset", why="needs a clock, and there is none")
@@ -178,13 +187,7 @@ class Events:
 
 def check(timing: Timing, devices: Devices, training: Training, evaluation: Evaluation) -> None:
     """ConfigError for options of virtual time that contradict one another."""
-    if timing.mode == "deadline" and not timing.deadline:
-        raise ConfigError("timing.deadline: 0 with timing.mode deadline. Set it to the virtual seconds of a round.")
-    if timing.mode == "buffered" and 0 < timing.concurrency < timing.buffer:
-        raise ConfigError(
-            f"timing.buffer: {timing.buffer} updates of different clients, with timing.concurrency "
-            f"{timing.concurrency}. Set timing.buffer to at most {timing.concurrency}, or raise timing.concurrency."
-        )
+    timing.rule.check()
     if devices.preset == "trace" and not devices.trace:
         raise ConfigError(
             "devices.trace: empty with devices.preset trace. Set it to a file of profiles (docs/time.md)."
@@ -194,7 +197,7 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
             f"evaluation.decompose_every: {evaluation.decompose_every} compares the models of one round, and with "
             f"timing.mode {timing.mode} a step takes updates of several. Set it to 0, or timing.mode to sync."
         )
-    if training.optimizer_state == "kept" and timing.mode != "sync":
+    if training.optimizer_state == "kept" and not timing.rule.waits_for_all:
         raise ConfigError(
             f"training.optimizer_state: kept with timing.mode {timing.mode}: the moments of a client that was not in "
             "the last step belong to an older model. Set training.optimizer_state to fresh, or timing.mode to sync."
@@ -203,7 +206,7 @@ def check(timing: Timing, devices: Devices, training: Training, evaluation: Eval
 
 def check_method(timing: Timing, name: str, traits: Any) -> None:
     """ConfigError for a mode whose steps take updates that the method cannot take, by its traits."""
-    if timing.buffer_weights == "uniform" and not traits.weighted_mean:
+    if timing.rule.equal_weights and not traits.weighted_mean:
         raise ConfigError(
             f"timing.buffer_weights: uniform is not possible with method {name}, whose server does more than take a "
             "mean of updates. Allowed: samples."
@@ -216,15 +219,11 @@ def check_method(timing: Timing, name: str, traits: Any) -> None:
             f"that started from earlier models, and method {name} does not say what becomes of them. Set timing.mode "
             "to sync, or takes_stale or needs_several in the method's traits (docs/time.md)."
         )
-    if timing.mode == "async":
+    if timing.rule.single:
         raise ConfigError(
-            f"timing.mode: async takes one update a step, which is not possible with method {name}, "
-            f"{traits.needs_several}. Set timing.mode to buffered, with timing.buffer 2 or more, or to sync."
-        )
-    if timing.mode == "buffered" and timing.buffer < 2:
-        raise ConfigError(
-            f"timing.buffer: {timing.buffer} is not possible with method {name}, {traits.needs_several}. Allowed: 2 or "
-            "more."
+            f"timing.mode: with {timing.rule.single} every server step takes one update, which is not possible with "
+            f"method {name}, {traits.needs_several}. Set timing.mode to buffered, with timing.buffer 2 or more, or to "
+            "sync."
         )
 
 

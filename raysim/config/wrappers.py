@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from raysim.config.wrapper_files import kind_class
+from raysim.config.kind_files import kind_class
 from raysim.errors import ConfigError
 from raysim.workloads.option_types import Ge, Help, Lt, NonNegativeInt, OnlyWith, Positive, PositiveInt, PositiveShare
 
@@ -74,12 +74,12 @@ class Attack:
     @property
     def omniscient(self) -> bool:
         """Whether the attackers know the honest updates of the round."""
-        return self.on and bool(kind_class("attacks", self.kind).omniscient)
+        return self.on and bool(kind_class("wrappers.attacks", self.kind).omniscient)
 
     @property
     def changes_vectors(self) -> bool:
         """Whether malicious clients send something else than what they trained."""
-        return self.on and bool(kind_class("attacks", self.kind).changes_vectors)
+        return self.on and bool(kind_class("wrappers.attacks", self.kind).changes_vectors)
 
 
 Codec = Literal["none", "top-k", "random-k", "int8", "int4", "sign", "low-rank"]
@@ -204,10 +204,11 @@ def check(defense: Defense, timing: Timing) -> None:
             f"defense.bucket_size: {defense.bucket_size} with defense.byzantine {defense.byzantine}: half of the "
             "buckets or more could hold such an update. Let their product be below 0.5."
         )
-    if defense.on and timing.mode == "async":
+    if defense.on and timing.rule.single:
         raise ConfigError(
-            "defense.rule: with timing.mode async every server step takes one update, and there is nothing to compare "
-            "it with. Set timing.mode to buffered or sync, or defense.rule to none."
+            f"defense.rule: with {timing.rule.single} every server step takes one update, and there is nothing to "
+            "compare it with. Set timing.mode to buffered, with timing.buffer 2 or more, or to sync, or defense.rule "
+            "to none."
         )
 
 
@@ -218,11 +219,11 @@ def check_attack(attack: Attack, timing: Timing) -> None:
             f"attack.malicious_share: {attack.malicious_share} has no effect with attack.malicious, which names them. "
             "Leave one of both out."
         )
-    if attack.omniscient and timing.mode == "async":
+    if attack.omniscient and timing.rule.single:
         raise ConfigError(
-            f"attack.kind: {attack.kind} is made from the honest updates of the same server step, and with timing.mode "
-            "async a step takes one update. Set timing.mode to buffered or sync, or attack.kind to sign-flip, gaussian "
-            "or label-flip."
+            f"attack.kind: {attack.kind} is made from the honest updates of the same server step, and with "
+            f"{timing.rule.single} a step takes one update. Set timing.mode to buffered, with timing.buffer 2 or more, "
+            "or to sync, or attack.kind to sign-flip, gaussian or label-flip."
         )
 
 

@@ -15,7 +15,7 @@ from raysim.client_side.drift import check_drift_time
 from raysim.traits import ExtraBytes, Sizes
 from raysim.virtual_time.devices.availability import Absence, absent
 from raysim.virtual_time.devices.profiles import Profiles, make_profiles
-from raysim.virtual_time.fleet import Fleet, Rules, never_available
+from raysim.virtual_time.fleet import ClockSettings, Fleet, never_available
 from raysim.virtual_time.timeline import Flight, ServerStep, plan
 from raysim.workloads.batch_bounds import samples_of_steps
 
@@ -41,8 +41,8 @@ class VirtualClock:
 
     def __init__(self, config: RunConfig, worker: Worker, message: Message) -> None:
         self.fleet = fleet_of(config, worker, message.nbytes)
-        rules = Rules(config.seed, config.timing, config.schedule, schedule.planned_intervals(config))
-        self.steps, under_way = plan(rules, self.fleet)
+        settings = ClockSettings(config.seed, config.timing, config.schedule, schedule.planned_intervals(config))
+        self.steps, under_way = plan(settings, self.fleet)
         check_drift_time(config, self.steps[-1].time)
         self._stale, self._compares = config.timing.stale, True
         self._taken: dict[int, list[tuple[Flight, int]]] = {}

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from raysim.errors import ConfigError
 from raysim.schedule import cohort_size, joined
-from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.sections import Schedule
@@ -57,7 +56,7 @@ class Fleet:
 
 
 @dataclass(frozen=True)
-class Rules:
+class ClockSettings:
     """The settings that the order of events depends on."""
 
     seed: int
@@ -75,21 +74,14 @@ def never_available(profiles: Profiles) -> list[int]:
     return [client for client in range(profiles.clients) if math.isinf(availability.next(client, 0.0))]
 
 
-def check(rules: Rules, fleet: Fleet) -> None:
+def check(settings: ClockSettings, fleet: Fleet) -> None:
     """Refuse what could never bring an update.
 
     Raises:
         ConfigError: as of :func:`check_profiles`, or no client meets the deadline.
     """
-    timing = rules.timing
-    check_profiles(timing, rules.schedule, fleet.profiles)
-    if timing.mode == "deadline" and timing.late == "drop":
-        shortest = min(fleet.seconds(max(rules.intervals), fleet.bytes_down))
-        if shortest > timing.deadline:
-            raise ConfigError(
-                f"timing.deadline: no client can meet {timing.deadline:g} virtual seconds; the fastest takes "
-                f"{shortest:.3g}. Raise it, or set timing.late to carry."
-            )
+    check_profiles(settings.timing, settings.schedule, fleet.profiles)
+    settings.timing.rule.check_seconds(min(fleet.seconds(max(settings.intervals), fleet.bytes_down)))
 
 
 def check_profiles(timing: Timing, schedule: Schedule, profiles: Profiles) -> None:
@@ -103,12 +95,6 @@ def check_profiles(timing: Timing, schedule: Schedule, profiles: Profiles) -> No
     never = never_available(profiles)
     if len(never) == clients:
         raise ConfigError("devices: no client is ever available. Change devices.trace or preset.")
-    if timing.mode == "buffered":
-        present = joined(0, clients, schedule.joins, schedule.join_every)
-        there = present - sum(client < present for client in never)
-        at_once = min(timing.concurrency or cohort_size(present, schedule.sampling_rate), there)
-        if timing.buffer > at_once:
-            raise ConfigError(
-                f"timing.buffer: {timing.buffer} updates, and at most {counted(at_once, 'client')} at a time. Lower "
-                "it, or raise timing.concurrency (schedule.sampling_rate where that is 0)."
-            )
+    present = joined(0, clients, schedule.joins, schedule.join_every)
+    there = present - sum(client < present for client in never)
+    timing.rule.check_clients(min(timing.rule.at_once(cohort_size(present, schedule.sampling_rate)), there))

@@ -14,6 +14,7 @@ from raysim.method import NOTHING
 if TYPE_CHECKING:
     from raysim.config.timing import Timing
     from raysim.method import Update, Updates, Vector
+    from raysim.virtual_time.rules._rule import TimingRule
 
 
 def staleness_weight(timing: Timing, staleness: int) -> float:
@@ -33,9 +34,7 @@ def staleness_weight(timing: Timing, staleness: int) -> float:
 def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, current: Vector) -> Update:
     """The update that the method's ``aggregate`` is given in the place of the client's own.
 
-    In mode ``async`` the server mixes models (FedAsync, Algorithm 1): θ ← (1 − α s(τ)) θ + α s(τ) (θ_τ + Δ), where θ_τ
-    is what the client started from. As a change of the current θ that is α s(τ) (θ_τ + Δ − θ). In every other mode it
-    adds changes (FedBuff, Algorithm 1): s(τ) Δ.
+    The mode says what change of the server's vector it stands for, and s(τ) what that counts.
 
     Args:
         update: the client's; extras of a method stay as they are.
@@ -43,11 +42,12 @@ def adjusted(update: Update, timing: Timing, staleness: int, base: Vector, curre
         base: θ_τ [d], the vector in that message which the client trained.
         current: θ [d], that vector in the message that the client would get now.
     """
-    weight = staleness_weight(timing, staleness)
-    if timing.mode == "async":
-        change = (base + update.delta) - current if staleness else update.delta
-        return replace(update, delta=change * np.float32(timing.mixing * weight))
-    return update if weight == 1 else replace(update, delta=update.delta * np.float32(weight))
+    rule: TimingRule = timing.rule
+    factor = rule.factor(staleness_weight(timing, staleness))
+    change = rule.change(update.delta, base, current) if staleness else update.delta
+    if factor == 1 and change is update.delta:
+        return update
+    return replace(update, delta=change * np.float32(factor))
 
 
 def weighted(
@@ -60,7 +60,7 @@ def weighted(
         currents: θ of every client [n].
         sums: whether the method's ``aggregate`` needs only the weighted mean (``Traits.weighted_mean``).
     """
-    if timing.buffer_weights == "uniform":
+    if timing.rule.equal_weights:
         updates = replace(updates, samples=np.ones_like(updates.samples))
     each = tuple(
         adjusted(update, timing, missed, base, current)

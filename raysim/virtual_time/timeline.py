@@ -18,8 +18,9 @@ from raysim import seeds
 from raysim.errors import ConfigError
 from raysim.schedule import cohort_size, joined, sample
 from raysim.units import counted
-from raysim.virtual_time.fleet import Fleet, Rules, check
+from raysim.virtual_time.fleet import ClockSettings, Fleet, check
 from raysim.virtual_time.idle_clients import IdleClients
+from raysim.virtual_time.rules._rule import Moment, TimingRule
 
 ATTEMPTS = 1000
 """A run ends if this many client tasks, or cohorts, in a row bring no update."""
@@ -62,15 +63,15 @@ class ServerStep:
         return [self.number - 1 - flight.version for flight in self.arrivals]
 
 
-def plan(rules: Rules, fleet: Fleet) -> tuple[list[ServerStep], list[Flight]]:
+def plan(settings: ClockSettings, fleet: Fleet) -> tuple[list[ServerStep], list[Flight]]:
     """All server steps of a run, and the tasks under way after the last, whose updates a longer run would take.
 
     Raises:
         ConfigError: no client can ever bring an update in time, :data:`ATTEMPTS` times in a row none did, or no client
             will ever be available again.
     """
-    check(rules, fleet)
-    simulation = _Simulation(rules, fleet)
+    check(settings, fleet)
+    simulation = _Simulation(settings, fleet)
     steps = list(simulation.steps())
     return steps, [flight for flight in (*simulation.buffer, *simulation.flying.values()) if not flight.lost]
 
@@ -79,7 +80,7 @@ def plan(rules: Rules, fleet: Fleet) -> tuple[list[ServerStep], list[Flight]]:
 class _Simulation:
     """The state of the clock, and the one loop of all modes."""
 
-    rules: Rules
+    settings: ClockSettings
     fleet: Fleet
     time: float = 0.0
     version: int = 0
@@ -88,7 +89,7 @@ class _Simulation:
     opened: float | None = None
     """When the cohort was sampled that is waited for; None before that, and in modes without cohorts."""
     cohort: int = 0
-    """How many clients a usual round samples."""
+    """How many clients a usual round samples, or how many train at a time."""
     buffer: list[Flight] = field(default_factory=list)
     """Updates that have arrived since the last step."""
     flying: dict[int, Flight] = field(default_factory=dict)
@@ -103,17 +104,17 @@ class _Simulation:
     failures: int = 0
 
     def __post_init__(self) -> None:
-        timing, schedule, clients = self.rules.timing, self.rules.schedule, self.fleet.profiles.clients
-        self.in_rounds = timing.mode not in ("async", "buffered")
+        schedule, clients = self.settings.schedule, self.fleet.profiles.clients
+        self.rule: TimingRule = self.settings.timing.rule
         self.present = joined(0, clients, schedule.joins, schedule.join_every)
         self.idle = IdleClients(range(self.present), self.fleet.profiles.availability)
-        self.draw = seeds.numpy_generator(self.rules.seed, "timeline")
+        self.draw = seeds.numpy_generator(self.settings.seed, "timeline")
         self.participants = self.draw
         self.trained, self.longer = np.zeros(clients, np.bool_), False
         self._set_version()
 
     def steps(self) -> Iterator[ServerStep]:
-        while self.version < len(self.rules.intervals):
+        while self.version < len(self.settings.intervals):
             self._dispatch()
             self._wait()
             if self._due():
@@ -122,23 +123,18 @@ class _Simulation:
     # -- dispatch ---------------------------------------------------------------------------------------------------
 
     def _dispatch(self) -> None:
-        """Give tasks to idle clients: a whole cohort where there is none, or as many as are to train at a time."""
-        if self.in_rounds and self.opened is not None:
-            return
-        timing = self.rules.timing
-        wanted = self.cohort - (0 if self.in_rounds else len(self.flying))
-        if timing.mode == "over-select":
-            wanted = math.ceil(timing.over_select * self.cohort)
+        """Give tasks to idle clients, as many as the mode asks for."""
+        wanted = self.rule.begins(self._now())
         if wanted <= 0 or self.time < self.wake < math.inf:
             return
-        if self.in_rounds and len(self.idle) == self.present and self.fleet.profiles.availability is None:
+        if self.rule.in_rounds and len(self.idle) == self.present and self.fleet.profiles.availability is None:
             chosen = sample(min(wanted, self.present), self.present, self.participants).tolist()
         else:
             chosen = self.idle.sample(wanted, self.time, self.participants)
         for client in chosen:
             self._launch(client)
         self.wake = math.inf
-        if chosen and self.in_rounds:
+        if chosen and self.rule.in_rounds:
             self.opened = self.time
         elif len(chosen) < wanted:
             self.wake = self.idle.next_available(self.time)
@@ -172,7 +168,7 @@ class _Simulation:
             waiting = f" with {counted(len(self.buffer), 'update')} in the buffer" if self.buffer else ""
             raise ConfigError(
                 f"round {self.version + 1}: no client is available any more after {self.time:.6g} virtual seconds"
-                f"{waiting}, and server steps are left: {len(self.rules.intervals) - self.version}. Lower "
+                f"{waiting}, and server steps are left: {len(self.settings.intervals) - self.version}. Lower "
                 f"{'timing.buffer or ' * bool(waiting)}schedule.rounds, make the windows of devices.trace come again "
                 "with a period, or set events.back_at"
             )
@@ -189,12 +185,12 @@ class _Simulation:
         self.lost.append(flight)
         self.idle.add(flight.client)
         self.wake = math.inf
-        self._failed(not self.in_rounds)
+        self._failed(not self.rule.in_rounds)
 
     def _failed(self, counts: bool) -> None:
         self.failures += counts
         if self.failures >= ATTEMPTS:
-            what = "cohorts" if self.in_rounds else "client tasks"
+            what = "cohorts" if self.rule.in_rounds else "client tasks"
             raise ConfigError(
                 f"round {self.version + 1}: {ATTEMPTS} {what} in a row brought no update. Lower "
                 "devices.drop_probability, or make windows and deadlines longer than a client task"
@@ -204,30 +200,20 @@ class _Simulation:
 
     def _deadline(self) -> float:
         """When the open round ends, if it has a deadline that has not passed."""
-        if self.rules.timing.mode != "deadline" or self.opened is None:
-            return math.inf
-        end = self.opened + self.rules.timing.deadline
+        end = math.inf if self.opened is None else self.rule.ends(self.opened)
         return end if self.time < end else math.inf
 
     def _due(self) -> bool:
         """Whether the server takes a step now. A round that can bring nothing any more is opened again."""
-        timing, arrived = self.rules.timing, len(self.buffer)
-        if not self.in_rounds:
-            return arrived >= (timing.buffer if timing.mode == "buffered" else 1)
-        if self.opened is None:
-            return False
-        over = not self.flying
-        if timing.mode == "deadline":
-            over = over or self.time >= self.opened + timing.deadline
-        elif timing.mode == "quorum":
-            over = over or arrived >= math.ceil(timing.quorum * self.cohort)
-        elif timing.mode == "over-select":
-            over = over or arrived >= self.cohort
-        if over and not arrived and (timing.late == "drop" or not self.flying):
+        due = self.rule.due(self._now())
+        if due and not self.buffer and not (self.rule.stale and self.flying):
             self._cancel()
             self.opened = None
             self._failed(True)
-        return over and arrived > 0
+        return due and bool(self.buffer)
+
+    def _now(self) -> Moment:
+        return Moment(self.time, self.opened, self.cohort, len(self.buffer), len(self.flying))
 
     def _cancel(self) -> None:
         """End all tasks under way; they are late."""
@@ -238,7 +224,7 @@ class _Simulation:
 
     def _step(self) -> ServerStep:
         arrivals = sorted(self.buffer)
-        if self.in_rounds and self.rules.timing.late == "drop":
+        if not self.rule.stale:
             self._cancel()
         self.version += 1
         step = ServerStep(
@@ -250,16 +236,16 @@ class _Simulation:
             self.trained[flight.client] = True
         self.buffer, self.dispatched, self.lost, self.canceled = [], [], [], []
         self.opened, self.wake = None, math.inf
-        self.epochs += self.rules.intervals[self.version - 1]
-        if self.version < len(self.rules.intervals):
+        self.epochs += self.settings.intervals[self.version - 1]
+        if self.version < len(self.settings.intervals):
             self._set_version()
         return step
 
     def _set_version(self) -> None:
         """What changes with the version: local epochs, bytes, late joiners, the round's random stream."""
-        rules, schedule = self.rules, self.rules.schedule
-        epochs = rules.intervals[self.version]
-        if self.version == 0 or self.longer or epochs != rules.intervals[self.version - 1]:
+        settings, schedule = self.settings, self.settings.schedule
+        epochs = settings.intervals[self.version]
+        if self.version == 0 or self.longer or epochs != settings.intervals[self.version - 1]:
             sent = self.fleet.message_bytes(self.trained)
             self.bytes_down, self.seconds = sent.tolist(), self.fleet.seconds(epochs, sent)
             self.longer = False
@@ -267,8 +253,6 @@ class _Simulation:
         for client in range(self.present, present):
             self.idle.add(client)
         self.present = present
-        self.cohort = cohort_size(present, schedule.sampling_rate)
-        if self.in_rounds:
-            self.participants = seeds.numpy_generator(rules.seed, "participants", self.version + 1)
-        elif rules.timing.concurrency:
-            self.cohort = min(rules.timing.concurrency, present)
+        self.cohort = min(self.rule.at_once(cohort_size(present, schedule.sampling_rate)), present)
+        if self.rule.in_rounds:
+            self.participants = seeds.numpy_generator(settings.seed, "participants", self.version + 1)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from raysim import seeds
-from raysim.config.wrapper_files import kind_object
+from raysim.config.kind_files import kind_object
 from raysim.config.wrappers import Attack
 from raysim.errors import ConfigError
 from raysim.workloads.federated_data import Federation
@@ -20,7 +20,7 @@ HARMLESS = Attacker()
 
 def attacker_of(attack: Attack) -> Attacker:
     """The attacker of malicious clients; one that does nothing where the section is off."""
-    found: Attacker = kind_object("attacks", attack.kind, attack) if attack.on else HARMLESS
+    found: Attacker = kind_object("wrappers.attacks", attack.kind, attack) if attack.on else HARMLESS
     return found
 
 

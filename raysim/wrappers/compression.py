@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from raysim import seeds
-from raysim.config.wrapper_files import kind_object
+from raysim.config.kind_files import kind_object
 from raysim.config.wrappers import Compression
 from raysim.method import Context, FlatModel, Message, Shape, Vector
 from raysim.wrappers.codecs._codec import Codec, entries_of
@@ -20,13 +20,13 @@ from raysim.wrappers.codecs._codec import Codec, entries_of
 
 def upward(compression: Compression) -> Codec | None:
     """The codec of what clients send; None where it is sent as it is."""
-    return None if compression.kind == "none" else kind_object("codecs", compression.kind, compression)
+    return None if compression.kind == "none" else kind_object("wrappers.codecs", compression.kind, compression)
 
 
 def downward(compression: Compression) -> Codec | None:
     """The codec of what the server sends; as errors are fed back there, random-k sends entries as they are."""
     fed_back = replace(compression, error_feedback=True)
-    return None if compression.down == "none" else kind_object("codecs", compression.down, fed_back)
+    return None if compression.down == "none" else kind_object("wrappers.codecs", compression.down, fed_back)
 
 
 def arrived(codec: Codec, vector: Vector, shapes: Sequence[Shape], seed: int) -> Vector:

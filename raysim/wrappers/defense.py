@@ -10,7 +10,7 @@ from raysim import seeds
 from raysim.aggregators import robust
 from raysim.aggregators.gram import Doubles, squared_lengths
 from raysim.aggregators.means import sample_weights, weighted_sum
-from raysim.config.wrapper_files import kind_object
+from raysim.config.kind_files import kind_object
 from raysim.config.wrappers import Defense
 from raysim.method import Context, Updates, Vector
 from raysim.wrappers.rules._rule import Rule, Step
@@ -18,7 +18,7 @@ from raysim.wrappers.rules._rule import Rule, Step
 
 def rule_of(defense: Defense) -> Rule:
     """The rule of a section that has one."""
-    found: Rule = kind_object("rules", defense.rule, defense)
+    found: Rule = kind_object("wrappers.rules", defense.rule, defense)
     return found
 
 

@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.config.sections import Schedule
-from raysim.config.timing import ROUNDS_CUT_SHORT, Timing
+from raysim.config.timing import Timing
 from raysim.errors import ConfigError
 from raysim.virtual_time.devices.availability import Absence, Availability, absent, from_windows
 from raysim.virtual_time.devices.profiles import Profiles
-from raysim.virtual_time.fleet import Fleet, Rules
+from raysim.virtual_time.fleet import ClockSettings, Fleet
 from raysim.virtual_time.timeline import ServerStep, plan
 
 FREE = 1e30
@@ -38,7 +38,7 @@ def fleet(seconds: list[float], availability: Availability | None = None, drop_p
 
 
 def steps(clients: Fleet, rounds: int, schedule: Schedule | None = None, **options: Any) -> list[ServerStep]:
-    return plan(Rules(0, Timing(**options), schedule or Schedule(), [1] * rounds), clients)[0]
+    return plan(ClockSettings(0, Timing(**options), schedule or Schedule(), [1] * rounds), clients)[0]
 
 
 def told(step: ServerStep) -> tuple[float, dict[int, int]]:
@@ -144,7 +144,8 @@ def worlds(draw: st.DrawFn) -> tuple[Fleet, Schedule, Timing, int]:
         )
     drop_probability = draw(st.sampled_from([0.0, 0.0, 0.4]))
     mode = draw(st.sampled_from(get_args(get_type_hints(Timing)["mode"])))
-    late: Any = draw(st.sampled_from(get_args(get_type_hints(Timing)["late"]))) if mode in ROUNDS_CUT_SHORT else "drop"
+    cut_short = hasattr(Timing(mode).rule, "late")
+    late: Any = draw(st.sampled_from(get_args(get_type_hints(Timing)["late"]))) if cut_short else "drop"
     rate = draw(st.sampled_from([0.3, 0.7, 1.0]))
     buffer = draw(st.integers(1, max(1, round(rate * count))))
     joins = draw(st.sampled_from([(), (count - count // 2, count // 2)] if count > 1 and mode != "buffered" else [()]))
@@ -161,7 +162,7 @@ def worlds(draw: st.DrawFn) -> tuple[Fleet, Schedule, Timing, int]:
 @given(worlds())
 def test_what_holds_in_every_world(world: tuple[Fleet, Schedule, Timing, int]) -> None:
     clients, schedule, timing, rounds = world
-    found, _ = plan(Rules(3, timing, schedule, [1] * rounds), clients)
+    found, _ = plan(ClockSettings(3, timing, schedule, [1] * rounds), clients)
     assert [step.number for step in found] == list(range(1, rounds + 1))
     assert all(before.time <= after.time for before, after in itertools.pairwise(found))
     ended = [flight for step in found for flight in (*step.arrivals, *step.lost, *step.canceled)]

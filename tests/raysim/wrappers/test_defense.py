@@ -113,7 +113,11 @@ def test_off_is_the_method_itself(tmp_path: Path) -> None:
         ({"defense__rule": "krum", "defense__before": "bucketing", "defense__bucket_size": 3}, "product be below 0.5"),
         (
             {"defense__rule": "median", "devices__preset": "phones", "timing__mode": "async"},
-            "every server step takes one update",
+            "with timing.mode async every server step takes one update",
+        ),
+        (
+            {"defense__rule": "median", "devices__preset": "phones", "timing__mode": "buffered", "timing__buffer": 1},
+            "with timing.buffer 1 every server step takes one update",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Codecs, rules and attacks: the names of a section's option and the files of raysim/wrappers are the same."""
+"""Codecs, rules, attacks and timing modes: the names of a section's option and the files of its kinds are the same."""
 
 from __future__ import annotations
 
@@ -9,24 +9,27 @@ from typing import Any, get_args, get_type_hints
 import pytest
 
 import raysim
-from raysim.config.wrapper_files import Folder, kind_class, kind_object
+from raysim.config.command_line import parse
+from raysim.config.kind_files import Folder, kind_class, kind_object
+from raysim.config.timing import MODES, Timing
 from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.workloads.option_types import OnlyWith
 
-WRAPPERS = Path(raysim.__file__).parent / "wrappers"
+ROOMS = Path(raysim.__file__).parent
 OPTIONS: tuple[tuple[Folder, type[Any], str], ...] = (
-    ("codecs", Compression, "kind"),
-    ("codecs", Compression, "down"),
-    ("rules", Defense, "rule"),
-    ("attacks", Attack, "kind"),
+    ("wrappers.codecs", Compression, "kind"),
+    ("wrappers.codecs", Compression, "down"),
+    ("wrappers.rules", Defense, "rule"),
+    ("wrappers.attacks", Attack, "kind"),
+    ("virtual_time.rules", Timing, "mode"),
 )
 
 
 @pytest.mark.parametrize(("folder", "section", "option"), OPTIONS)
 def test_every_name_has_its_file_and_every_file_its_name(folder: Folder, section: type[Any], option: str) -> None:
     names = set(get_args(get_type_hints(section)[option])) - {"none"}
-    files = {path.stem for path in (WRAPPERS / folder).glob("*.py") if not path.stem.startswith("_")}
-    assert {name.replace("-", "_") for name in names} == files
+    files = {path.stem for path in (ROOMS / folder.replace(".", "/")).glob("*.py") if not path.stem.startswith("_")}
+    assert {name.replace("-", "_") for name in names} == {file.rstrip("_") for file in files}
     for name in names:
         assert kind_object(folder, name, section())
 
@@ -49,5 +52,17 @@ def test_a_kind_reads_the_options_that_say_so(folder: Folder, section: type[Any]
 
 
 def test_none_leaves_the_default_of_the_kind() -> None:
-    assert kind_object("attacks", "ipm", Attack("ipm")).strength == 0.5
-    assert kind_object("attacks", "ipm", Attack("ipm", strength=2.0)).strength == 2.0
+    assert kind_object("wrappers.attacks", "ipm", Attack("ipm")).strength == 0.5
+    assert kind_object("wrappers.attacks", "ipm", Attack("ipm", strength=2.0)).strength == 2.0
+
+
+def test_each_option_of_a_mode_is_read_by_some_rule() -> None:
+    """But for the weights of stale updates, which all modes share."""
+    read = {field.name for mode in MODES for field in fields(kind_class("virtual_time.rules", mode))}
+    shared = {"mode", "staleness", "staleness_slope", "staleness_delay"}
+    assert read | shared == {field.name for field in fields(Timing)}
+
+
+def test_help_tells_of_every_mode() -> None:
+    text = " ".join(parse(["--help"]).text.split())
+    assert all(f"{mode}: {kind_class('virtual_time.rules', mode).when}" in text for mode in MODES)

@@ -1,25 +1,27 @@
-"""Codecs, rules and attacks: each is found by its file in raysim/wrappers, as methods are by theirs.
+"""Codecs, defense rules, attacks and timing modes: each is found by its file, as methods are by theirs.
 
-The section's option lists the name, and the file of that name (``top-k``: ``codecs/top_k.py``) defines ``KIND``, a
-frozen dataclass whose fields are the section's options that it reads, by their names. Nothing is imported for a kind
-that no run asks for.
+The section's option lists the name, and the file of that name (``top-k``: ``wrappers/codecs/top_k.py``; a keyword of
+Python has an underscore behind it, ``async_.py``) defines ``KIND``, a frozen dataclass whose fields are the section's
+options that it reads, by their names. Of codecs, defense rules and attacks nothing is imported that no run asks for.
 """
 
 from __future__ import annotations
 
 import importlib
+import keyword
 from dataclasses import fields
 from typing import TYPE_CHECKING, Any, Literal
 
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Folder = Literal["codecs", "rules", "attacks"]
+Folder = Literal["wrappers.codecs", "wrappers.rules", "wrappers.attacks", "virtual_time.rules"]
 
 
 def kind_class(folder: Folder, name: str) -> type[Any]:
     """The class of this kind's file."""
-    found: type[Any] = importlib.import_module(f"raysim.wrappers.{folder}.{name.replace('-', '_')}").KIND
+    module = name.replace("-", "_") + "_" * keyword.iskeyword(name)
+    found: type[Any] = importlib.import_module(f"raysim.{folder}.{module}").KIND
     return found
 
 

@@ -1,0 +1,1 @@
+"""Timing modes, one file each: the values of ``timing.mode``."""

@@ -1,0 +1,32 @@
+"""Rounds that sample more clients than they wait for."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import ClassVar
+
+from raysim.virtual_time.rules._rule import CutShort, Moment
+
+
+@dataclass(frozen=True)
+class OverSelect(CutShort):
+    """A round of ⌈over_select · m⌉ clients ends with its m-th update.
+
+    Source: Bonawitz et al. 2019, Towards federated learning at scale: system design, section 2.2.
+    """
+
+    when: ClassVar[str] = "with the first m of timing.over_select · m clients"
+
+    over_select: float
+
+    def sampled(self, cohort: int) -> int:
+        """More than a usual round, rounded up."""
+        return math.ceil(self.over_select * cohort)
+
+    def enough(self, now: Moment, opened: float) -> bool:
+        """With the updates of a usual round."""
+        return now.arrived >= now.cohort
+
+
+KIND = OverSelect
