@@ -51,7 +51,7 @@ def split(
     from raysim.workloads.errors import WorkloadError
     from raysim.workloads.given.own_arrays import ClientSplit, as_classes, read, site_names
     from raysim.workloads.graphs.given_graphs import hold_graphs
-    from raysim.workloads.graphs.pyg_data import labels_of
+    from raysim.workloads.graphs.pyg_data import as_graph_classes, labels_of
     from raysim.workloads.splits.partition import Partition
     from raysim.workloads.splits.split_options import Labeled, SplitOptions
 
@@ -76,7 +76,8 @@ def split(
         raise WorkloadError(f"sites: {named.shape} for {len(y)} samples; give one name for each sample")
     by_label = y.ndim == 1 and y.dtype.kind in "iub"
     if not by_label and values["partition"] not in ("iid", "quantity", "lognormal", "sites"):
-        advice = f"give {classes} if they are classes, or " if (classes := as_classes(y)) else ""
+        classes = as_graph_classes(y) if graphs else as_classes(y)
+        advice = f"give {classes} if they are classes, or " if classes else ""
         raise WorkloadError(
             f"partition={values['partition']} goes by whole-number labels, one a sample, and y is {y.dtype} "
             f"{y.shape}; {advice}choose iid, quantity, lognormal or sites"

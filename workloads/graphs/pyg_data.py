@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.given.given_data import MAX_CLASSES
+from raysim.workloads.given.own_arrays import as_classes, is_one_hot
 from raysim.workloads.given.own_items import untensored
 from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
 
@@ -81,6 +83,16 @@ def labels_of(data: Any) -> Integers | Floats:
     if first is data or getattr(first, "train_mask", None) is not None:
         raise WorkloadError(f"data: {NODES}")
     return _labels([_label(data[number], f"data, graph {number}") for number in range(len(data))], "data")
+
+
+def as_graph_classes(labels: NDArray[Any]) -> str:
+    """How to give every graph its class, where labels are whole numbers [graphs], or one-hot [graphs, C].
+
+    Empty for other labels, and for classes.
+    """
+    if not as_classes(labels):
+        return ""
+    return f"every graph its class, graph.y = graph.y.{'argmax()' if is_one_hot(labels) else 'long()'}"
 
 
 def as_data(graphs: Graphs) -> Iterator[Data]:
@@ -159,16 +171,24 @@ def _labels(labels: list[Any], where: str) -> Integers | Floats:
     return np.stack(labels)
 
 
+def _advice(y: NDArray[Any]) -> str:
+    """What to write where one graph's y is a one-hot class."""
+    advice = as_graph_classes(y.reshape(1, -1)) if y.size > 1 else ""
+    return f"; if it is one-hot, give {advice}" if advice else ""
+
+
 def _label(item: Any, where: str) -> Any:
     """A graph's class as int64 [], or what regression is to predict of it as float32 [] or [D]."""
     y = _array(item, "y", where, "give it one label, its class from 0, or float numbers [1, D] to be predicted")
     if y.dtype.kind == "f":
         if not y.size or not np.isfinite(y).all() or (y.size > 1 and (y.ndim != 2 or len(y) != 1)):
-            raise WorkloadError(f"{where}: float y must be finite and one number or [1, D], and is {y.dtype} {y.shape}")
+            raise WorkloadError(
+                f"{where}: float y must be finite and one number or [1, D], and is {y.dtype} {y.shape}{_advice(y)}"
+            )
         return y.astype(np.float32).reshape(y.shape[1:] if y.ndim == 2 else ())
     if y.size != 1 or y.dtype.kind not in "iub" or not 0 <= int(y.reshape(-1)[0]) < MAX_CLASSES:
         raise WorkloadError(
             f"{where}: y must be one whole number, the graph's class from 0 to at most {MAX_CLASSES - 1}, and is "
-            f"{y.reshape(-1)[0] if y.size == 1 else ''} {y.dtype} {y.shape}"
+            f"{f'{y.item()} ' if y.size == 1 else ''}{y.dtype} {y.shape}{_advice(y)}"
         )
     return y.astype(np.int64).reshape(())

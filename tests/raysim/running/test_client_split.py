@@ -61,6 +61,8 @@ def test_labels_that_are_no_classes_cannot_make_label_skew() -> None:
         raysim.split((x, y[:, None]), clients=2)
     with pytest.raises(WorkloadError, match=r"give y.astype\(int\) if they are classes"):
         raysim.split((x, y / 1.0), clients=2)
+    with pytest.raises(WorkloadError, match=r"give y.argmax\(1\) if they are classes"):
+        raysim.split((x, np.eye(3)[y]), clients=2)
 
 
 def test_a_graph_with_labeled_nodes_is_refused_with_what_to_use_instead() -> None:

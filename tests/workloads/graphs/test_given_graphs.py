@@ -135,6 +135,44 @@ def test_what_is_not_used_is_said_once() -> None:
     ]
 
 
+def with_label(item: Data, y: torch.Tensor) -> Data:
+    return Data(x=item.x, edge_index=item.edge_index, y=y)
+
+
+@pytest.mark.parametrize(
+    ("label", "words"),
+    [
+        (lambda one: one[None], "y is one-hot, 3 numbers of each graph .* loss=torch.nn.functional.mse_loss"),
+        (lambda one: one[None].long(), r"client 0, graph 0: y must be one whole number, .* is int64 \(1, 3\); if "),
+        (lambda one: one, r"client 0, graph 0: float y must be .* is float32 \(3,\); if it is one-hot, give every"),
+    ],
+)
+def test_one_hot_labels_are_refused_with_what_to_write(label: Any, words: str) -> None:
+    """Floats [1, C] were learned as C numbers, without a word."""
+    items = [with_label(item, label(torch.eye(3)[number % 3])) for number, item in enumerate(graphs(30))]
+    with pytest.raises(WorkloadError, match=words) as caught:
+        loaded(gather_graphs([items]))
+    assert "give every graph its class, graph.y = graph.y.argmax()" in str(caught.value)
+
+
+def test_one_hot_labels_cannot_be_split_by_class_and_what_is_advised_can() -> None:
+    items = [with_label(item, torch.eye(3)[[number % 3]]) for number, item in enumerate(graphs(30))]
+    with pytest.raises(WorkloadError, match=r"give every graph its class, graph.y = graph.y.argmax\(\) if they are"):
+        raysim.split(items, clients=2)
+    for item in items:
+        item.y = item.y.argmax()
+    parts = raysim.split(items, clients=2, min_samples=5)
+    assert loaded(gather_graphs(parts)).input_spec(0).classes == 3
+
+
+def test_classes_that_are_written_as_fractions_are_told() -> None:
+    items = [with_label(item, torch.tensor([float(number % 3)])) for number, item in enumerate(graphs(9))]
+    (note,) = loaded(gather_graphs([items])).notes
+    assert "for classes give every graph its class, graph.y = graph.y.long()" in note
+    items[0].y += 0.5
+    assert not loaded(gather_graphs([items])).notes
+
+
 def with_attributes(item: Data, width: int = 2) -> Data:
     """Every direction of every edge has attributes of its own, and the edges are in no order; node 0 has a loop."""
     edges = torch.cat([item.edge_index, torch.zeros(2, 1, dtype=torch.int64)], dim=1)
