@@ -3,21 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import numpy as np
+from pydantic import AfterValidator
 
+from raysim.config.nearest import did_you_mean
 from raysim.report.canvas import LIGHT, new_figure, picture_bytes
 from raysim.results.result import running_costs
-from raysim.studies.reader import Reader
+from raysim.studies.entries import Entry, Measured, Png
 from raysim.units import scale
 
 if TYPE_CHECKING:
     from pandas import DataFrame
-
-    from raysim.report.measures import Measure
 
 AGAINST = {
     "round": ("rounds", 1.0),
@@ -33,21 +31,18 @@ Runs = Mapping[tuple[str, str], Sequence["DataFrame"]]
 """(row, column) → the rounds tables of its finished cells, in the order of seeds."""
 
 
-@dataclass(frozen=True)
-class Curves:
+def _known_cost(against: str) -> str:
+    if against not in AGAINST:
+        raise ValueError(f"{against!r} is not allowed.{did_you_mean(against, AGAINST)} Allowed: {', '.join(AGAINST)}.")
+    return against
+
+
+class Curves(Entry):
     """A panel for each column of the study, in it a line for each row: ``curves`` of a study file."""
 
-    path: Path
-    measure: Measure
-    against: str
-
-
-def read(reader: Reader) -> Curves | None:
-    """The curves that a study file asks for, if it does; ConfigError for costs that there are not."""
-    found = reader.picture("curves", Curves)
-    if found is not None and found.against not in AGAINST:
-        raise reader.error("curves", f"against {found.against!r}. Allowed: {', '.join(AGAINST)}.")
-    return found
+    path: Png
+    measure: Measured
+    against: Annotated[str, AfterValidator(_known_cost)]
 
 
 def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:

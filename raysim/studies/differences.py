@@ -10,15 +10,17 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Annotated
+
+from pydantic import Field, model_validator
 
 from raysim.report.measures import Measure
-from raysim.studies.reader import Reader
+from raysim.studies.entries import Entry, Measured
 from raysim.units import Scale, counted, scale
 
 Values = Mapping[tuple[str, str, str], Mapping[int, float]]
 """(row, column, measure) → seed → its value in the finished cell."""
 CONFIDENCE = 0.95
-NEEDED, OPTIONAL = ("rows", "against", "measure"), ("columns",)
 
 
 @dataclass(frozen=True)
@@ -43,14 +45,20 @@ class Difference:
         return f"{numbers[0]}{interval}, {counted(self.seeds, 'seed')}"
 
 
-@dataclass(frozen=True)
-class Compare:
+class Compare(Entry):
     """One entry of a study file's ``compare``: rows, each less the row ``against``."""
 
-    rows: tuple[str, ...]
+    rows: Annotated[list[str], Field(min_length=1)]
     against: str
-    measure: Measure
-    columns: tuple[str, ...]
+    measure: Measured
+    columns: Annotated[list[str], Field(min_length=1)] | None = None
+    """None: all of the study."""
+
+    @model_validator(mode="after")
+    def _has_two_rows(self) -> Compare:
+        if self.against in self.rows:
+            raise ValueError(f"{self.against!r} is compared with itself.")
+        return self
 
 
 def paired(values: Mapping[int, float], against: Mapping[int, float]) -> Difference | None:
@@ -76,36 +84,6 @@ def paired(values: Mapping[int, float], against: Mapping[int, float]) -> Differe
     return Difference(mean, mean - half, mean + half, count)
 
 
-def read(reader: Reader, rows: Sequence[str], columns: Sequence[str]) -> tuple[Compare, ...]:
-    """The comparisons that a study file asks for; ConfigError for rows, columns or measures that there are not."""
-    entries = reader.data.get("compare", [])
-    if not isinstance(entries, list):
-        form = "a list of entries {rows, against, measure}, each also with columns"
-        raise reader.error("compare", f"{entries!r} is not allowed. Allowed: {form}.")
-    return tuple(_entry(reader, f"compare: entry {n}", own, rows, columns) for n, own in enumerate(entries, start=1))
-
-
-def _entry(reader: Reader, key: str, entry: object, rows: Sequence[str], columns: Sequence[str]) -> Compare:
-    """One comparison, checked."""
-    own = reader.mapping(key, entry)
-    reader.known(own, (*NEEDED, *OPTIONAL), "a comparison", key)
-    if any(name not in own for name in NEEDED):
-        raise reader.error(key, f"it has {', '.join(NEEDED)} and, if not all are meant, columns.")
-    chosen = {"rows": own["rows"], "columns": own.get("columns", [*columns])}
-    for kind, names in chosen.items():
-        if not isinstance(names, list) or not names:
-            raise reader.error(key, f"{kind}: {names!r} is not allowed. Allowed: a list of names.")
-    wanted = [("row", name) for name in (*chosen["rows"], own["against"])]
-    for kind, name in [*wanted, *(("column", name) for name in chosen["columns"])]:
-        known = rows if kind == "row" else columns
-        if name not in known:
-            raise reader.error(key, f"no {kind} {name!r}. There are {', '.join(known)}.")
-    if own["against"] in chosen["rows"]:
-        raise reader.error(key, f"{own['against']!r} is compared with itself.")
-    measure = reader.measure(key, own["measure"])
-    return Compare(tuple(chosen["rows"]), own["against"], measure, tuple(chosen["columns"]))
-
-
 def table(compare: Sequence[Compare], values: Values, headings: Mapping[Measure, str], columns: Sequence[str]) -> str:
     """The Markdown table of all comparisons of which a pair is finished; empty if none is.
 
@@ -117,7 +95,7 @@ def table(compare: Sequence[Compare], values: Values, headings: Mapping[Measure,
     found: dict[str, dict[tuple[str, Measure], str]] = {}
     for entry in compare:
         unit = scales[entry.measure]
-        for row, column in itertools.product(entry.rows, entry.columns):
+        for row, column in itertools.product(entry.rows, entry.columns or columns):
             first, second = (values.get((name, column, entry.measure.name), {}) for name in (row, entry.against))
             if (difference := paired(first, second)) is not None:
                 texts = found.setdefault(f"{row} − {entry.against}", {})

@@ -4,17 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import Field
 
 from raysim import units
 from raysim.report.canvas import LIGHT, new_figure, picture_bytes
 from raysim.report.measures import Measure
-from raysim.studies.reader import Reader
+from raysim.studies.entries import Entry, Measured, Png
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]
 """(row, column, measure) → its values in the finished cells, in the order of seeds."""
@@ -22,46 +21,26 @@ SPREAD = 100.0
 """A panel whose largest mean is further than this factor from the middle one has a logarithmic axis."""
 
 
-@dataclass(frozen=True)
-class Picture:
+class Picture(Entry):
     """Lines, one a row, with the study's columns along x: ``picture`` of a study file."""
 
-    path: Path
-    columns: Mapping[str, str]
-    """Column of the study -> what stands under it."""
-    rows: Sequence[str]
-    measures: Mapping[Measure, str]
-    """Measure -> title of its panel."""
+    path: Png
+    columns: Annotated[dict[str, str], Field(min_length=1)]
+    """Column of the study → the text under it."""
+    rows: Annotated[list[str], Field(min_length=1)]
+    measures: Annotated[dict[Measured, str], Field(min_length=1)]
+    """Measure → title of its panel."""
     label: str
-    """What the columns are, along x."""
+    """The meaning of the columns, along x."""
 
 
-@dataclass(frozen=True)
-class HeatMap:
+class HeatMap(Entry):
     """A square for each row and column, colored by one measure: ``heat_map`` of a study file."""
 
-    path: Path
-    measure: Measure
+    path: Png
+    measure: Measured
     label: str
-    """What the color is."""
-
-
-def read(reader: Reader, rows: Sequence[str], columns: Sequence[str]) -> Picture | None:
-    """The lines that a study file asks for, if it does; ConfigError for what the study does not have."""
-    found = reader.picture("picture", Picture)
-    if found is None:
-        return None
-    chosen, lines, measures = found.columns, found.rows, found.measures
-    texts = isinstance(chosen, dict) and isinstance(measures, dict) and isinstance(lines, list)
-    if not (texts and all(isinstance(text, str) for text in (*chosen.values(), *measures.values(), *lines))):
-        raise reader.error("picture", "columns and measures map names to texts, rows is a list of names.")
-    for kind, wanted, known in (("row", lines, rows), ("column", list(chosen), columns)):
-        for name in wanted:
-            if name not in known:
-                raise reader.error("picture", f"no {kind} {name!r}. There are {', '.join(known)}.")
-    if not (measures and lines and chosen):
-        raise reader.error("picture", "columns, rows and measures have at least one entry each.")
-    return replace(found, measures={reader.measure("picture", name): text for name, text in measures.items()})
+    """The meaning of the color."""
 
 
 def scale_of(measure: Measure, found: Found) -> units.Scale:

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from raysim.config.config_file import check_calls, check_names
+from pydantic import ValidationError
+
+from raysim.config.config_file import check_calls, check_names, read_plain
+from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
-from raysim.report.measures import Measure
-from raysim.studies import curves, differences, pictures
+from raysim.report.measures import Measure, find
 from raysim.studies.curves import Curves
 from raysim.studies.differences import Compare
+from raysim.studies.entries import Context, explained, file_name, mistake
+from raysim.studies.keys import StudyFile
 from raysim.studies.pictures import HeatMap, Picture
-from raysim.studies.reader import KEYS, Reader, file_name
-
-OPTIONAL = ("picture", "curves", "heat_map", "compare")
+from raysim.studies.places import place
 
 
 @dataclass(frozen=True)
@@ -91,67 +93,100 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
     Raises:
         ConfigError: it cannot be read, or something in it is unknown, missing, or of a wrong kind.
     """
-    reader = Reader(path)
-    data = reader.data
-    reader.known(data, (*KEYS, *OPTIONAL), "a study")
-    missing = [key for key in KEYS if key not in data]
-    if missing:
-        raise reader.error("", f"{', '.join(missing)} is missing. A study has {', '.join(KEYS)}.")
-    columns = reader.mappings("columns")
-    rows = reader.mappings("rows")
-    measures = reader.measures("measures", data["measures"])
-    shown = {
-        (row, name): measure
-        for row, settings in rows.items()
-        for name, measure in reader.shown(f"rows: {row}: shows", settings.get("shows", {}), measures).items()
-    }
-    usual = reader.seeds("seeds", data["seeds"])
-    seeds = {
-        c: reader.seeds(f"columns: {c}: seeds", own["seeds"]) if "seeds" in own else usual for c, own in columns.items()
-    }
-    inside: dict[tuple[str, str], Mapping[str, Any]] = {}
-    for row, settings in rows.items():
-        for column, own in reader.mapping(f"rows: {row}: in", settings.get("in", {})).items():
-            if column not in columns:
-                raise reader.error(
-                    f"rows: {row}: in", f"settings in {column!r}, which is no column. Columns: {', '.join(columns)}."
-                )
-            inside[row, column] = reader.options(f"rows: {row}: in: {column}", own)
-    for kind, names in (("columns", columns), ("rows", rows)):
-        reader.distinct(kind, list(names))
+    file, context = _validated(path)
+    measures = {find(name, context.own): given.title or name for name, given in file.measures.items()}
+    _check_references(path, file, measures)
     study = Study(
         path.stem,
-        reader.text("title"),
-        reader.beside(reader.text("results")),
-        reader.beside(reader.text("table"), ".md"),
-        reader.options("base", data["base"]),
-        {name: reader.options(f"columns: {name}", own, but=("seeds",)) for name, own in columns.items()},
-        {name: reader.options(f"rows: {name}", own, but=("in", "shows")) for name, own in rows.items()},
-        inside,
-        seeds,
+        file.title,
+        place(path, file.results),
+        place(path, file.table, ".md"),
+        file.base,
+        {name: own.options for name, own in file.columns.items()},
+        {name: own.options for name, own in file.rows.items()},
+        {(row, column): options for row, own in file.rows.items() for column, options in own.inside.items()},
+        {name: tuple(own.seeds or file.seeds) for name, own in file.columns.items()},
         measures,
-        shown,
-        pictures.read(reader, list(rows), list(columns)),
-        curves.read(reader),
-        reader.picture("heat_map", HeatMap),
-        differences.read(reader, list(rows), list(columns)),
+        {(row, name): measure for row, own in file.rows.items() for name, measure in own.shows.items()},
+        file.picture,
+        file.curves,
+        file.heat_map,
+        tuple(file.compare),
     )
-    for layer in (study.base, *study.columns.values(), *study.rows.values(), *inside.values()):
+    _check_cells(path, study, trusted)
+    return study
+
+
+def _validated(path: Path) -> tuple[StudyFile, Context]:
+    """The file's keys and values, each by itself as it must be."""
+    context = Context(path)
+    try:
+        data = read_plain(path, f"{path}: there is no such file (looked in {Path.cwd()}).")
+        return StudyFile.model_validate(data, context=context), context
+    except ValidationError as error:
+        raise explained(path, error) from error
+
+
+def _check_references(path: Path, file: StudyFile, measures: Mapping[Measure, str]) -> None:
+    """ConfigError where a part of the file names a row, a column or a measure that the study does not have."""
+    units = {measure.name: measure.unit for measure in measures}
+    named: list[tuple[str, str, str]] = []
+    for row, own in file.rows.items():
+        named += [(f"rows: {row}: in", "column", column) for column in own.inside]
+        for name, shown in own.shows.items():
+            key = f"rows: {row}: shows"
+            known(path, key, "measure", name, units)
+            if shown.unit != units[name]:
+                raise mistake(
+                    path, f"{key}: {name}", f"{shown.name} is in {shown.unit}, and the column in {units[name]}."
+                )
+    if file.picture is not None:
+        named += [("picture", "row", row) for row in file.picture.rows]
+        named += [("picture", "column", column) for column in file.picture.columns]
+    for number, entry in enumerate(file.compare, start=1):
+        key = f"compare: entry {number}"
+        named += [(key, "row", row) for row in (*entry.rows, entry.against)]
+        named += [(key, "column", column) for column in entry.columns or ()]
+    for key, kind, name in named:
+        known(path, key, kind, name, file.rows if kind == "row" else file.columns)
+    for key, names in (("columns", file.columns), ("rows", file.rows)):
+        _check_file_names(path, key, names)
+
+
+def known(path: Path, key: str, kind: str, name: str, names: Collection[str]) -> None:
+    """ConfigError unless ``name`` is one of the names that the study has."""
+    if name not in names:
+        raise mistake(path, key, f"no {kind} {name!r}.{did_you_mean(name, names)} There are {', '.join(names)}.")
+
+
+def _check_file_names(path: Path, key: str, names: Iterable[str]) -> None:
+    """ConfigError where two names would share the files of their cells."""
+    files: dict[str, str] = {}
+    for name in names:
+        made = file_name(name)
+        if not made or made in files:
+            other = f"gives the same file name as {files[made]!r}" if made else "has neither letter nor digit in it"
+            raise mistake(path, key, f"the name {name!r} {other} (a to z, 0 to 9 and dots count); choose another.")
+        files[made] = name
+
+
+def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
+    """ConfigError for code, calls or options that a cell may not have: a mistake in the last row costs no hours."""
+    for layer in (study.base, *study.columns.values(), *study.rows.values(), *study.inside.values()):
         check_names(layer, path, {}, trusted)
         check_calls(layer, path, (), trusted, advice=f"add --trust {path.parent}")
-    for cell in study.cells():  # a mistake in the last row is told before the first cell's hours
+    for cell in study.cells():
         try:
             cell.config()
         except ConfigError as error:
             raise ConfigError(f"{path}: {_blamed(cell, str(error))}: {error}") from error
-    return study
 
 
 def _blamed(cell: Cell, message: str) -> str:
     """The keys of the study file that a config's error speaks of."""
     row, column = f"rows: {cell.row}", f"columns: {cell.column}"
     places = ("base", column, row, f"{row}: in: {cell.column}")
-    for place, layer in zip(reversed(places), reversed(cell.layers), strict=True):
+    for key, layer in zip(reversed(places), reversed(cell.layers), strict=True):
         if any(re.search(rf"(?<![\w.]){re.escape(path)}(?!\w)", message) for path in layer):
-            return place
+            return key
     return f"{row}, {column}"

@@ -96,7 +96,7 @@ def test_a_row_may_have_settings_of_one_column(path: Path) -> None:
     found = {(cell.column, cell.row): cell.config().method for cell in study_file.read(path).cells()}
     assert found["MLP", "Strong prox"].mu == 2.0 and found["Logistic", "Strong prox"].mu == 0.01
     path.write_text(text.replace("in: {MLP", "in: {CNN"), encoding="utf-8")
-    with pytest.raises(ConfigError, match="'CNN', which is no column"):
+    with pytest.raises(ConfigError, match=r"in: no column 'CNN'\. There are MLP, Logistic"):
         study_file.read(path)
 
 
@@ -158,8 +158,12 @@ def test_every_measure_has_its_unit(path: Path) -> None:
         ("measures: {accuracy: last, best_accuracy: best}", "measures: 7", "measures: 7 is not allowed"),
         ("title: Small", "title: [1]", "title: [1] is not allowed. Allowed: text."),
         ("seeds: [0, 1]", "seed: [0, 1]", "seeds"),
-        ("seeds: [0, 1]", "seeds: 3", "seeds: 3 is not allowed. Allowed: a list of different whole numbers"),
-        ("seeds: [0, 1]", "seeds: [0, x]", "seeds: [0, 'x'] is not allowed"),
+        ("seeds: [0, 1]", "seeds: 3", "seeds: 3 is not allowed. Allowed: a list"),
+        ("seeds: [0, 1]", "seeds: [0, x]", "seeds: entry 2: 'x' is not allowed. Allowed: a whole number"),
+        ("seeds: [0, 1]", "seeds: [0, -1]", "seeds: entry 2: -1 is not allowed. Allowed: a whole number ≥ 0"),
+        ("seeds: [0, 1]", "seeds: [1, 1]", "seeds: [1, 1] is not allowed. Allowed: a list of different whole numbers"),
+        ("seeds: [0, 1]", "seeds: []", "seeds: [] is not allowed. Allowed: at least one entry"),
+        ("title: Small\n", "", "title is missing. Keys: title, results, table"),
         ("seeds: [5]", "seeds: five", "columns: Logistic: seeds: 'five' is not allowed"),
         ("rows:\n", "rows: text\nrows2:\n", "unknown key rows2. Did you mean rows?"),
         (
@@ -177,7 +181,7 @@ def test_every_measure_has_its_unit(path: Path) -> None:
         ("schedule.rounds: 2", "schedule.rounds: two", "base: schedule.rounds: 'two' is not allowed"),
         ("schedule.rounds: 2", "schedule.rounds: 2\n  seed: 4", "base: a study has seeds"),
         ("FedAvg: {method.name: fedavg}", "FedAvg: {method: 'no.such:Method'}", "names code of its own"),
-        ("method.mu: 1.0", "shows: {acuracy: auc}", "rows: Strong prox: shows: unknown key acuracy. Did you mean"),
+        ("method.mu: 1.0", "shows: {acuracy: auc}", "rows: Strong prox: shows: no measure 'acuracy'. Did you mean"),
         ("method.mu: 1.0", "shows: {accuracy: aucc}", "rows: Strong prox: shows: accuracy: no measure 'aucc'"),
         ("method.mu: 1.0", "shows: {accuracy: loss}", "accuracy: loss is in plain, and the column in percent"),
     ],

@@ -76,12 +76,21 @@ def test_a_page_without_finished_pairs_has_no_table_of_differences(tmp_path: Pat
 @pytest.mark.parametrize(
     ("more", "message"),
     [
-        ("compare: 3\n", "compare: 3 is not allowed. Allowed: a list of entries {rows, against, measure}"),
-        ("compare: [{rows: [FedAvg], measure: accuracy}]\n", "compare: entry 1: it has rows, against, measure"),
-        (COMPARE.replace("against: FedAvg", "against: FedAdam"), "compare: entry 1: no row 'FedAdam'. There are"),
+        ("compare: 3\n", "compare: 3 is not allowed. Allowed: a list"),
+        (
+            "compare: [{rows: [FedAvg], measure: accuracy}]\n",
+            "compare: entry 1: against is missing. Keys: rows, against, measure, columns",
+        ),
+        (
+            COMPARE.replace("against: FedAvg", "against: FedAdam"),
+            "compare: entry 1: no row 'FedAdam'. Did you mean FedAvg? There are",
+        ),
         (COMPARE.replace("[Strong prox]", "[FedAvg]"), "compare: entry 1: 'FedAvg' is compared with itself"),
         (COMPARE.replace("[Strong prox]", "Strong prox"), "compare: entry 1: rows: 'Strong prox' is not allowed"),
-        (COMPARE.replace("accuracy", "acuracy"), "compare: entry 1: no measure 'acuracy'. Did you mean accuracy?"),
+        (
+            COMPARE.replace("accuracy", "acuracy"),
+            "compare: entry 1: measure: no measure 'acuracy'. Did you mean accuracy?",
+        ),
         (COMPARE.replace("}", ", columns: [CNN]}"), "compare: entry 1: no column 'CNN'. There are MLP, Logistic"),
         (COMPARE.replace("}", ", colums: [MLP]}"), "compare: entry 1: unknown key colums. Did you mean columns?"),
     ],

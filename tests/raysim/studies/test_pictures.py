@@ -62,7 +62,7 @@ def test_a_value_far_from_the_others_does_not_flatten_them(
     [
         ("rows: [FedAvg, Strong prox]", "rows: [FedAvgg]", "no row 'FedAvgg'"),
         ("{MLP: small, Logistic: none}", "{CNN: x}", "no column 'CNN'"),
-        ("label: model", "lable: model", "exactly path, columns"),
+        ("label: model", "lable: model", "unknown key lable. Did you mean label\\? Keys: path, columns"),
     ],
 )
 def test_a_picture_of_what_the_study_does_not_have_is_refused(tmp_path: Path, old: str, new: str, message: str) -> None:
@@ -85,7 +85,7 @@ def test_curves_are_means_over_seeds_against_what_the_rounds_cost(tmp_path: Path
     tables.write_table(read)
     assert (tmp_path / "b.png").read_bytes().startswith(b"\x89PNG")
     allowed = "round, bytes, bytes_up, virtual_seconds, joules"
-    with pytest.raises(ConfigError, match=rf"against 'hours'\. Allowed: {allowed}"):
+    with pytest.raises(ConfigError, match=rf"against: 'hours' is not allowed\. Allowed: {allowed}"):
         study_of(tmp_path, "curves: {path: b.png, measure: accuracy, against: hours}")
 
 
@@ -111,6 +111,6 @@ def test_a_heat_map_has_the_mean_of_every_cell(tmp_path: Path) -> None:
     assert cells[0].tolist() == [0.5, 0.4] and np.isnan(cells[1]).all()
     tables.write_table(read)
     assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
-    for wrong, reason in (("", "exactly path, measure, label"), (", measure: x, label: y", "x")):
+    for wrong, reason in (("", "heat_map: measure, label is missing"), (", measure: x, label: y", "x")):
         with pytest.raises(ConfigError, match=reason):
             study_of(tmp_path, f"heat_map: {{path: c.png{wrong}}}")

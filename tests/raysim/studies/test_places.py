@@ -10,7 +10,6 @@ import pytest
 from raysim import study
 from raysim.errors import ConfigError
 from raysim.studies import places, study_file, tables
-from raysim.studies.reader import Reader
 from tests.raysim.small_study import TEXT, keep, study_of
 
 
@@ -129,4 +128,4 @@ def test_a_page_too_large_is_not_read(folder: Path) -> None:
 
 def test_an_absolute_path_is_taken_as_it_is(folder: Path, tmp_path: Path) -> None:
     (folder / "small.yaml").write_text(TEXT, encoding="utf-8")
-    assert Reader(folder / "small.yaml").beside(str(tmp_path / "a" / ".." / "b")) == tmp_path / "b"
+    assert places.place(folder / "small.yaml", str(tmp_path / "a" / ".." / "b")) == tmp_path / "b"

@@ -1,0 +1,102 @@
+"""The keys of a study file and the types of their values, as pydantic models."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+
+from raysim.columns import Best, Column
+from raysim.studies.curves import Curves
+from raysim.studies.differences import Compare
+from raysim.studies.entries import (
+    Entry,
+    Measured,
+    Options,
+    Seeds,
+    Text,
+    context_of,
+    flat_options,
+    or_empty,
+    read_measure,
+)
+from raysim.studies.pictures import HeatMap, Picture
+from raysim.units import UNITS
+
+
+class OwnMeasure(Entry):
+    """A measure with its heading; one of a column that a method reports itself says the unit too."""
+
+    title: str | None = None
+    unit: Literal[UNITS] | None = None  # type: ignore[valid-type]
+    best: Best | None = None
+
+    def column(self) -> Column | None:
+        """The column that it declares; None: one of the engine's."""
+        if self.unit is None:
+            return None
+        return Column(self.unit, self.best or ("largest" if self.unit == "percent" else "smallest"))
+
+
+def _titled(given: object) -> object:
+    """A heading alone, as what it stands for."""
+    if not isinstance(given, str | Mapping):
+        raise ValueError(f"{given!r} is not allowed. Allowed: the heading, as text, or {{title, unit, best}}.")
+    return {"title": given} if isinstance(given, str) else given
+
+
+class WithOptions(Entry):
+    """Options of a run beside keys of the study's own."""
+
+    model_config = ConfigDict(extra="allow")
+
+    @model_validator(mode="after")
+    def _has_options(self) -> WithOptions:
+        flat_options(self.model_extra or {})
+        return self
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """Path → value."""
+        return flat_options(self.model_extra or {})
+
+
+class ColumnEntry(WithOptions):
+    """A column: options that hold in it, and seeds of its own."""
+
+    seeds: Seeds | None = None
+
+
+class RowEntry(WithOptions):
+    """A row: its options, those of one column, and measures that it shows in the place of others."""
+
+    inside: dict[str, Options] = Field(default_factory=dict, alias="in")
+    shows: dict[str, Measured] = Field(default_factory=dict)
+
+
+class StudyFile(Entry):
+    """The keys of a study file; values are read in this order."""
+
+    title: Text
+    results: Text
+    table: Text
+    base: Options
+    measures: Annotated[dict[str, Annotated[OwnMeasure, BeforeValidator(_titled)]], Field(min_length=1)]
+    columns: Annotated[dict[str, Annotated[ColumnEntry, BeforeValidator(or_empty)]], Field(min_length=1)]
+    rows: Annotated[dict[str, Annotated[RowEntry, BeforeValidator(or_empty)]], Field(min_length=1)]
+    seeds: Seeds
+    picture: Picture | None = None
+    curves: Curves | None = None
+    heat_map: HeatMap | None = None
+    compare: list[Compare] = Field(default_factory=list)
+
+    @field_validator("measures")
+    @classmethod
+    def _declare(cls, measures: dict[str, OwnMeasure], info: ValidationInfo) -> dict[str, OwnMeasure]:
+        for name, given in measures.items():
+            if (column := given.column()) is not None:
+                context_of(info).own[name.removeprefix("best_").removeprefix("validated_")] = column
+        for name in measures:
+            read_measure(name, info)
+        return measures
