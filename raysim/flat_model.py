@@ -210,14 +210,14 @@ class FlatModel:
             return change
         return self.take_shared() - start
 
-    def load_kept(self, values: Vector) -> None:
-        """Copy a vector as :meth:`take_kept` gives it into the entries that stay."""
+    def load_private(self, values: Vector) -> None:
+        """Copy a vector as :meth:`take_private` gives it into the entries that stay."""
         tensor = as_tensor(values)
         start, stop = self._shared.start, self._shared.stop
         self.buffer[:start].copy_(tensor[:start])
         self.buffer[stop:].copy_(tensor[start:])
 
-    def take_kept(self) -> Vector:
+    def take_private(self) -> Vector:
         """A copy of the entries that stay with the client: parameters, then float buffers."""
         return to_numpy(torch.cat([self.buffer[: self._shared.start], self.buffer[self._shared.stop :]]))
 

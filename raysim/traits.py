@@ -20,7 +20,7 @@ class Sizes:
     """p, shared entries that are parameters."""
     shared: int
     """d, all shared entries."""
-    kept: int
+    private: int
     """Entries that are not shared."""
     features: int
     """h, inputs of the model's ``head``; 0 without one."""

@@ -52,8 +52,8 @@ class ClientState:
     method: Any = None
     """Client state: the value that the method's ``init_client`` or last ``train`` returned."""
     private: Vector = field(default_factory=lambda: NOTHING)
-    """The entries of its model that do not travel (:meth:`raysim.flat_model.FlatModel.take_kept`), where clients have
-    different tasks and so share less than the method asks for; else empty."""
+    """The entries of its model that do not travel (:meth:`raysim.flat_model.FlatModel.take_private`), where clients
+    have different tasks and so share less than the method asks for; else empty."""
     optimizer: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     """With ``training.optimizer_state kept``: the optimizer's moments at the end of its last training, by phase and
     trained parameters (:func:`raysim.training.local_sgd.train_epochs`); empty before the first, and otherwise."""
@@ -112,7 +112,7 @@ class Worker:
     def first_state(self, client: int) -> ClientState | None:
         """The client state before the client's first task; None where clients keep nothing."""
         model = self.model(client)
-        private = model.take_kept() if self._keeps_private else NOTHING
+        private = model.take_private() if self._keeps_private else NOTHING
         with self.streams("init_client", 0, client):
             state = self.method.init_client(model)
         model.reset()
@@ -134,7 +134,7 @@ class Worker:
         update, after = self.method.train(model, self.data(task.client), message, own, task)
         if state is None:
             return update, None
-        private = model.take_kept() if self._keeps_private else NOTHING
+        private = model.take_private() if self._keeps_private else NOTHING
         return update, ClientState(after, private, model.optimizer_states)
 
     def deployed(self, client: int, message: Message, state: ClientState | None) -> FlatModel:
@@ -170,7 +170,7 @@ class Worker:
     def _load_private(self, model: FlatModel, state: ClientState | None) -> None:
         if self._keeps_private:
             assert state is not None, "a client with a private part has a state"
-            model.load_kept(state.private)
+            model.load_private(state.private)
 
     def _common_names(self) -> set[str] | None:
         """Names of what clients of different tasks can share; None where all have one task, and so all of it."""

@@ -160,7 +160,7 @@ class Saves:
             self._round, self._files = found.round, found.files
             self._forget()
             self._folder.go_back(found.round, facts["tables"])
-            return State(found.server, found.round, found.kept, found.earlier)
+            return State(found.server, found.round, found.client_states, found.earlier)
         if reasons:
             raise DamagedError(
                 f"{'; '.join(reasons)}. No checkpoint is left to go on from: {start_again(self._folder.path)}"

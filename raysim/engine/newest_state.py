@@ -33,6 +33,6 @@ def newest_state(folder: RunFolder, worker: Worker, clients: Collection[int] | N
         except DamagedError as error:
             reasons.append(str(error))
             continue
-        return State(found.server, found.round, found.kept)
+        return State(found.server, found.round, found.client_states)
     why = "; ".join(dict.fromkeys(reasons)) or f"{folder.checkpoints} holds no checkpoint"
     raise DamagedError(f"{why}. A model is made of one: finish the run with --resume {folder.path}, or bring it back")

@@ -60,7 +60,7 @@ class PartlyShared(Method[ServerState, Vector], Protocol[ServerState]):
     """
 
     def init_client(self, model: FlatModel) -> Vector:
-        return model.take_kept()
+        return model.take_private()
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
@@ -69,11 +69,11 @@ class PartlyShared(Method[ServerState, Vector], Protocol[ServerState]):
 
         self.deploy(model, message, state)
         trained = train_epochs(model, data.train, task)
-        return Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
+        return Update(model.change_from(message.parameters), trained.metrics()), model.take_private()
 
     def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
         model.load_shared(message.parameters)
-        model.load_kept(state)
+        model.load_private(state)
 
 
 class AveragedPart(Averaged[Vector], PartlyShared[Vector], Protocol):

@@ -127,7 +127,7 @@ class Apple(Method[Server, ClientState]):
         from raysim.training.local_sgd import train_epochs
 
         if len(state.clients):
-            model.load_kept(state.own)
+            model.load_private(state.own)
         combination = Combination(self, model, message, replace(state, client=task.client, samples=data.samples))
 
         def loss(module: Module, batch: Batch) -> Any:
@@ -137,7 +137,7 @@ class Apple(Method[Server, ClientState]):
         trained = train_epochs(model, data.train, task, loss, add_gradient=combination.step)
         weights = combination.weights.cpu().numpy()
         metrics = trained.metrics() | {"own_weight": float(weights[combination.own])}
-        after = ClientState(task.client, data.samples, model.take_kept(), combination.clients, weights)
+        after = ClientState(task.client, data.samples, model.take_private(), combination.clients, weights)
         update = Update(model.change_from(message.parameters), metrics)
         combination.enter()  # what the client has trained is its personal model
         return update, after
@@ -158,7 +158,7 @@ class Apple(Method[Server, ClientState]):
         if len(state.clients) == 0:  # before its first task
             model.load_shared(message.parameters)
             return
-        model.load_kept(state.own)
+        model.load_private(state.own)
         Combination(self, model, message, state).enter()
 
     def start_weights(self, samples: NDArray[np.int64]) -> Weights:

@@ -40,28 +40,28 @@ class FedBABU(FedPer):
     traits: ClassVar[Traits] = replace(FedPer.traits, plain_training=False, judged_apart=True)
 
     def init_client(self, model: FlatModel) -> Vector:
-        return np.concatenate([model.take_kept(), np.zeros_like(model.take_shared())])
+        return np.concatenate([model.take_private(), np.zeros_like(model.take_shared())])
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
         from raysim.training.local_sgd import Phase, train_epochs
 
-        initial = model.take_kept()
+        initial = model.take_private()
         model.load_shared(message.parameters)
         body = train_epochs(model, data.train, task, trains=lambda name: not name.startswith(HEAD))
         update = Update(model.change_from(message.parameters), body.metrics())
-        model.load_kept(initial)
+        model.load_private(initial)
         if self.tune_epochs == 0:
             return update, state
         model.load_shared(message.parameters)
         train_epochs(model, data.train, task, phase=Phase("shuffle tuning", self.tune_epochs))
-        return update, np.concatenate([model.take_kept(), model.take_shared()])
+        return update, np.concatenate([model.take_private(), model.take_shared()])
 
     def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
-        kept = model.take_kept().size  # behind it the fine-tuned body; zeros: none yet
-        model.load_kept(state[:kept])
-        model.load_shared(state[kept:] if state[kept:].any() else message.parameters)
+        private = model.take_private().size  # behind it the fine-tuned body; zeros: none yet
+        model.load_private(state[:private])
+        model.load_shared(state[private:] if state[private:].any() else message.parameters)
 
 
 METHOD = FedBABU

@@ -77,7 +77,7 @@ class FedCP(Averaged[Vector]):
         module = classifier(model)
         model.load_shared(message.parameters)
         if state.size:
-            model.load_kept(state)
+            model.load_private(state)
         else:
             module.head.load_state_dict(module.global_head.state_dict())
         module.set_context()
@@ -101,7 +101,7 @@ class FedCP(Averaged[Vector]):
         with torch.no_grad():
             for own, received in zip(module.head.parameters(), module.global_head.parameters(), strict=True):
                 received.add_(own).mul_(0.5)
-        update, after = Update(model.change_from(message.parameters), trained.metrics()), model.take_kept()
+        update, after = Update(model.change_from(message.parameters), trained.metrics()), model.take_private()
         model.buffer.copy_(whole)  # what the client has trained has the global head that it received
         return update, after
 

@@ -36,7 +36,7 @@ class Server:
 
 def extra_bytes(sizes: Sizes) -> ExtraBytes:
     """Head, weighted means of features and centroids go up; centroids, which the first message lacks, down."""
-    up = 4 * (sizes.kept + sizes.classes * sizes.features) + centroid_bytes(sizes)
+    up = 4 * (sizes.private + sizes.classes * sizes.features) + centroid_bytes(sizes)
     return ExtraBytes(up=up, down_later=centroid_bytes(sizes))
 
 
@@ -81,7 +81,7 @@ class FedPAC(SharedBody[Server, None]):
 
     def init_server(self, model: FlatModel) -> Server:
         nothing = np.zeros((0, 0), np.float32)
-        return Server(model.take_shared(), model.take_kept(), {}, nothing, np.zeros(0, np.int64))
+        return Server(model.take_shared(), model.take_private(), {}, nothing, np.zeros(0, np.int64))
 
     def init_client(self, model: FlatModel) -> None:
         return None
@@ -96,7 +96,7 @@ class FedPAC(SharedBody[Server, None]):
 
     def deploy(self, model: FlatModel, message: Message, state: None) -> None:
         model.load_shared(message.parameters)
-        model.load_kept(message.extra["head"])
+        model.load_private(message.extra["head"])
 
     def train(
         self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
@@ -123,7 +123,7 @@ class FedPAC(SharedBody[Server, None]):
         body = train_epochs(model, data.train, task, aligned, trains=lambda name: not name.startswith(HEAD))
         new_sums, _, _ = feature_sums(model, data.train, task)
         extra = {
-            "head": model.take_kept(),
+            "head": model.take_private(),
             "weighted_means": weighted_means.astype(np.float32),
             **own_centroids(new_sums, counts),
         }

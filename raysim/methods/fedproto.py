@@ -96,17 +96,17 @@ class FedProto(PartlyShared[Prototypes]):
     ) -> tuple[Update, Vector]:
         from raysim.training.local_sgd import train_epochs
 
-        model.load_kept(state)
+        model.load_private(state)
         features = message.extra["centroids"].shape[1] or 1
         loss = centroid_loss(model, message, self.pull / features, task.objective)
         trained = train_epochs(model, data.train, task, loss)
         sums, counts, _ = feature_sums(model, data.train, task)
-        return Update(NOTHING, trained.metrics(), own_centroids(sums, counts)), model.take_kept()
+        return Update(NOTHING, trained.metrics(), own_centroids(sums, counts)), model.take_private()
 
     def deploy(self, model: FlatModel, message: Message, state: Vector) -> None:
         from raysim.flat_model import as_tensor
 
-        model.load_kept(state)
+        model.load_private(state)
         centroids = message.extra["centroids"]
         if self.predict == "prototypes" and centroids.size:
             module: Any = model.module

@@ -44,7 +44,7 @@ class FedRep(FedPer):
         head = train_epochs(model, data.train, task, trains=lambda name: name.startswith(HEAD), phase=phase)
         body = train_epochs(model, data.train, task, trains=lambda name: not name.startswith(HEAD))
         metrics = body.metrics() | {"steps": float(head.steps + body.steps)}
-        return Update(model.change_from(message.parameters), metrics), model.take_kept()
+        return Update(model.change_from(message.parameters), metrics), model.take_private()
 
 
 METHOD = FedRep

@@ -184,7 +184,7 @@ class FedSSP(PartlyShared[Server]):
         terms, mean = regularizer.terms, regularizer.mean
         assert mean is not None, "a client task has at least one batch"
         metrics = trained.metrics() | {"regularizer": float(sum(terms)) / len(terms) if terms else 0.0}
-        return Update(model.change_from(message.parameters), metrics, {"mean": to_numpy(mean)}), model.take_kept()
+        return Update(model.change_from(message.parameters), metrics, {"mean": to_numpy(mean)}), model.take_private()
 
     def aggregate(self, server: Server, updates: Updates, context: Context) -> Server:
         step = plain_mean(updates.deltas) if self.client_weights == "uniform" else updates.mean()

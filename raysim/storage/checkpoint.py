@@ -43,7 +43,7 @@ class Checkpoint:
 
     round: int
     server: Any
-    kept: dict[int, Any]
+    client_states: dict[int, Any]
     facts: Mapping[str, JSON]
     files: ClientFiles
     """Files that hold the clients' states, for the next ``save``."""
@@ -56,7 +56,7 @@ def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
     round: int,
     server: object,
     changed: Collection[int],
-    kept: Callable[[int], object],
+    client_state: Callable[[int], object],
     facts: Mapping[str, JSON],
     keep: int,
     files: ClientFiles,
@@ -67,7 +67,7 @@ def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
     Args:
         folder: directory of all checkpoints of one run; made if absent. One process may write to it at a time.
         changed: clients whose state is new since the checkpoint that ``files`` describes.
-        kept: a client's state tree; asked lazily, so that only one shard of them is in memory.
+        client_state: a client's state tree; asked lazily, so that only one shard of them is in memory.
         facts: JSON the engine wants back, such as the digest of the config.
         keep: how many checkpoints stay, at least 1.
         files: where the states are that have not changed (nowhere: a new ``ClientFiles``); describes the new
@@ -105,7 +105,7 @@ def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
             for number in reused:
                 entries |= files.take_over(stem(number), stem(number), partial)
         new: dict[int, list[int]] = {}
-        for number, (nodes, arrays) in enumerate(shards((c, kept(c)) for c in clients), files.next_number):
+        for number, (nodes, arrays) in enumerate(shards((c, client_state(c)) for c in clients), files.next_number):
             write_pair(write, stem(number), nodes, arrays)
             new[number] = [client for client, _ in nodes]
         manifest: dict[str, JSON] = {"format": FORMAT, "round": round, "facts": dict(facts), "files": dict(entries)}
@@ -186,15 +186,15 @@ def set_aside(path: Path) -> None:
 def load(
     path: Path,
     server_template: object,
-    kept_template: Callable[[int], object],
+    state_template: Callable[[int], object],
     hold: Callable[[Any], Any] = lambda state: state,
     wanted: Collection[int] | None = None,
 ) -> Checkpoint:
     """Reads a checkpoint and gives it the types of the templates; ``tree_template.unpack`` says what may be left open.
 
-    ``hold`` takes a client's state as soon as it is read and gives what stands for it in ``kept``: with one that stores
-    it elsewhere, no more than a file of them is in memory.
-    ``wanted`` are the clients whose states are asked for; None: all.
+    ``hold`` takes a client's state as soon as it is read and gives what stands for it in ``client_states``: with one
+    that stores it elsewhere, no more than a file of them is in memory. ``wanted`` are the clients whose states are
+    asked for; None: all.
 
     Raises:
         DamagedError: a file is not what was written, or is missing.
@@ -203,7 +203,7 @@ def load(
     manifest = read_manifest(path)
     for name, entry in manifest["files"].items():
         _verify(path / name, entry["sha256"], entry["bytes"])
-    kept: dict[int, Any] = {}
+    client_states: dict[int, Any] = {}
     files = ClientFiles()
     files.moved(path, manifest["round"], manifest["files"])
     try:
@@ -220,7 +220,7 @@ def load(
             for client in files.add(number, found):
                 if wanted is not None and client not in wanted:
                     continue
-                kept[client] = hold(unpack(found[client], arrays, kept_template(client), client_name(client)))
+                client_states[client] = hold(unpack(found[client], arrays, state_template(client), client_name(client)))
     except ValueError as error:
         raise CheckpointError(
             f"Checkpoint {path} does not fit this run: {error}. It was written with another method, model or version; "
@@ -228,7 +228,7 @@ def load(
         ) from error
     except OSError as error:
         raise damaged(path, str(error)) from error
-    return Checkpoint(manifest["round"], server, dict(sorted(kept.items())), manifest["facts"], files, earlier)
+    return Checkpoint(manifest["round"], server, dict(sorted(client_states.items())), manifest["facts"], files, earlier)
 
 
 def _verify(path: Path, checksum: str, size: int) -> None:

@@ -39,12 +39,12 @@ def packed(state: object, name: str) -> tuple[JSON, dict[str, Array]]:
     return structure, arrays
 
 
-def shards(kept: Iterable[tuple[int, object]]) -> Iterator[tuple[list[Any], dict[str, Array]]]:
+def shards(states: Iterable[tuple[int, object]]) -> Iterator[tuple[list[Any], dict[str, Array]]]:
     """Cut client states into shards of at most ``SHARD_BYTES`` or one client: [client, structure] pairs and arrays."""
     nodes: list[Any] = []
     arrays: dict[str, Array] = {}
     size = 0
-    for client, state in kept:
+    for client, state in states:
         structure, own = packed(state, client_name(client))
         if nodes and size + nbytes(state) > SHARD_BYTES:
             yield nodes, arrays

@@ -58,10 +58,10 @@ class Crowded(Local):
     folder = ""
     most = 0
 
-    def train(self, model: Any, data: Any, message: Any, kept: Any, task: Any) -> Any:
+    def train(self, model: Any, data: Any, message: Any, state: Any, task: Any) -> Any:
         if self.most and task.round > 1:
             take_part(self.folder, self.most)
-        return super().train(model, data, message, kept, task)
+        return super().train(model, data, message, state, task)
 
 
 @dataclass(frozen=True)

@@ -51,12 +51,12 @@ def test_shared_and_kept_parts_are_a_partition() -> None:
     model = FlatModel(module, all_names(module) - batch_norm_names(module))
     assert batch_norm_names(module) == {"1.weight", "1.bias", "1.running_mean", "1.running_var"}
     # Linear 3·4+4 and 4·2+2 are shared; 2·4 of BatchNorm's parameters and 2·4 of its statistics stay.
-    assert (model.shared.numel(), model.take_kept().size, model.shared_parameter_count) == (26, 16, 26)
-    shared, kept = model.take_shared(), model.take_kept()
+    assert (model.shared.numel(), model.take_private().size, model.shared_parameter_count) == (26, 16, 26)
+    shared, kept = model.take_shared(), model.take_private()
     model.load_shared(np.full(26, 7, np.float32))
-    assert np.array_equal(model.take_kept(), kept)
+    assert np.array_equal(model.take_private(), kept)
     assert module.get_parameter("0.weight").detach().eq(7).all()
-    model.load_kept(np.arange(16, dtype=np.float32))
+    model.load_private(np.arange(16, dtype=np.float32))
     assert module.get_parameter("1.weight").tolist() == [0, 1, 2, 3]
     assert module.get_buffer("1.running_var").tolist() == [12, 13, 14, 15]
     model.load_shared(shared)

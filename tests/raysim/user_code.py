@@ -29,11 +29,11 @@ class Broken(FedAvg):
         return super().message(server, client)
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
         if task.client == 2 and task.round == self.round:
             self.fail("train")
-        return super().train(model, data, message, kept, task)
+        return super().train(model, data, message, state, task)
 
     def aggregate(self, server: Vector, updates: Updates, context: Context) -> Vector:
         if context.round == self.round:
@@ -42,9 +42,9 @@ class Broken(FedAvg):
                 return server * float("inf")
         return super().aggregate(server, updates, context)
 
-    def deploy(self, model: FlatModel, message: Message, kept: None) -> None:
+    def deploy(self, model: FlatModel, message: Message, state: None) -> None:
         self.fail("deploy")
-        super().deploy(model, message, kept)
+        super().deploy(model, message, state)
 
     def fail(self, where: str) -> None:
         if where == self.where:
@@ -56,9 +56,9 @@ class BadState(Local):
     """What client 1 keeps is not finite, though its model and update are."""
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, task: ClientTask
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
-        update, state = super().train(model, data, message, kept, task)
+        update, state = super().train(model, data, message, state, task)
         return update, state * np.float32("nan") if task.client == 1 else state
 
 
@@ -85,10 +85,10 @@ class Waiting(FedAvg):
     first: Annotated[int, Help("the round")] = 3
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: None, task: ClientTask
+        self, model: FlatModel, data: ClientData, message: Message, state: None, task: ClientTask
     ) -> tuple[Update, None]:
         _wait(self.gate, self.first, task.round)
-        return super().train(model, data, message, kept, task)
+        return super().train(model, data, message, state, task)
 
 
 @dataclass(frozen=True)
@@ -99,10 +99,10 @@ class WaitingLocal(Local):
     first: Annotated[int, Help("the round")] = 3
 
     def train(
-        self, model: FlatModel, data: ClientData, message: Message, kept: Vector, task: ClientTask
+        self, model: FlatModel, data: ClientData, message: Message, state: Vector, task: ClientTask
     ) -> tuple[Update, Vector]:
         _wait(self.gate, self.first, task.round)
-        return super().train(model, data, message, kept, task)
+        return super().train(model, data, message, state, task)
 
 
 def _wait(gate: str, first: int, round: int) -> None:

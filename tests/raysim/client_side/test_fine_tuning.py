@@ -64,12 +64,14 @@ def test_columns_are_those_of_a_plain_loop_over_each_clients_data(tmp_path: Path
 
 
 def without_tuned(result: RunResult) -> dict[str, Any]:
-    """All that a run computed but for the columns after fine-tuning."""
+    """All that a run computed but for the columns after fine-tuning, and digests that they are part of."""
     found = fingerprint(result.folder)
     rest = {name: frame[[c for c in frame if not str(c).startswith(("tuned_", "seconds"))]] for name, frame in (
         ("rounds", result.rounds), ("clients", result.clients))}  # fmt: skip
     times = ["clients_per_second", "slot_utilization", "started"]
-    return found | {name: frame.drop(columns=times, errors="ignore").to_csv() for name, frame in rest.items()}
+    digests = [{key: line[key] for key in line if key not in ("rounds", "clients")} for line in found["proof"]]
+    tables = {name: frame.drop(columns=times, errors="ignore").to_csv() for name, frame in rest.items()}
+    return found | tables | {"proof": digests}
 
 
 def test_it_changes_nothing_else_of_a_run(tmp_path: Path) -> None:

@@ -51,12 +51,12 @@ class Counts(FedAvg):
     def init_client(self, model: FlatModel) -> Any:
         return np.zeros(1, np.float32)
 
-    def train(self, model: FlatModel, data: Any, message: Message, kept: Any, task: ClientTask) -> Any:
-        before = float(model.take_kept().sum(dtype=np.float64))
+    def train(self, model: FlatModel, data: Any, message: Message, state: Any, task: ClientTask) -> Any:
+        before = float(model.take_private().sum(dtype=np.float64))
         update, _ = super().train(model, data, message, None, task)
-        after = float(model.take_kept().sum(dtype=np.float64))
-        metrics = {**update.metrics, "before": before, "after": after, "tasks": float(kept[0]) + 1}
-        return replace(update, metrics=metrics), kept + 1
+        after = float(model.take_private().sum(dtype=np.float64))
+        metrics = {**update.metrics, "before": before, "after": after, "tasks": float(state[0]) + 1}
+        return replace(update, metrics=metrics), state + 1
 
 
 @pytest.mark.parametrize(("method", "states"), [("fedavg", (None, None)), (f"{__name__}:Counts", ([0], [1]))])
@@ -73,8 +73,8 @@ def test_the_rest_is_kept_from_client_task_to_client_task_and_deployed(
     _, second = worker.train(task(config, 0, classes), message, first)
     assert second is not None and (first.method, second.method) == states
     assert second.private.shape == first.private.shape and np.abs(second.private - first.private).max() > 0
-    np.testing.assert_array_equal(worker.deployed(0, message, second).take_kept(), second.private)
-    np.testing.assert_array_equal(worker.deployed(0, message, None).take_kept(), first.private)
+    np.testing.assert_array_equal(worker.deployed(0, message, second).take_private(), second.private)
+    np.testing.assert_array_equal(worker.deployed(0, message, None).take_private(), first.private)
     # A client with other widths has a rest of another size.
     others = [worker.first_state(client) for client in range(3)]
     assert len({state.private.shape for state in others if state is not None}) > 1
@@ -135,19 +135,19 @@ def test_data_stay_cached_while_their_clients_are_trained(tmp_path: Path, monkey
     size = 4 * worker.federation.samples(0) * 3 * 32 * 32
     monkeypatch.setattr(worker_module, "CACHED_BYTES", 2 * size)
 
-    def kept(number: int, *clients: int) -> dict[int, int]:
+    def cached(number: int, *clients: int) -> dict[int, int]:
         """Which data are cached after these client tasks of a round, by their identity."""
         worker.at(Moment(number))
         for client in clients:
             worker.data(client)
         return {client: id(cached.data) for client, cached in worker._data.items()}
 
-    first = kept(1, 0, 1, 2)
+    first = cached(1, 0, 1, 2)
     assert list(first) == [0, 1, 2]  # more than there is room for, but all of this round
-    assert kept(2, 2, 1) == {0: first[0], 2: first[2], 1: first[1]}
-    third = kept(3, 3)
+    assert cached(2, 2, 1) == {0: first[0], 2: first[2], 1: first[1]}
+    third = cached(3, 3)
     assert sorted(third) == [1, 2, 3] and third[1] == first[1]  # 0 was last asked for two rounds ago
-    assert sorted(kept(4, 0)) == [0, 3]
+    assert sorted(cached(4, 0)) == [0, 3]
     monkeypatch.setattr(worker_module, "MOST_CACHED_BYTES", 2 * size)
-    assert sorted(kept(4, 1, 2)) == [1, 2]
+    assert sorted(cached(4, 1, 2)) == [1, 2]
     assert worker._cached_bytes == 2 * size

@@ -31,12 +31,12 @@ class LocalTraining:
         classes = self.worker.federation.input_spec(client).classes
         return ClientTask(0, 1, client, local_epochs, 0.05, self.config.training, classes)
 
-    def train(self, client: int, message: Message, kept: Any = None, local_epochs: int = 1) -> tuple[Update, Any]:
+    def train(self, client: int, message: Message, state: Any = None, local_epochs: int = 1) -> tuple[Update, Any]:
         model, data = self.worker.model(client), self.worker.data(client)
         task = self.task(client, local_epochs)
         with kept_globals(own_code=False):
             seed_globals(task, own_code=False)
-            result: tuple[Update, Any] = self.method.train(model, data, message, kept, task)
+            result: tuple[Update, Any] = self.method.train(model, data, message, state, task)
         return result
 
     def first_message(self) -> Message:

@@ -71,7 +71,7 @@ def test_gradients_against_autograd(shared: tuple[str, ...], core_rate: Any) -> 
 
     # The whole graph: p and the own core → personal model → loss + pull.
     core, weights = cores[1].clone().requires_grad_(), p.clone().requires_grad_()
-    others = model.take_kept()
+    others = model.take_private()
     local = torch.tensor(others, requires_grad=True)
     flat = torch.cat([local, weights.float() @ torch.stack([cores[0], core, cores[2]])])
     tensors = {entry.name: flat[entry.start : entry.stop].view(entry.shape) for entry in model.entries}
@@ -104,7 +104,7 @@ def test_gradients_against_autograd(shared: tuple[str, ...], core_rate: Any) -> 
     server = Server(server.start, server.cores, {0: 3, 1: 5, 4: 2}, 0.0)
     method.deploy(model, method.message(server, 1), after)
     torch.testing.assert_close(model.shared, torch.tensor(after.weights).float() @ cores)
-    np.testing.assert_array_equal(model.take_kept(), after.own)
+    np.testing.assert_array_equal(model.take_private(), after.own)
 
 
 def test_a_client_task_of_two_steps_by_hand() -> None:

@@ -85,4 +85,4 @@ def test_local_keeps_its_model_and_sends_nothing() -> None:
     assert after == pytest.approx([expected, -expected], abs=1e-6)
     model.reset()
     method.deploy(model, method.message(None, 0), after)
-    assert np.array_equal(model.take_kept(), after)
+    assert np.array_equal(model.take_private(), after)

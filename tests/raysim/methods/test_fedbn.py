@@ -67,5 +67,5 @@ def test_a_client_task_goes_on_from_the_clients_own_part(
     assert not np.array_equal(again.delta, local.train(0, message, first)[0].delta)
     model = local.worker.model(0)
     method.deploy(model, message, third)
-    assert np.array_equal(model.take_kept(), third)
+    assert np.array_equal(model.take_private(), third)
     assert np.array_equal(model.take_shared(), message.parameters)

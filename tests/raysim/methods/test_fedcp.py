@@ -182,7 +182,7 @@ def test_new_clients_take_the_global_head() -> None:
     # Later the client has its own, and the vector follows it.
     with torch.no_grad():
         module.head.weight.copy_(torch.arange(8.0).view(2, 4))
-    kept = model.take_kept()
+    kept = model.take_private()
     model.reset()
     method.deploy(model, Message(sent), kept)
     assert module.head.weight.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
@@ -196,10 +196,10 @@ def test_heads_that_do_not_agree_stay() -> None:
     shared = [name for name in method.shared_names(module) if not name.startswith("global_head.")]
     model = FlatModel(module, shared)
     method.deploy(model, Message(method.init_server(model)), NEW)
-    kept = model.take_kept()
+    kept = model.take_private()
     assert kept.size == 2 * (4 * 5 + 5) + 4
     method.deploy(model, Message(model.take_shared()), kept)
-    assert np.array_equal(model.take_kept(), kept)
+    assert np.array_equal(model.take_private(), kept)
 
 
 def test_a_model_without_a_linear_head_is_refused() -> None:

@@ -41,7 +41,7 @@ def update_of(head: list[float], counts: list[int], sums: list[list[float]], var
 def test_the_head_stays_and_the_body_is_shared() -> None:
     model = classifier()
     assert {entry.name for entry in model.entries if not entry.shared} == {"head.weight", "head.bias"}
-    assert model.take_kept().size == 9
+    assert model.take_private().size == 9
     for names, missing in ((["head.weight"], "body"), (["body.0.weight"], "head")):
         with pytest.raises(ConfigError, match=rf"fedpac needs a model with parameters named {missing}\.\*"):
             check_parts(default_config("fedpac"), names)
@@ -132,7 +132,7 @@ def test_each_phase_moves_its_own_part(make_local_training: Callable[..., Any]) 
     method.deploy(model, Message(message.parameters + both.delta, {"head": both.extra["head"]}), None)
     sums, _, _ = feature_sums(model, local.worker.data(0).train, local.task(0))
     np.testing.assert_allclose(both.extra["class_sums"], sums, rtol=1e-4, atol=1e-3)
-    assert np.array_equal(model.take_kept(), both.extra["head"])
+    assert np.array_equal(model.take_private(), both.extra["head"])
 
 
 def test_distance_mean_is_the_weight_divided_by_the_features(make_local_training: Callable[..., Any]) -> None:

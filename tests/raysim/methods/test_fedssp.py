@@ -172,7 +172,7 @@ def test_nothing_but_the_spectral_encoders_and_the_mean_leaves_a_client(
     prefixes = ("body.eigenvalue_encoder.", "body.filter_encoder.")
     own = {name: p for name, p in model.module.named_parameters() if name.startswith(prefixes)}
     assert shared == set(own)  # parameters only: BatchNorm's statistics are buffers and stay
-    update, kept = local.train(0, Message(model.take_shared(), {"mean": np.zeros(0, np.float32)}), model.take_kept())
+    update, kept = local.train(0, Message(model.take_shared(), {"mean": np.zeros(0, np.float32)}), model.take_private())
     values = sum(parameter.numel() for parameter in own.values())
     assert update.delta.shape == (values,) and set(update.extra) == {"mean"}
     # 8 is the width of the features: the client uploads its encoders and one mean vector, in float32.

@@ -25,7 +25,7 @@ def assert_whole(path: Path, round: int) -> None:
     assert loaded.round == round
     assert loaded.facts == FACTS
     assert equal(loaded.server, SERVER)
-    assert equal(loaded.kept, KEPT)
+    assert equal(loaded.client_states, KEPT)
 
 
 def test_round_trip(tmp_path: Path) -> None:
@@ -48,7 +48,7 @@ def test_any_tree_comes_back_bit_for_bit(
     )
     loaded = checkpoint.load(path, server, lambda client: kept[client])
     assert equal(loaded.server, server)
-    assert equal(loaded.kept, dict(enumerate(kept)))
+    assert equal(loaded.client_states, dict(enumerate(kept)))
 
 
 def test_clients_are_read_lazily_and_written_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -62,7 +62,7 @@ def test_clients_are_read_lazily_and_written_in_shards(tmp_path: Path, monkeypat
     path = checkpoint.save(tmp_path, 1, SERVER, range(10), state, {}, 1, ClientFiles())
     assert written_before == [0, 0, 0, 0, 1, 1, 1, 2, 2, 2]
     assert len(list(path.glob("clients-*.json"))) == 4
-    kept = checkpoint.load(path, SERVER_TEMPLATE, lambda client: Kept(np.zeros(125))).kept
+    kept = checkpoint.load(path, SERVER_TEMPLATE, lambda client: Kept(np.zeros(125))).client_states
     assert [int(kept[client].control[0]) for client in kept] == list(range(10))
 
 

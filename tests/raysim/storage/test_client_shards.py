@@ -47,7 +47,7 @@ class Run:
 
     def resume(self) -> None:
         found = checkpoint.load(checkpoint.newest_first(self.folder)[0], None, lambda client: np.zeros(3))
-        assert equal(found.kept, self.states)
+        assert equal(found.client_states, self.states)
         self.files = found.files
 
 
@@ -162,7 +162,7 @@ def test_states_are_handed_over_one_file_at_a_time(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(checkpoint, "read_pair", reads)
     found = checkpoint.load(path, None, lambda client: np.zeros(3), hold=lambda state: events.append("held"))
     assert events == ["server", *(e for n in (2, 1, 0) for e in (f"clients-0000{n}", "held", "held"))]
-    assert found.kept == dict.fromkeys(range(6))
+    assert found.client_states == dict.fromkeys(range(6))
 
 
 def test_the_servers_earlier_states_are_links_too(tmp_path: Path) -> None:
