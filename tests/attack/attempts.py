@@ -18,7 +18,7 @@ from tests.attack.configurations import configuration
 from tests.attack.corruption import corrupt
 from tests.attack.crash import Disk
 from tests.attack.folders import resume, small
-from tests.attack.images import image
+from tests.attack.images import foreign_image
 from tests.attack.links import link
 from tests.attack.place import Attempt, Place
 from tests.attack.read_only import read_only
@@ -44,7 +44,7 @@ def power_cut(place: Place, random: Random) -> Attempt:
 
 ATTACKS: Mapping[str, Callable[[Place, Random], Attempt]] = {
     attack.__name__: attack
-    for attack in (corruption, kill, power_cut, configuration, command_line, link, read_only, image)
+    for attack in (corruption, kill, power_cut, configuration, command_line, link, read_only, foreign_image)
 }
 
 
@@ -67,10 +67,10 @@ def _crash(place: Place, random: Random, power: bool) -> Attempt:
         if not disk.crashed:  # it was over before that moment
             break
         if source is None and moment <= place.creation:
-            return Attempt(f"{', '.join(what)}: no run yet", "")
+            return Attempt(f"{', '.join(what)}: no run yet", "", made=False)
         source = image
     if source is None:
-        return Attempt("not killed", "")
+        return Attempt("not killed", "", made=False)
     shutil.copytree(source, folder)
     return judged(place, folder, ", ".join(what), always=True)
 

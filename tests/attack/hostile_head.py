@@ -19,8 +19,8 @@ from tests.attack.place import Attempt, Place
 from tests.launched import ROOT
 from tests.small_runs import ON_RAY, words
 
-WITHIN = 60.0
-"""Seconds from the first question until the run must have ended."""
+LIMIT, ENDING = 50, 10
+"""Seconds of silence that a run allows by default, and from then to its end."""
 FIRST = ("CheckAlive", "ClusterInfo")
 """What is asked of a head before it is joined; Ray's own client asks the second again."""
 
@@ -28,7 +28,7 @@ FIRST = ("CheckAlive", "ClusterInfo")
 def _silent(random: Random, context: Any) -> bytes:
     closed = threading.Event()
     context.add_callback(closed.set)
-    closed.wait(4 * WITHIN)
+    closed.wait(4 * (LIMIT + ENDING))
     return b""
 
 
@@ -80,16 +80,17 @@ def hostile_head(place: Place, random: Random) -> Attempt:
     return joined(place, kind, client, random)
 
 
-def joined(place: Place, kind: str, client: bool, random: Random) -> Attempt:
-    """One run that joins, as one of its nodes or by the client server."""
+def joined(place: Place, kind: str, client: bool, random: Random, limit: int = LIMIT) -> Attempt:
+    """One run that joins, as one of its nodes or by the client server, and waits so many seconds for an answer."""
     head, folder = Head(kind, random), place.new()
     server = grpc.server(ThreadPoolExecutor(64), handlers=[head])
     port = server.add_insecure_port("0.0.0.0:0")  # Ray asks this machine by its other address
     server.start()
     address = f"{'ray://' if client else ''}127.0.0.1:{port}"
     command = [sys.executable, "-m", "raysim.launch", *words(ON_RAY), f"--engine.address={address}"]
+    command += [f"--engine.heartbeat_limit={limit}", f"--output={folder}"]
     process = subprocess.Popen(
-        [*command, f"--output={folder}"],
+        command,
         cwd=place.root,
         env={**os.environ, "PYTHONPATH": str(ROOT), "RAY_AUTH_TOKEN": "0" * 64},
         stdout=subprocess.DEVNULL,
@@ -98,14 +99,14 @@ def joined(place: Place, kind: str, client: bool, random: Random) -> Attempt:
         start_new_session=True,
     )
     try:
-        deadline = time.monotonic() + 4 * WITHIN  # a start on a busy machine
+        deadline = time.monotonic() + 240  # a start on a busy machine
         while not head.asked and process.poll() is None and time.monotonic() < deadline:
             time.sleep(0.1)
         try:
-            error, fault = process.communicate(timeout=WITHIN)[1], ""
+            error, fault = process.communicate(timeout=limit + ENDING)[1], ""
         except subprocess.TimeoutExpired:
             process.kill()
-            error, fault = process.communicate()[1], f"still there after {WITHIN:g} s"
+            error, fault = process.communicate()[1], f"still there after {limit + ENDING} s"
     finally:
         server.stop(None)
     ending = Ending(process.returncode, error)

@@ -89,7 +89,7 @@ def _encoded(kind: str) -> bytes:
     return content.getvalue()
 
 
-def image(place: Place, random: Random) -> Attempt:
+def foreign_image(place: Place, random: Random) -> Attempt:
     """The run finishes or ends with one message, soon; no program is started, and nothing is written elsewhere."""
     kind, name = random.choice([*CONTENTS]), f"x.{random.choice(['png', 'jpg', 'tiff', 'bmp'])}"
     return trained(place, kind, CONTENTS[kind](random), name, random.choice([*LAYOUTS]))

@@ -27,6 +27,8 @@ class Attempt:
     """What was wrong with the outcome; "" if nothing was."""
     error: str = ""
     """What the command line said."""
+    made: bool = True
+    """Whether the attack took place: a run may be over, or refused, before it can."""
 
 
 class Place:

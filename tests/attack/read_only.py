@@ -20,7 +20,7 @@ def read_only(place: Place, random: Random) -> Attempt:
     shutil.copytree(random.choice([place.whole, place.halfway]), folder)
     with _unwritable(folder) as allowed:
         if not allowed:
-            return Attempt("mounting a file system is not allowed here", "")
+            return Attempt("mounting a file system is not allowed here", "", made=False)
         ending = through(DOORS[door], folder)
     fault = ending.fault()
     if not fault and ending.code != FINISHED and f"Cannot write {folder}" not in ending.error:
