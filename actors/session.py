@@ -87,7 +87,7 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     address = engine.address if engine.address != "auto" else cluster_probe.of_environment()
     if ":" in address:
         cluster_probe.check(address)
-    level = logging.INFO if verbose else logging.ERROR
+    level = logging.INFO if verbose else logging.CRITICAL  # its errors, some with tracebacks, are raised as well
     options |= {"log_to_driver": verbose, "logging_level": level}
     logging.getLogger("ray").setLevel(level)  # it warns before it has read its options
     try:

@@ -37,6 +37,8 @@ CROWD: Mapping[str, Any] = {
     "workload.name": "synthetic",
     "workload.clients": 2000,
     "workload.train_size": 8000,
+    "workload.min_samples": 2,
+    "workload.partition": "iid",
     "workload.test_size": 40,
     "workload.height": 4,
     "workload.width": 4,
