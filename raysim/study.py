@@ -12,11 +12,17 @@ round and reason, which stand under the table; a repeat tries it again. A study 
     columns: {CNN: {model.name: cnn}, MobileNet: {model.name: mobilenet, seeds: [0]}}
     rows:    {FedAvg: {method.name: fedavg}, Wei-Agg: {method.name: fedrad, method.aggregation: weighted}}
     seeds:   [0, 1, 2]
+    grid:    {method: [fedavg, fedprox], mu: [0.01, 0.1]}  # in the place of rows: every combination is one
     measures: {accuracy: last round, best_accuracy: best round}
     picture: {path: a.png, columns: {CNN: CNN}, rows: [FedAvg], measures: {loss: test loss}, label: model}  # optional
     curves: {path: b.png, measure: accuracy, against: virtual_seconds}  # optional; or round, bytes, bytes_up, joules
     heat_map: {path: c.png, measure: accuracy, label: test accuracy}  # optional: the table as colored squares
     compare: [{rows: [FedRAD], against: FedAvg, measure: accuracy}]  # optional: differences; also columns: [CNN]
+
+Without ``columns`` there is one, without a name. An option that a combination's method, workload or model does not have
+is left out of it (fedavg has no ``mu``), and combinations that are equal then are one row. In a shell, ``--grid
+method=fedavg,fedprox --grid mu=0.01,0.1 --seeds 0-4 --output FOLDER --rounds 20`` writes such a file,
+``FOLDER/study.yaml``, and runs it.
 
 A measure is a column of the rounds table (its last value), or that behind ``best_`` or ``validated_``
 (:mod:`raysim.report.measures`); a column that a method reports itself says its unit:
@@ -31,7 +37,6 @@ Several processes may run one study: each takes cells that no other has claimed,
 
 from __future__ import annotations
 
-import argparse
 import sys
 import tempfile
 import time
@@ -45,7 +50,7 @@ from raysim.errors import FAILED, FINISHED, REFUSED, STOPPED, ConfigError, Raysi
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import SECONDS, claimant, claimed
 from raysim.storage.complaint import complain
-from raysim.studies import failures
+from raysim.studies import command, failures
 from raysim.studies.study_file import Cell, Study, read
 from raysim.studies.tables import finished, place_of_table, unmeasured, write_table
 
@@ -167,21 +172,11 @@ def _others(cells: Sequence[Cell]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 0 unless the study has a mistake (2) or a cell failed (1)."""
-    parser = argparse.ArgumentParser(prog="python -m raysim.study", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("study", type=Path, help="the study's YAML file")
-    parser.add_argument("--table-only", action="store_true", help="run nothing, write the table of what is there")
-    parser.add_argument(
-        "--trust",
-        type=Path,
-        action="append",
-        default=[],
-        metavar="FOLDER",
-        help="import code (package.module:Class), join the Ray cluster and download the data that a study file in "
-        "FOLDER names",
-    )
-    arguments = parser.parse_args(argv)
     try:
-        study = read(arguments.study, arguments.trust)
+        arguments = command.read(argv, (__doc__ or "").split("\n\n")[0])
+        study = read(arguments.study, arguments.trusted)
+        for note in study.notes:
+            print(f"note: {note}", file=sys.stderr)
         cells = list(study.cells())
         for cell in cells:
             check_cell(cell)

@@ -16,7 +16,7 @@ from typing import Literal
 
 from raysim.config import earlier_names, registry
 from raysim.config.config_file import CONFIG_NAME, check_calls, check_names, given_calls, read_config_file
-from raysim.config.options import Option
+from raysim.config.options import Option, plain
 from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.run_config import (
     RunConfig,
@@ -111,7 +111,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     given: dict[str, object] = {}
     notes = []
     for typed, word in line.pairs:
-        path = _path(typed, options)
+        path = full_name(typed, options)
         given[path] = _value(typed, word, options.get(path))
         notes += earlier_names.note(typed, path)
     config = build([*files, given])
@@ -143,8 +143,31 @@ def given_config(
         check_calls(layers[0], file, given_calls(given), advice="name it in the settings too")
     if any("." not in name for name in given):
         options = options_of(choose_classes([*layers, given], own)[0])
-        given = {_path(name, options, prefix=""): value for name, value in given.items()}
+        given = {full_name(name, options, prefix=""): value for name, value in given.items()}
     return build([*layers, given], own)
+
+
+def given_options(words: Sequence[str], alternatives: Sequence[Mapping[str, object]]) -> dict[str, object]:
+    """Options on a command line that stands for several runs, path → plain value.
+
+    Args:
+        words: ``--rounds 5 --workload digits``.
+        alternatives: methods, workloads and models that some of the runs name; an option may be any one's.
+    """
+    line = _cut(words)
+    if line.flags or line.files or line.resume or line.trusted or line.ui is not None:
+        raise ConfigError(f"{' '.join(words)}: only options of runs may stand here; --help shows the others.")
+    named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
+    options: dict[str, Option] = {}
+    for names in alternatives:
+        kinds = {f"{kind}.name": value for name, value in names.items() if (kind := _kind(name))}
+        options |= options_of(choose_classes([named, kinds])[0])
+    given: dict[str, object] = dict(named)
+    for typed, text in line.pairs:
+        path = full_name(typed, options)
+        if path in options:
+            given[path] = plain(options[path].convert(_value(typed, text, options[path])))
+    return given
 
 
 def _cut(argv: Sequence[str]) -> _Line:
@@ -188,8 +211,8 @@ def _kind(typed: str) -> str | None:
     return kind if kind in registry.KINDS else None
 
 
-def _path(typed: str, options: Mapping[str, Option], prefix: str = "--") -> str:
-    """The full path of an option as it was typed."""
+def full_name(typed: str, options: Mapping[str, Option], prefix: str = "--") -> str:
+    """The full path of an option as it was typed; ConfigError if there is none, or several of this short name."""
     name = typed.replace("-", "_")
     if kind := _kind(name):
         return f"{kind}.name"

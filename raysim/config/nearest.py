@@ -7,7 +7,7 @@ from difflib import SequenceMatcher
 
 STUDY = (
     "A run has one value of each option; several seeds, or several values, are the rows of a study: "
-    "python -m raysim.study FILE (python -m raysim.study --help)."
+    "python -m raysim.study --grid OPTION=A,B --seeds 0-4 --output FOLDER (python -m raysim.study --help)."
 )
 
 

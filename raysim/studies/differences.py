@@ -15,7 +15,7 @@ from typing import Annotated
 from pydantic import Field, model_validator
 
 from raysim.report.measures import Measure
-from raysim.studies.entries import Entry, Measured
+from raysim.studies.entries import Entry, Measured, heading
 from raysim.units import Scale, counted, scale
 
 Values = Mapping[tuple[str, str, str], Mapping[int, float]]
@@ -104,7 +104,9 @@ def table(compare: Sequence[Compare], values: Values, headings: Mapping[Measure,
         return ""
     there = {place for texts in found.values() for place in texts}
     places = [(column, measure) for column in columns for measure in scales if (column, measure) in there]
-    heads = [scales[measure].heading(f"{column}, {headings.get(measure, measure.name)}") for column, measure in places]
+    heads = [
+        scales[measure].heading(heading(column, headings.get(measure, measure.name))) for column, measure in places
+    ]
     lines = ["| difference [95 % interval] | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
     lines += [f"| {pair} | " + " | ".join(texts.get(p, "") for p in places) + " |" for pair, texts in found.items()]
     return "\n".join(lines)

@@ -125,6 +125,11 @@ Png = Annotated[Path, BeforeValidator(_picture_place)]
 """The path of a picture, counted from the study file's folder."""
 
 
+def heading(column: str, text: str) -> str:
+    """The heading of a measure in a column; a study's only column may have no name."""
+    return f"{column}, {text}" if column else text
+
+
 def file_name(text: str) -> str:
     """A row's or column's name as part of a file's name."""
     return re.sub(r"[^a-z0-9.]+", "-", text.lower()).strip("-")

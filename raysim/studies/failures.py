@@ -70,5 +70,5 @@ def table(failed: list[Failure]) -> str:
     lines = ["| failed | seed | round | reason |", "|---|---|---|---|"]
     for one in failed:
         reason = one.reason.replace("|", "\\|")
-        lines.append(f"| {one.cell.column} / {one.cell.row} | {one.cell.seed} | {one.round} | {reason} |")
+        lines.append(f"| {one.cell.place} | {one.cell.seed} | {one.round} | {reason} |")
     return "\n".join(lines)

@@ -83,13 +83,22 @@ class StudyFile(Entry):
     table: Text
     base: Options
     measures: Annotated[dict[str, Annotated[OwnMeasure, BeforeValidator(_titled)]], Field(min_length=1)]
-    columns: Annotated[dict[str, Annotated[ColumnEntry, BeforeValidator(or_empty)]], Field(min_length=1)]
-    rows: Annotated[dict[str, Annotated[RowEntry, BeforeValidator(or_empty)]], Field(min_length=1)]
+    columns: Annotated[dict[str, Annotated[ColumnEntry, BeforeValidator(or_empty)]], Field(min_length=1)] | None = None
+    """None: one, without a name."""
+    rows: Annotated[dict[str, Annotated[RowEntry, BeforeValidator(or_empty)]], Field(min_length=1)] | None = None
+    grid: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)] | None = None
+    """Option → its values; all combinations are the rows."""
     seeds: Seeds
     picture: Picture | None = None
     curves: Curves | None = None
     heat_map: HeatMap | None = None
     compare: list[Compare] = Field(default_factory=list)
+
+    @model_validator(mode="after")
+    def _has_rows(self) -> StudyFile:
+        if (self.rows is None) == (self.grid is None):
+            raise ValueError("a study has either rows, each with its options, or a grid, an option with its values.")
+        return self
 
     @field_validator("measures")
     @classmethod

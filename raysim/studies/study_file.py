@@ -15,10 +15,11 @@ from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
 from raysim.report.measures import Measure, find
+from raysim.studies import grid
 from raysim.studies.curves import Curves
 from raysim.studies.differences import Compare
 from raysim.studies.entries import Context, explained, file_name, mistake
-from raysim.studies.keys import StudyFile
+from raysim.studies.keys import ColumnEntry, RowEntry, StudyFile
 from raysim.studies.pictures import HeatMap, Picture
 from raysim.studies.places import place
 
@@ -36,7 +37,12 @@ class Cell:
     @property
     def name(self) -> str:
         """What it is called on the way."""
-        return f"{self.column} / {self.row} / seed {self.seed}"
+        return f"{self.place} / seed {self.seed}"
+
+    @property
+    def place(self) -> str:
+        """Its column and row."""
+        return " / ".join(filter(None, (self.column, self.row)))
 
     def config(self) -> RunConfig:
         """The settings of its run."""
@@ -68,6 +74,8 @@ class Study:
     curves: Curves | None
     heat_map: HeatMap | None
     compare: tuple[Compare, ...]
+    notes: tuple[str, ...] = ()
+    """Sentences on the file that a user should read before its cells are run."""
 
     @property
     def compared(self) -> list[Measure]:
@@ -95,26 +103,44 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
     """
     file, context = _validated(path)
     measures = {find(name, context.own): given.title or name for name, given in file.measures.items()}
-    _check_references(path, file, measures)
+    columns = file.columns or {"": ColumnEntry()}
+    rows, notes = _rows(path, file, [own.options for own in columns.values()], trusted)
+    _check_references(path, file, measures, columns, rows)
     study = Study(
         path.stem,
         file.title,
         place(path, file.results),
         place(path, file.table, ".md"),
         file.base,
-        {name: own.options for name, own in file.columns.items()},
-        {name: own.options for name, own in file.rows.items()},
-        {(row, column): options for row, own in file.rows.items() for column, options in own.inside.items()},
-        {name: tuple(own.seeds or file.seeds) for name, own in file.columns.items()},
+        {name: own.options for name, own in columns.items()},
+        {name: own.options for name, own in rows.items()},
+        {(row, column): options for row, own in rows.items() for column, options in own.inside.items()},
+        {name: tuple(own.seeds or file.seeds) for name, own in columns.items()},
         measures,
-        {(row, name): measure for row, own in file.rows.items() for name, measure in own.shows.items()},
+        {(row, name): measure for row, own in rows.items() for name, measure in own.shows.items()},
         file.picture,
         file.curves,
         file.heat_map,
         tuple(file.compare),
+        tuple(notes),
     )
     _check_cells(path, study, trusted)
     return study
+
+
+def _rows(
+    path: Path, file: StudyFile, columns: Sequence[Mapping[str, Any]], trusted: Sequence[Path]
+) -> tuple[dict[str, RowEntry], list[str]]:
+    """The rows, those of a grid too, and notes on them."""
+    if file.grid is None:
+        return file.rows or {}, []
+    for layer in (file.base, *columns, *grid.names_in(file.grid)):
+        check_names(layer, path, {}, trusted)  # which options a grid has follows from code that it names
+    try:
+        found, notes = grid.rows_of(file.grid, file.base, columns)
+    except ConfigError as error:
+        raise mistake(path, "grid", str(error)) from error
+    return {name: RowEntry.model_validate(own) for name, own in found.items()}, notes
 
 
 def _validated(path: Path) -> tuple[StudyFile, Context]:
@@ -127,11 +153,17 @@ def _validated(path: Path) -> tuple[StudyFile, Context]:
         raise explained(path, error) from error
 
 
-def _check_references(path: Path, file: StudyFile, measures: Mapping[Measure, str]) -> None:
+def _check_references(
+    path: Path,
+    file: StudyFile,
+    measures: Mapping[Measure, str],
+    columns: Mapping[str, ColumnEntry],
+    rows: Mapping[str, RowEntry],
+) -> None:
     """ConfigError where a part of the file names a row, a column or a measure that the study does not have."""
     units = {measure.name: measure.unit for measure in measures}
     named: list[tuple[str, str, str]] = []
-    for row, own in file.rows.items():
+    for row, own in rows.items():
         named += [(f"rows: {row}: in", "column", column) for column in own.inside]
         for name, shown in own.shows.items():
             key = f"rows: {row}: shows"
@@ -148,8 +180,8 @@ def _check_references(path: Path, file: StudyFile, measures: Mapping[Measure, st
         named += [(key, "row", row) for row in (*entry.rows, entry.against)]
         named += [(key, "column", column) for column in entry.columns or ()]
     for key, kind, name in named:
-        known(path, key, kind, name, file.rows if kind == "row" else file.columns)
-    for key, names in (("columns", file.columns), ("rows", file.rows)):
+        known(path, key, kind, name, rows if kind == "row" else columns)
+    for key, names in (("columns", file.columns or {}), ("rows", rows)):
         _check_file_names(path, key, names)
 
 
@@ -184,7 +216,7 @@ def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
 
 def _blamed(cell: Cell, message: str) -> str:
     """The keys of the study file that a config's error speaks of."""
-    row, column = f"rows: {cell.row}", f"columns: {cell.column}"
+    row, column = f"rows: {cell.row}", f"columns: {cell.column}" if cell.column else "columns"
     places = ("base", column, row, f"{row}: in: {cell.column}")
     for key, layer in zip(reversed(places), reversed(cell.layers), strict=True):
         if any(re.search(rf"(?<![\w.]){re.escape(path)}(?!\w)", message) for path in layer):

@@ -14,6 +14,7 @@ from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
 from raysim.studies import curves, differences, failures, pictures
 from raysim.studies.differences import Values
+from raysim.studies.entries import heading
 from raysim.studies.pictures import Found, scale_of
 from raysim.studies.places import cell_table, text_of
 from raysim.studies.study_file import Study
@@ -83,7 +84,7 @@ def table(study: Study, found: Found, failed: Mapping[tuple[str, str], int] | No
     symbols = {scale.symbol for scale in scales.values()}
     corner = symbols.pop() if len(symbols) == 1 else ""
     heads = [
-        f"{column}, {text}" if corner else scales[measure].heading(f"{column}, {text}")
+        heading(column, text) if corner else scales[measure].heading(heading(column, text))
         for column in study.columns
         for measure, text in study.measures.items()
     ]

@@ -1,0 +1,135 @@
+"""The command line of ``python -m raysim.study``: a study file, or a grid from which one is made."""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from raysim.config.command_line import given_options
+from raysim.config.config_file import read_plain
+from raysim.errors import ConfigError
+from raysim.storage.atomic_files import write_atomically
+
+USAGE = """python -m raysim.study FILE [--table-only] [--trust FOLDER]
+       python -m raysim.study --grid OPTION=A,B … [--seeds 0-4] --output FOLDER [options of all runs]"""
+FILE = "study.yaml"
+"""The study file that a grid's folder gets."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line, read."""
+
+    study: Path
+    trusted: tuple[Path, ...]
+    table_only: bool
+
+
+def read(argv: Sequence[str] | None, description: str) -> Command:
+    """The command line; a grid's study file is written into its folder first.
+
+    Raises:
+        ConfigError: there is neither a file nor a grid, or both; or the folder has another study.
+    """
+    parser = argparse.ArgumentParser(
+        prog="python -m raysim.study", usage=USAGE, description=description, allow_abbrev=False
+    )
+    parser.add_argument("--table-only", action="store_true", help="run nothing, write the table of what is there")
+    parser.add_argument(
+        "--trust",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FOLDER",
+        help="import code (package.module:Class), join the Ray cluster and download the data that a study file in "
+        "FOLDER names",
+    )
+    parser.add_argument("--grid", action="append", default=[], metavar="OPTION=A,B", help="an option and its values")
+    parser.add_argument("--seeds", default=None, metavar="0-4", help="seeds of a grid, 0-4 or 0,2,5; 0 by default")
+    parser.add_argument(
+        "--measure",
+        action="append",
+        default=[],
+        metavar="NAME",
+        help="a measure of a grid's table, accuracy if none",
+    )
+    parser.add_argument("--output", type=Path, default=None, metavar="FOLDER", help="the folder of a grid's study")
+    known, rest = parser.parse_known_args(argv)
+    path = Path(rest.pop(0)) if rest and not rest[0].startswith("-") else None
+    trusted: tuple[Path, ...] = tuple(known.trust)
+    if path is not None:
+        given = [f"--{name}" for name in ("grid", "seeds", "measure", "output") if getattr(known, name)]
+        if extra := [*given, *rest]:
+            raise ConfigError(f"{extra[0]}: a study file has all settings in it; change {path}, or leave it out.")
+    elif not known.grid:
+        raise ConfigError(f"give a study file, or a grid:\nusage: {USAGE}")
+    elif known.output is None:
+        raise ConfigError("--output FOLDER is missing: the folder that keeps the grid's study file, cells and table.")
+    else:
+        path = _made(known.output, _study(known.grid, known.seeds or "0", known.measure or ["accuracy"], rest))
+        trusted += (known.output,)  # what the file names stands on the command line
+    return Command(path, trusted, known.table_only)
+
+
+def _study(grid: Sequence[str], seeds: str, measures: Sequence[str], rest: Sequence[str]) -> dict[str, Any]:
+    """The content of the study file that a command line stands for."""
+    axes = dict(map(_axis, grid))
+    if len(axes) < len(grid):
+        raise ConfigError("--grid: an option is there twice; give all its values at once, --grid mu=0.01,0.1.")
+    combinations = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    return {
+        "title": f"Grid of {', '.join(axes)}",
+        "results": "results",
+        "table": "table.md",
+        "base": given_options(rest, combinations),
+        "grid": axes,
+        "seeds": _seeds(seeds),
+        "measures": {name: name.replace("_", " ") for name in measures},
+    }
+
+
+def _axis(text: str) -> tuple[str, list[Any]]:
+    """An option and its values, ``mu=0.01,0.1``."""
+    import yaml
+
+    name, equals, values = text.partition("=")
+    try:
+        found = yaml.safe_load(f"[{values}]") if equals and values.strip() else None
+    except yaml.YAMLError:
+        found = None
+    if not name or not found:
+        raise ConfigError(f"--grid {text}: not allowed. Allowed: an option and its values, --grid mu=0.01,0.1.")
+    return name.lstrip("-"), found
+
+
+def _seeds(text: str) -> list[int]:
+    """Seeds from ``0-4``, ``0,2,5`` or both mixed."""
+    found: list[int] = []
+    for part in text.split(","):
+        match = re.fullmatch(r"\s*(\d+)(?:-(\d+))?\s*", part)
+        if match is None or (last := int(match[2] or match[1])) < int(match[1]):
+            raise ConfigError(f"--seeds {text}: not allowed. Allowed: whole numbers ≥ 0, 0-4 or 0,2,5.")
+        found += range(int(match[1]), last + 1)
+    return found
+
+
+def _made(folder: Path, study: Mapping[str, Any]) -> Path:
+    """The study file in a grid's folder, which is made; one that is there already must be the same."""
+    import yaml
+
+    path = folder / FILE
+    if path.exists():
+        if read_plain(path, "") != study:
+            raise ConfigError(
+                f"{path} is another study. Go on with it: python -m raysim.study {path}; or give another --output."
+            )
+        return path
+    folder.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(study, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+    write_atomically(path, text.encode())
+    return path

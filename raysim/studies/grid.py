@@ -1,0 +1,116 @@
+"""A grid: every combination of some options' values, as the rows of a study.
+
+An option that a combination's method, workload or model does not have (``mu`` with fedavg) is left out of it, and
+combinations that are equal then are one row; an option that no combination has is a mistake.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from raysim.config import registry
+from raysim.config.command_line import full_name
+from raysim.config.options import Option, plain, show
+from raysim.config.run_config import choose_classes, options_of
+from raysim.errors import ConfigError
+from raysim.units import counted
+
+Options = Mapping[str, Any]
+
+
+def names_in(grid: Mapping[str, Sequence[Any]]) -> list[Options]:
+    """The methods, workloads and models that a grid names, each as an option ``method.name``."""
+    return [{f"{kind}.name": value} for name in grid if (kind := _kind(name)) for value in grid[name]]
+
+
+def rows_of(
+    grid: Mapping[str, Sequence[Any]], base: Options, columns: Sequence[Options]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    """The rows that a grid stands for, in the order of its options and values.
+
+    Args:
+        grid: name of an option, in full or its last part, → its values.
+        base: options of all cells.
+        columns: options of each column.
+
+    Returns:
+        Name of the row → its options; and a sentence for each method, workload or model that lacks an option.
+
+    Raises:
+        ConfigError: an option is known to no combination, or a value is not allowed or there twice.
+    """
+    _check(grid)
+    found: dict[str, dict[str, Any]] = {}
+    lacking: dict[str, set[str]] = {name: set() for name in grid}
+    known = set[str]()
+    for values in itertools.product(*grid.values()):
+        own, name = _row(dict(zip(grid, values, strict=True)), base, columns, lacking, known)
+        found[name] = own
+    for option in grid:
+        if option not in known:
+            first = {f"{kind}.name": grid[name][0] for name in grid if (kind := _kind(name))}
+            full_name(option, next(_options(first, base, columns)), prefix="")  # says that there is none
+    notes = [
+        f"{', '.join(sorted(without))} has no {option}, which is left out there"
+        for option, without in lacking.items()
+        if without
+    ]
+    if notes and len(found) < (combinations := math.prod(map(len, grid.values()))):
+        notes[-1] += f": {counted(len(found), 'row')} in the place of {combinations}"
+    return found, notes
+
+
+def _row(
+    values: Mapping[str, Any],
+    base: Options,
+    columns: Sequence[Options],
+    lacking: dict[str, set[str]],
+    known: set[str],
+) -> tuple[dict[str, Any], str]:
+    """Options and name of one combination; notes which options it lacks and has."""
+    named = {f"{kind}.name": value for name, value in values.items() if (kind := _kind(name))}
+    tables = [*_options(named, base, columns)]
+    own, words = dict[str, Any](named), list[str]()
+    for name, value in values.items():
+        if _kind(name):
+            words.append(str(value))
+            known.add(name)
+        elif (option := _find(name, tables)) is None:
+            lacking[name].add(", ".join(map(str, named.values())) or "this run")
+        else:
+            own[option.path] = plain(option.convert(value))
+            words.append(f"{name.rpartition('.')[2]} {show(own[option.path])}")
+            known.add(name)
+    return own, ", ".join(words)
+
+
+def _options(named: Options, base: Options, columns: Sequence[Options]) -> Iterator[Mapping[str, Option]]:
+    """The options of a combination's runs, in each column."""
+    for column in columns:
+        yield options_of(choose_classes([base, column, named])[0])
+
+
+def _find(name: str, tables: Sequence[Mapping[str, Option]]) -> Option | None:
+    """The option of that name, in the first column that has it."""
+    plainly = name.replace("-", "_")
+    for options in tables:
+        if plainly in options or any(path.rpartition(".")[2] == plainly for path in options):
+            return options[full_name(name, options, prefix="")]
+    return None
+
+
+def _kind(name: str) -> str | None:
+    kind = name.removesuffix(".name")
+    return kind if kind in registry.KINDS else None
+
+
+def _check(grid: Mapping[str, Sequence[Any]]) -> None:
+    if "seed" in grid:
+        raise ConfigError("seed: a study has seeds, a list beside the grid.")
+    for name, values in grid.items():
+        for place, value in enumerate(values):
+            if value in values[:place]:
+                raise ConfigError(f"{name}: {show(value)} is there twice.")

@@ -1,0 +1,116 @@
+"""Grids: every combination of options' values as a row, from a file and from the command line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raysim import study
+from raysim.errors import ConfigError
+from raysim.studies import study_file
+from tests.raysim.small_study import TEXT, keep
+
+GRID = TEXT[: TEXT.index("columns:")] + "seeds: [0, 1]\nmeasures: {accuracy: last}\n"
+
+
+def read(folder: Path, grid: str, text: str = GRID) -> study_file.Study:
+    path = folder / "small.yaml"
+    path.write_text(f"{text}grid: {grid}\n", encoding="utf-8")
+    return study_file.read(path)
+
+
+def test_every_combination_is_a_row_with_its_options(tmp_path: Path) -> None:
+    found = read(tmp_path, "{model: [mlp, logistic], training.learning_rate: [0.1, 0.01]}")
+    names = ["mlp, learning_rate 0.1", "mlp, learning_rate 0.01", "logistic, learning_rate 0.1"]
+    assert [*found.rows] == [*names, "logistic, learning_rate 0.01"]
+    cells = list(found.cells())
+    assert len(cells) == 8 and cells[0].path == tmp_path / "results" / "mlp-learning-rate-0.1-seed0.csv"
+    assert cells[1].name == "mlp, learning_rate 0.01 / seed 0"
+    config = cells[-1].config()
+    assert (config.training.learning_rate, config.seed) == (0.01, 1) and "Logistic" in type(config.model).__name__
+
+
+def test_an_option_that_a_method_does_not_have_is_left_out_and_said(tmp_path: Path) -> None:
+    found = read(tmp_path, "{method: [fedavg, fedprox], mu: [0.01, 0.1]}")
+    assert [*found.rows] == ["fedavg", "fedprox, mu 0.01", "fedprox, mu 0.1"]
+    assert found.rows["fedprox, mu 0.1"] == {"method.name": "fedprox", "method.mu": 0.1}
+    assert found.notes == ("fedavg has no mu, which is left out there: 3 rows in the place of 4",)
+
+
+def test_columns_and_a_grid_go_together(tmp_path: Path) -> None:
+    columns = "columns: {MLP: {model.name: mlp}, Logistic: {model.name: logistic}}\n"
+    found = read(tmp_path, "{mu: [1.0]}", GRID.replace("base:\n", f"{columns}base:\n  method.name: fedprox\n"))
+    assert [cell.place for cell in found.cells()] == ["MLP / mu 1.0"] * 2 + ["Logistic / mu 1.0"] * 2
+
+
+def test_the_table_of_a_study_without_columns_has_no_name_of_one(tmp_path: Path) -> None:
+    found = read(tmp_path, "{method: [fedavg, fedprox]}")
+    for cell in found.cells():
+        keep(cell, accuracy=[0.5 + cell.seed / 10])
+    assert study.main([str(tmp_path / "small.yaml"), "--table-only"]) == 0
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| % | last |\n|---|---|\n| fedavg | 55.00 ± 7.07 (2) |" in page
+
+
+@pytest.mark.parametrize(
+    ("grid", "message"),
+    [
+        ("{method: [fedavg], muu: [1]}", "grid: Unknown option muu."),
+        ("{method: [fedavg], mu: [1]}", "grid: Unknown option mu. mu belongs to"),
+        ("{method: [fedprox], mu: [high]}", "grid: method.mu: 'high' is not allowed"),
+        ("{method: [fedprox], mu: [1, 1.0]}", "grid: mu: 1.0 is there twice"),
+        ("{method: [fedprox, fedprox]}", "grid: method: fedprox is there twice"),
+        ("{method: [fedprx]}", "grid: Unknown method 'fedprx'"),
+        ("{seed: [1, 2]}", "grid: seed: a study has seeds"),
+        ("{method: fedprox}", "grid: method: 'fedprox' is not allowed. Allowed: a list"),
+        ("{method: []}", "grid: method: [] is not allowed. Allowed: at least one entry"),
+        ("{method: ['no.such:Method']}", "names code of its own"),
+        ("{mu: [1]}\nrows: {a: {}}", "a study has either rows"),
+    ],
+)
+def test_a_mistake_in_a_grid_is_one_sentence(tmp_path: Path, grid: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        read(tmp_path, grid)
+    assert message in str(caught.value) and str(tmp_path / "small.yaml") in str(caught.value)
+
+
+WORDS = ["--grid", "method=fedavg,fedprox", "--grid", "mu=0.01,0.1", "--seeds", "0-1,7", "--limit", "200", "--rounds=2"]
+
+
+def test_a_grid_of_the_command_line_is_a_study_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = [*WORDS, "--output", str(tmp_path / "grid"), "--model", "logistic", "--table-only"]
+    assert study.main(words) == 0
+    said = capsys.readouterr()
+    assert "Grid of method, mu: 0 of 9 cells are there" in said.out and "note: fedavg has no mu" in said.err
+    found = study_file.read(tmp_path / "grid" / "study.yaml")
+    config = next(cell for cell in found.cells() if cell.row == "fedprox, mu 0.1" and cell.seed == 7).config()
+    assert (config.workload.limit, config.schedule.rounds, config.method.mu) == (200, 2, 0.1)
+    assert study.main(words) == 0  # the same again goes on
+    assert study.main([*words, "--rounds", "3"]) == 2
+    assert "study.yaml is another study" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--table-only"], "give a study file, or a grid"),
+        (["--grid", "mu=1"], "--output FOLDER is missing"),
+        (["--grid", "mu", "--output", "x"], "--grid mu: not allowed"),
+        (["--grid", "mu=1", "--seeds", "4-1", "--output", "x"], "--seeds 4-1: not allowed"),
+        (["--grid", "method=fedavg", "--output", "x", "--muu", "3"], "Unknown option --muu"),
+        (["--grid", "method=fedavg", "--output", "x", "--resume", "y"], "only options of runs"),
+        (["file.yaml", "--grid", "mu=1"], "--grid: a study file has all settings in it"),
+        (["file.yaml", "--rounds", "1"], "--rounds: a study file has all settings in it"),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_sentence(
+    words: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert study.main(words) == 2
+    assert message in capsys.readouterr().err and not [*tmp_path.iterdir()]
