@@ -7,18 +7,18 @@ from pathlib import Path
 from raysim import seeds
 from raysim.config.run_config import RunConfig
 from raysim.errors import ResultsError
-from raysim.workloads.given.own_arrays import OwnArrays
-from raysim.workloads.graphs.given_graphs import OwnGraphs, gather_graphs, hold_graphs
+from raysim.workloads.given.arrays import GatheredArrays
+from raysim.workloads.graphs.given_graphs import GatheredGraphs, gather_graphs, hold_graphs
 
 
-def gathered(clients: object, test: object = None) -> OwnArrays | OwnGraphs:
+def gathered(clients: object, test: object = None) -> GatheredArrays | GatheredGraphs:
     """The data of all clients, read and checked: graphs, or arrays of whatever else.
 
     Raises:
-        WorkloadError: as :func:`raysim.workloads.given.own_arrays.gather` and
+        WorkloadError: as :func:`raysim.workloads.given.arrays.gather` and
             :func:`raysim.workloads.graphs.given_graphs.gather_graphs`.
     """
-    from raysim.workloads.given.own_arrays import gather
+    from raysim.workloads.given.arrays import gather
 
     with seeds.kept_streams(seeds.number(0, "data")):  # a Dataset may draw from them; the data is not the run's seed's
         return gather_graphs(clients, test) if hold_graphs(clients) else gather(clients, test)

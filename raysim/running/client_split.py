@@ -41,7 +41,7 @@ def split(
         options: alpha, sigma, classes_per_client, min_samples, …, as the command line has them.
 
     Returns:
-        A :class:`raysim.workloads.given.own_arrays.ClientSplit`, the sequence of every client's (x, y); of graphs
+        A :class:`raysim.workloads.given.arrays.ClientSplit`, the sequence of every client's (x, y); of graphs
         a list with every client's list of ``Data``, or with ``sites`` a dict name → list.
 
     Raises:
@@ -49,7 +49,8 @@ def split(
         WorkloadError: the data is not sound or cannot be cut so.
     """
     from raysim.workloads.errors import WorkloadError
-    from raysim.workloads.given.own_arrays import ClientSplit, as_classes, read, site_names
+    from raysim.workloads.given.arrays import ClientSplit, read, site_names
+    from raysim.workloads.given.labels import as_classes
     from raysim.workloads.graphs.given_graphs import hold_graphs
     from raysim.workloads.graphs.pyg_data import as_graph_classes, labels_of
     from raysim.workloads.splits.partition import Partition

@@ -22,11 +22,11 @@ from raysim.results.given_again import gathered
 from raysim.running.given_checks import check_functions, check_has_data, copied, made_model
 from raysim.running.source_digest import identity_of, module_digest, own_classes, source_of
 from raysim.workloads.given.given_data import GivenClients, GivenData, GivenModel
-from raysim.workloads.graphs.given_graphs import GivenGraphs, OwnGraphs
+from raysim.workloads.graphs.given_graphs import GatheredGraphs, GivenGraphs
 
 if TYPE_CHECKING:
     from raysim.workloads.federated_data import InputSpec
-    from raysim.workloads.given.own_arrays import OwnArrays
+    from raysim.workloads.given.arrays import GatheredArrays
     from raysim.workloads.objective import Figure
 
 SOURCE_NAME = "source.txt"
@@ -50,7 +50,7 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
         resume: the run folder to continue, whose settings hold where none is given.
         options: settings by their short or full names.
         model: the name of a model, a module, what makes one, or a class or an instance with ``build``.
-        clients: every client's data (:func:`raysim.workloads.given.own_arrays.gather`), or their number in a named
+        clients: every client's data (:func:`raysim.workloads.given.arrays.gather`), or their number in a named
             workload.
         test: the global test set, or every client's.
         loss: in the place of the task's own loss.
@@ -67,15 +67,15 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
     settings = flatten(method) if isinstance(method, Mapping) else {}
     named = any(name in ("workload", "workload.name") for name in (*given, *settings))
     objects.take_section("method", method, given)
-    arrays: OwnArrays | OwnGraphs | None = None
+    arrays: GatheredArrays | GatheredGraphs | None = None
     if isinstance(clients, numbers.Integral):
         given["workload.clients"] = int(clients)
     elif clients is not None:
         arrays = gathered(clients, test)
-        objects.classes["workload"] = GivenGraphs if isinstance(arrays, OwnGraphs) else GivenData
+        objects.classes["workload"] = GivenGraphs if isinstance(arrays, GatheredGraphs) else GivenData
         given["workload.digest"] = arrays.digest()
         objects.take_functions(loss, metrics or {}, given)
-        if resume is None and not isinstance(arrays, OwnGraphs):  # else as it was
+        if resume is None and not isinstance(arrays, GatheredGraphs):  # else as it was
             given.setdefault("test_share", 0.0 if test is not None else 0.2)
     elif further := [name for name, what in (("test", test), ("loss", loss), ("metrics", metrics)) if what is not None]:
         wrong = further[0]
@@ -183,7 +183,7 @@ def inputs_of(config: RunConfig) -> InputSpec:
 def _fitted(config: RunConfig) -> GivenClients:
     """The config's data section with as many classes as the model has outputs, checked."""
     from raysim.client_side import process_state
-    from raysim.workloads.given.own_fit import fitted, fitted_graphs
+    from raysim.workloads.given.fit import fitted, fitted_graphs
 
     section: GivenGraphs | GivenData = config.workload
     federation: Any = section.load(partial(seeds.numpy_generator, config.seed))

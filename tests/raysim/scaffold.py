@@ -12,8 +12,8 @@ from raysim.method import Message, Traits, Update
 from raysim.methods import scaffold
 from raysim.training.local_sgd import train_epochs
 from raysim.workloads.arrays.array_federation import ArrayFederation
+from raysim.workloads.given.arrays import gather
 from raysim.workloads.given.given_data import GivenData
-from raysim.workloads.given.own_arrays import gather
 from raysim.workloads.option_types import Help
 
 SAMPLES = (2, 4, 6, 4)

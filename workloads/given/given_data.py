@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec, Stream
-from raysim.workloads.given.own_arrays import NUMBERS, OwnArrays, as_classes, check_one_hot
+from raysim.workloads.given.arrays import GatheredArrays
+from raysim.workloads.given.labels import NUMBERS, as_classes, check_one_hot
 from raysim.workloads.naming import shown, unfit
 from raysim.workloads.objective import Figure, Kind, Objective
 from raysim.workloads.option_types import Help, NonNegativeInt, ShareBelowOne
@@ -107,7 +108,7 @@ class GivenData(GivenClients, TokenOptions):
         """The clients' data. WorkloadError where it was not given, or has one-hot labels and nothing to say why."""
         if self.held is None:
             raise missing("workload")
-        own: OwnArrays = self.held
+        own: GatheredArrays = self.held
         tests: Partition | Common | None = own.test
         if tests is None and not self.test_share:
             tests = Common(np.zeros(0, np.int64), own.train.clients)

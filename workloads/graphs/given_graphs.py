@@ -11,8 +11,9 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
+from raysim.workloads.given.arrays import digest_of, each_client, tests_of_clients
 from raysim.workloads.given.given_data import GivenClients, missing
-from raysim.workloads.given.own_arrays import NUMBERS, digest_of, each_client, is_one_hot, tests_of_clients
+from raysim.workloads.given.labels import NUMBERS, is_one_hot
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation, union
 from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers
 from raysim.workloads.graphs.pyg_data import as_graph_classes, check_widths, read_graphs
@@ -22,7 +23,7 @@ from raysim.workloads.option_types import Help, ShareBelowOne
 
 
 @dataclass(frozen=True, eq=False)
-class OwnGraphs:
+class GatheredGraphs:
     """The graphs of every client: first those it trains on, then, if they were given, those it is tested with."""
 
     names: tuple[str, ...]
@@ -63,7 +64,7 @@ class GivenGraphs(GivenClients):
         """The clients' graphs. WorkloadError where they were not given, or do not make one task as asked."""
         if self.held is None:
             raise missing("workload")
-        own: OwnGraphs = self.held
+        own: GatheredGraphs = self.held
         widths: dict[tuple[int, int], str] = {}
         for name, graphs in zip(own.names, own.graphs, strict=True):
             widths.setdefault(graphs.widths, name)
@@ -96,7 +97,7 @@ class GivenGraphs(GivenClients):
         return self.load(stream)
 
     def _parts(
-        self, own: OwnGraphs, number: int, generator: np.random.Generator
+        self, own: GatheredGraphs, number: int, generator: np.random.Generator
     ) -> tuple[Integers, Integers, Integers]:
         """Which of its graphs a client trains on, is validated and is tested with."""
         labels, count = own.graphs[number].labels, own.train_counts[number]
@@ -120,7 +121,7 @@ def hold_graphs(clients: object) -> bool:
     return hasattr(found, "edge_index")
 
 
-def gather_graphs(clients: object, test: object = None) -> OwnGraphs:
+def gather_graphs(clients: object, test: object = None) -> GatheredGraphs:
     """Read and check the graphs of all clients.
 
     Args:
@@ -154,7 +155,7 @@ def gather_graphs(clients: object, test: object = None) -> OwnGraphs:
             graphs[number] = union([one, two])
     for (name, _), own in zip(named, graphs, strict=True):
         _check_alike(graphs[0], own, f"client {name}")
-    return OwnGraphs(tuple(map(str, names)), tuple(graphs), counts, test is not None, tuple(notes))
+    return GatheredGraphs(tuple(map(str, names)), tuple(graphs), counts, test is not None, tuple(notes))
 
 
 def _told_of_numbers(labels: Floats) -> tuple[str, ...]:

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.given.given_data import MAX_CLASSES
-from raysim.workloads.given.own_arrays import as_classes, is_one_hot
-from raysim.workloads.given.own_items import untensored
+from raysim.workloads.given.items import untensored
+from raysim.workloads.given.labels import as_classes, is_one_hot
 from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers, of_pairs, offsets
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec
 from raysim.workloads.graphs.batch import collate
 from raysim.workloads.graphs.federation import GraphFederation
-from raysim.workloads.graphs.given_graphs import GivenGraphs, OwnGraphs, gather_graphs, hold_graphs
+from raysim.workloads.graphs.given_graphs import GatheredGraphs, GivenGraphs, gather_graphs, hold_graphs
 from raysim.workloads.graphs.pyg_data import as_data, read_graphs
 from tests.fingerprint import fingerprint
 from tests.own_graphs import Net, graph, graphs
@@ -27,7 +27,7 @@ PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 OPTIONS: dict[str, Any] = {"rounds": 3, "local_epochs": 1, "engine": {"backend": "inline"}, "pictures": False}
 
 
-def loaded(own: OwnGraphs, **options: Any) -> GraphFederation:
+def loaded(own: GatheredGraphs, **options: Any) -> GraphFederation:
     return GivenGraphs(**options).holding(own).load(lambda purpose: np.random.default_rng(0))
 
 

@@ -10,7 +10,7 @@ import torch
 
 import raysim
 from raysim.workloads.errors import RaysimError
-from raysim.workloads.given.own_arrays import gather
+from raysim.workloads.given.arrays import gather
 from tests.own_data import QUICK
 from tests.workloads.text.test_labeled_texts import reviews
 

@@ -11,7 +11,7 @@ import torch
 from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.errors import WorkloadError, reason_of
 from raysim.workloads.federated_data import Federation, objective_of
-from raysim.workloads.given.own_arrays import as_classes, check_one_hot
+from raysim.workloads.given.labels import as_classes, check_one_hot
 from raysim.workloads.objective import Kind, Objective
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.given.own_items import read_items, untensored
+from raysim.workloads.given.items import read_items, untensored
 from raysim.workloads.naming import check_names
 from raysim.workloads.splits.partition import Partition
 from raysim.workloads.text.tokens import check_texts
@@ -48,7 +48,7 @@ class ClientSplit(Sequence[tuple[Array, Array]]):
 
 
 @dataclass(frozen=True, eq=False)
-class OwnArrays:
+class GatheredArrays:
     """All clients' training samples [N, ...] and the test samples [M, ...], with who owns which.
 
     Inputs that are texts are arrays [N] and [M] of objects.
@@ -86,7 +86,7 @@ def digest_of(parts: Sequence[Array], head: str = "") -> str:
     return found.hexdigest()
 
 
-def gather(clients: object, test: object = None) -> OwnArrays:
+def gather(clients: object, test: object = None) -> GatheredArrays:
     """Read and check the data of all clients.
 
     Args:
@@ -104,14 +104,14 @@ def gather(clients: object, test: object = None) -> OwnArrays:
         names = np.array([name for name, _ in named] if isinstance(clients, Mapping) else [], dtype=np.str_)
         inputs, labels, train = _together([(f"client {name}", data) for name, data in named])
     if test is None:
-        return OwnArrays(inputs, labels, train, names, inputs[:0], labels[:0])
+        return GatheredArrays(inputs, labels, train, names, inputs[:0], labels[:0])
     if isinstance(test, Mapping) or (isinstance(test, list) and not _is_pair(test)):
         tests = tests_of_clients(test, names, train.clients)
         test_inputs, test_labels, own_tests = _together([(f"the test of client {name}", data) for name, data in tests])
     else:
         (test_inputs, test_labels), own_tests = read(test, "test"), None
     _check_alike("test", test_inputs, test_labels, "the clients", inputs, labels)
-    return OwnArrays(inputs, labels, train, names, test_inputs, test_labels, own_tests)
+    return GatheredArrays(inputs, labels, train, names, test_inputs, test_labels, own_tests)
 
 
 def read(data: object, where: str) -> tuple[Array, Array]:
@@ -223,46 +223,6 @@ def site_names(sites: object) -> NDArray[np.str_]:
         for name in dict.fromkeys(given.ravel().tolist()):
             _name(name, "sites")
     return given.astype(np.str_)
-
-
-def as_classes(labels: Array) -> str:
-    """How to write labels that are whole numbers [N] or [N, 1], or one-hot [N, C], as classes [N].
-
-    Empty for other labels, and for classes.
-    """
-    if is_one_hot(labels):
-        return "y.argmax(1)"
-    flat = ".ravel()" if labels.ndim == 2 and labels.shape[1] == 1 else ""
-    whole = labels.dtype.kind in "iub"
-    if (labels.ndim != 1 and not flat) or not (whole or (len(labels) and (labels == np.floor(labels)).all())):
-        return ""
-    found = f"y{flat}" + ("" if whole else ".astype(int)")
-    return found if found != "y" else ""
-
-
-NUMBERS = "labels are whole numbers of a type for fractions (float), and are learned as numbers: regression"
-"""Note for labels that are classes, perhaps."""
-
-
-def is_one_hot(labels: Array) -> bool:
-    """Whether labels are [N, C], C > 1, and every sample has a single 1, and 0 in its other C - 1 places."""
-    if labels.ndim != 2 or labels.shape[1] < 2 or not len(labels):
-        return False
-    ones = labels == 1
-    return bool((ones | (labels == 0)).all() and (ones.sum(axis=1) == 1).all())
-
-
-def check_one_hot(labels: Array, kind: str) -> None:
-    """Check that labels [N, C] are not classes in another form, which ``kind`` would be learned from without a word.
-
-    Raises:
-        WorkloadError: they are one-hot.
-    """
-    if is_one_hot(labels):
-        raise WorkloadError(
-            f"y is one-hot, {labels.dtype} {labels.shape} with a single 1 for each sample; give y.argmax(1) to learn "
-            f"{labels.shape[1]} classes, or say task={kind!r} if it is meant as it is"
-        )
 
 
 def tests_of_clients(test: object, names: NDArray[np.str_], clients: int) -> list[tuple[str, object]]:
