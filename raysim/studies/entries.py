@@ -136,7 +136,7 @@ def file_name(text: str) -> str:
 
 
 def mistake(file: Path, key: str, text: str) -> ConfigError:
-    """What is wrong with a key, or with the whole file."""
+    """A sentence on a mistake in a key, or in the whole file."""
     return ConfigError(f"{file}: {key}: {text}" if key else f"{file}: {text}")
 
 

@@ -36,7 +36,7 @@ class Cell:
 
     @property
     def name(self) -> str:
-        """What it is called on the way."""
+        """Name of the cell in progress and errors."""
         return f"{self.place} / seed {self.seed}"
 
     @property

@@ -59,7 +59,7 @@ class VirtualClock:
 
     @property
     def notes(self) -> list[str]:
-        """What a user should know of the devices before the run starts, a sentence each."""
+        """Notes on the devices for the user before the run, a sentence each."""
         never = never_available(self.fleet.profiles)
         if not never:
             return []
@@ -131,7 +131,7 @@ class VirtualClock:
 
 
 def fleet_of(config: RunConfig, worker: Worker, bytes_down: int) -> Fleet:
-    """What the clock knows of a run's clients that ever take part.
+    """The fleet of a run's clients that ever take part.
 
     Args:
         bytes_down: of a message of the first round.

@@ -1,4 +1,4 @@
-"""What the order of events in virtual time depends on: clients, settings, and what is refused before a run."""
+"""The fleet on which the order of events in virtual time depends, and what is refused before a run."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Fleet:
-    """What the clock knows of the clients."""
+    """Facts about the clients that the clock knows."""
 
     profiles: Profiles
     samples: NDArray[np.int64]
     """Samples that each client trains on in a local epoch [n]."""
     bytes_down: int
-    """Of a message of the first round."""
+    """Bytes of a message of the first round."""
     bytes_up: int
-    """Of an update."""
+    """Bytes of an update."""
     down_later: int = 0
-    """By which messages are longer from the first server step on."""
+    """Bytes that messages are longer by from the first server step on."""
     down_per_client: int = 0
-    """By which a message is longer for each other client that has been in a server step."""
+    """Bytes that a message is longer by for each other client that has been in a server step."""
 
     def message_bytes(self, trained: NDArray[np.bool_]) -> NDArray[np.int64]:
         """Bytes of each client's message [n].

@@ -38,7 +38,7 @@ class Flight(NamedTuple):
     lost: bool
     """Whether no update comes: the client dropped out, or could not be reached any more."""
     bytes_down: int = 0
-    """Of its message."""
+    """Bytes of its message."""
 
 
 @dataclass(frozen=True)
@@ -242,7 +242,7 @@ class _Simulation:
         return step
 
     def _set_version(self) -> None:
-        """What changes with the version: local epochs, bytes, late joiners, the round's random stream."""
+        """Set what changes with the version: local epochs, bytes, late joiners, the round's random stream."""
         settings, schedule = self.settings, self.settings.schedule
         epochs = settings.intervals[self.version]
         if self.version == 0 or self.longer or epochs != settings.intervals[self.version - 1]:

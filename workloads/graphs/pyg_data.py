@@ -172,7 +172,7 @@ def _labels(labels: list[Any], where: str) -> Integers | Floats:
 
 
 def _advice(y: NDArray[Any]) -> str:
-    """What to write where one graph's y is a one-hot class."""
+    """Advice where one graph's y is a one-hot class."""
     advice = as_graph_classes(y.reshape(1, -1)) if y.size > 1 else ""
     return f"; if it is one-hot, give {advice}" if advice else ""
 

@@ -1,1 +1,1 @@
-"""What clients' devices are like in virtual time: speeds, bandwidths, availability, from presets or traces."""
+"""Clients' devices in virtual time: speeds, bandwidths, availability, from presets or traces."""

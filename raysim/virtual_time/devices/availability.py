@@ -31,7 +31,7 @@ class Availability:
     """
 
     starts: tuple[tuple[float, ...], ...]
-    """By client."""
+    """Seconds at which the intervals begin in which each client is available."""
     ends: tuple[tuple[float, ...], ...]
     period: float = math.inf
     absence: Absence = Absence()

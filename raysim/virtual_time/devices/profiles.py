@@ -23,7 +23,7 @@ and deviation of its length. Phones' time zones are uniform over the day."""
 
 @dataclass(frozen=True, eq=False)
 class Profiles:
-    """What each client's device is like; every array is float64 [n]."""
+    """Speed and bandwidths of every client's device; every array is float64 [n]."""
 
     seconds_per_sample: Column
     bandwidth_down: Column

@@ -96,7 +96,7 @@ class TimingRule(ABC):
         return False
 
     def factor(self, weight: float) -> float:
-        """By which a change is multiplied that is weighted by s(τ) in (0, 1] for its staleness."""
+        """Factor of a change that is weighted by s(τ) in (0, 1] for its staleness."""
         return weight
 
     def change(self, delta: Vector, base: Vector, current: Vector) -> Vector:
