@@ -15,6 +15,7 @@ COMMANDS = {
     "launch": ("raysim.launch", "run one configuration; --help shows every option, --list methods and workloads"),
     "study": ("raysim.study", "run a table of configurations, kept cell by cell"),
     "evaluate": ("raysim.evaluate", "judge the trained model of a run again"),
+    "verify": ("raysim.verify", "check a run's folder against its proof, or compute rounds of it again"),
     "report": ("raysim.report.__main__", "write the page of a run, or a page that compares several"),
     "ui": ("raysim.ui.__main__", "show a run, going on or ended, as a live page"),
     "timeline": ("raysim.timeline", "plan a run in virtual time, without training"),

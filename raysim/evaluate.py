@@ -12,9 +12,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, without_download
-from raysim.config.registry import KINDS
-from raysim.config.run_config import RunConfig, build, with_sections
+from raysim.cli.foreign_folder import add_trust, config_of
+from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
 from raysim.errors import FINISHED, REFUSED, RaysimError
 from raysim.storage.complaint import complain
@@ -61,15 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="a run's folder")
     parser.add_argument("--cpu", action="store_true", help="judge on the CPU, also a run that was on a GPU")
-    parser.add_argument(
-        "--trust",
-        type=Path,
-        action="append",
-        default=[],
-        help="a folder whose config.yaml may name any code, and download data",
-    )
-    for kind in KINDS:
-        parser.add_argument(f"--{kind}", help=f"package.module:Class of the {kind}, if config.yaml names one of yours")
+    add_trust(parser)
     options = parser.parse_args(arguments)
     try:
         _print(options.folder, _config(options))
@@ -80,12 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _config(options: argparse.Namespace) -> RunConfig:
-    RunFolder.open(options.folder)
-    file = options.folder / CONFIG_NAME
-    check_seal(file)
-    settings = read_config_file(file, run_folder=True)
-    check_names(settings, file, {f"{kind}.name": getattr(options, kind) for kind in KINDS}, options.trust)
-    config = build([without_download(settings, file, options.trust)])
+    config = config_of(options.folder, options)
     return with_sections(config, engine=replace(config.engine, gpus_per_client=0.0)) if options.cpu else config
 
 

@@ -29,12 +29,6 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
     """
     plain, planned = to_dict(config), len(planned_intervals(config))
     rounds = folder.rounds()
-    measure = "accuracy" if "accuracy" in rounds else "loss"
-    judged = rounds[rounds[measure].notna()]
-    if judged.empty:  # no client of a personal method has a test sample
-        judged = rounds.tail(1)
-    column = judged[measure].to_numpy()
-    best = judged.iloc[int(column.argmax() if measure == "accuracy" else column.argmin())]
     summary: dict[str, Any] = {
         "method": plain["method"]["name"],
         "workload": plain["workload"]["name"],
@@ -42,21 +36,11 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
         "seed": config.seed,
         "clients": federation.clients,
         "model_values": values,
-        "rounds": len(rounds),
         **({"planned_rounds": planned} if len(rounds) < planned else {}),
-        measure: None,  # until a round has measured it
-        **_numbers(rounds, [name for name in objective_of(federation).columns if not columns.is_known(name)]),
-        f"best_{measure}": float(best[measure]),
-        "best_round": int(best["round"]),
+        **of_rounds(rounds, [name for name in objective_of(federation).columns if not columns.is_known(name)]),
     }
-    if "validation_accuracy" in judged and judged["validation_accuracy"].notna().any():
-        chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]
-        summary |= {"validated_accuracy": float(chosen["accuracy"]), "validated_round": int(chosen["round"])}
     if "epsilon" in rounds:
         summary |= {"delta": config.privacy.delta, NEIGHBORS: rounds[NEIGHBORS].iloc[-1]}
-    costs = costs_to_accuracies(rounds)
-    if costs:
-        summary["costs_to_accuracies"] = costs
     if folder.proof.head:
         summary["proof"] = folder.proof.mark()["head"]
     folder.finish(summary)
@@ -66,6 +50,33 @@ def conclude(config: RunConfig, folder: RunFolder, federation: Federation, value
 
     write_atomically(folder.path / "curve.png", plots.run_picture(rounds, run_title(plain, summary)))
     run_page.page(folder.path)
+
+
+def of_rounds(rounds: DataFrame, metrics: Iterable[str]) -> dict[str, Any]:
+    """The part of the summary that follows from the table of rounds.
+
+    Args:
+        metrics: columns of a user's own.
+    """
+    measure = "accuracy" if "accuracy" in rounds else "loss"
+    judged = rounds[rounds[measure].notna()]
+    if judged.empty:  # no client of a personal method has a test sample
+        judged = rounds.tail(1)
+    column = judged[measure].to_numpy()
+    best = judged.iloc[int(column.argmax() if measure == "accuracy" else column.argmin())]
+    found: dict[str, Any] = {
+        "rounds": len(rounds),
+        measure: None,  # until a round has measured it
+        **_numbers(rounds, metrics),
+        f"best_{measure}": float(best[measure]),
+        "best_round": int(best["round"]),
+    }
+    if "validation_accuracy" in judged and judged["validation_accuracy"].notna().any():
+        chosen = judged.iloc[int(judged["validation_accuracy"].to_numpy().argmax())]
+        found |= {"validated_accuracy": float(chosen["accuracy"]), "validated_round": int(chosen["round"])}
+    if costs := costs_to_accuracies(rounds):
+        found["costs_to_accuracies"] = costs
+    return found
 
 
 def _numbers(rounds: DataFrame, metrics: Iterable[str]) -> dict[str, float]:

@@ -202,7 +202,7 @@ def load(
     """
     manifest = read_manifest(path)
     for name, entry in manifest["files"].items():
-        _verify(path / name, entry["sha256"], entry["bytes"])
+        verify_file(path / name, entry["sha256"], entry["bytes"])
     client_states: dict[int, Any] = {}
     files = ClientFiles()
     files.moved(path, manifest["round"], manifest["files"])
@@ -231,7 +231,8 @@ def load(
     return Checkpoint(manifest["round"], server, dict(sorted(client_states.items())), manifest["facts"], files, earlier)
 
 
-def _verify(path: Path, checksum: str, size: int) -> None:
+def verify_file(path: Path, checksum: str, size: int) -> None:
+    """DamagedError unless a file of a checkpoint has this SHA-256 and this number of bytes."""
     try:
         with io.BufferedReader(open_file(path, inner=INNER)) as file:
             found = os.fstat(file.fileno()).st_size

@@ -123,11 +123,12 @@ class ProofFile:
         return self._entries
 
 
-def read_proof(path: Path, most: int | None = None) -> list[Entry]:
+def read_proof(path: Path, most: int | None = None, *, torn: bool = False) -> list[Entry]:
     """The lines of a chain, each checked against the one before it; none where there is no file.
 
     Args:
         most: read no more lines than this; None: all.
+        torn: leave out a last line without its end, as a kill leaves it.
 
     Raises:
         DamagedError: a line is no such line, or does not follow the one before it.
@@ -136,6 +137,8 @@ def read_proof(path: Path, most: int | None = None) -> list[Entry]:
     head = ""
     try:
         for place, line in enumerate(islice(_lines(path), most), start=1):
+            if torn and not line.endswith(b"\n"):
+                break
             match = _LINE.fullmatch(line)
             body = match[1] + b"}" if match else b""
             if match is None or _head(head, body) != match[2].decode():

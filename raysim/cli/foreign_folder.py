@@ -1,0 +1,39 @@
+"""Options of commands that compute with a run's folder, which may be anybody's: whose code may be imported."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, without_download
+from raysim.config.registry import KINDS
+from raysim.config.run_config import RunConfig, build
+from raysim.storage.run_folder import RunFolder
+
+
+def add_trust(parser: argparse.ArgumentParser) -> None:
+    """Add the options by which a user allows code that the folder names, and downloads."""
+    parser.add_argument(
+        "--trust",
+        type=Path,
+        action="append",
+        default=[],
+        help="a folder whose config.yaml may name any code, and download data",
+    )
+    for kind in KINDS:
+        parser.add_argument(f"--{kind}", help=f"package.module:Class of the {kind}, if config.yaml names one of yours")
+
+
+def config_of(folder: Path, options: argparse.Namespace) -> RunConfig:
+    """The config of a run's folder; only code that the options allow is imported.
+
+    Raises:
+        ConfigError: it is not what the run wrote, or names code that the options do not allow.
+        ResultsError: the folder is no run.
+    """
+    RunFolder.open(folder)
+    file = folder / CONFIG_NAME
+    check_seal(file)
+    settings = read_config_file(file, run_folder=True)
+    check_names(settings, file, {f"{kind}.name": getattr(options, kind) for kind in KINDS}, options.trust)
+    return build([without_download(settings, file, options.trust)])

@@ -1,0 +1,280 @@
+"""Checks the files of a run's folder against its proof, without training and without any code that the folder names."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import json
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim import columns
+from raysim.config import earlier_names
+from raysim.config.config_file import CONFIG_NAME, check_seal, read_config_file
+from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
+from raysim.results.model_file import MODEL_NAME
+from raysim.running.summary import of_rounds
+from raysim.storage import checkpoint
+from raysim.storage.checkpoint_digests import CheckpointDigests, read_digests
+from raysim.storage.folder_files import is_there, read_bytes
+from raysim.storage.proof_file import PROOF_NAME, Entry, read_proof
+from raysim.storage.row_digest import cells_digest
+from raysim.storage.run_folder import RunFolder
+from raysim.storage.run_record import read_summary
+from raysim.storage.state_digest import digest_of_digests
+from raysim.units import counted
+from raysim.verification.verdict import Difference, Verdict
+
+if TYPE_CHECKING:
+    from pandas import DataFrame
+
+Texts = Mapping[str, str]
+"""A row of a table as it was read, by column."""
+TABLES = ("rounds", "clients")
+
+
+class FolderCheck:
+    """One folder's proof, and what was read to compare it with.
+
+    Raises:
+        ResultsError: it is no run's folder, or has no proof.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.folder = path, RunFolder.open(path)
+        if not is_there(path / PROOF_NAME):
+            raise ResultsError(
+                f"{path} has no {PROOF_NAME}: the run was made with --proof none, by an earlier version of raysim, or "
+                "has no round yet. Without it there is nothing to check the folder against"
+            )
+        self.verdict = Verdict()
+        self.summary: dict[str, Any] = {}
+        self.entries: Sequence[Entry] = ()
+
+    def run(self, head: str = "") -> Verdict:
+        """Check all.
+
+        Args:
+            head: the chain's head as it was published elsewhere; empty: not known.
+        """
+        found = self.verdict
+        try:
+            self.read()
+        except (DamagedError, ResultsError) as error:
+            found.differences.append(Difference(PROOF_NAME, str(error)))
+            return found
+        if not self.summary and len(self.entries) < 2:
+            raise ResultsError(f"{self.path}: the run ended within its first round: there is nothing to check")
+        if not self._is_chain():
+            found.differences.append(Difference(PROOF_NAME, "its lines are not settings, rounds 1, 2, 3 … and an end"))
+            return found
+        found.head = self.entries[-1].head
+        if head and head != found.head:
+            found.differences.append(Difference(PROOF_NAME, f"its head is {found.head}, not {head}, as was published"))
+        found.differences += self._settings()
+        for name in TABLES:
+            found.differences += self._table(name)
+        found.differences += self._checkpoints()
+        found.differences += self._model()
+        found.differences += self._derived()
+        found.differences.sort(key=lambda difference: difference.round or 0)
+        return found
+
+    def read(self) -> None:
+        """Read summary and chain.
+
+        Raises:
+            ResultsError, DamagedError: they cannot be read as such.
+        """
+        self.summary = read_summary(self.path)
+        self.entries = read_proof(self.path / PROOF_NAME, torn=not self.summary)
+
+    @property
+    def rounds(self) -> dict[int, Entry]:
+        """The lines of rounds, by round."""
+        return {entry.content["round"]: entry for entry in self.entries if "round" in entry.content}
+
+    @property
+    def settings(self) -> Mapping[str, Any]:
+        """The settings in the first line."""
+        return earlier_names.current(dict(self.entries[0].content["settings"]))
+
+    @property
+    def end(self) -> Mapping[str, Any] | None:
+        """The line of the end; None of a run that has not ended."""
+        last = self.entries[-1].content
+        return last if "end" in last else None
+
+    def _is_chain(self) -> bool:
+        contents = [entry.content for entry in self.entries]
+        if len(contents) < 2:
+            return False
+        rounds = contents[1:-1] if "end" in contents[-1] else contents[1:]
+        last = contents[-1].get("end", len(rounds))
+        numbered = [content.get("round") for content in rounds] == [*range(1, len(rounds) + 1)]
+        return isinstance(contents[0].get("settings"), dict) and numbered and last == len(rounds) > 0
+
+    def _settings(self) -> Iterator[Difference]:
+        """config.yaml, beside the settings in the proof."""
+        try:
+            check_seal(self.path / CONFIG_NAME)
+            given = json.loads(json.dumps(read_config_file(self.path / CONFIG_NAME, run_folder=True)))
+        except ConfigError as error:
+            yield Difference(CONFIG_NAME, str(error))
+            return
+        for name, value in self.settings.items():
+            if name in given and given[name] not in (value, "auto"):
+                yield Difference(CONFIG_NAME, f"{given[name]!r}, and {value!r} in the proof", item=name)
+            elif name not in given and " " not in name:  # "SHA-256 of devices.trace" is no setting
+                yield Difference(CONFIG_NAME, f"it is missing; {value!r} in the proof", item=name)
+        epochs, interval = int(given.get("schedule.epochs") or 0), int(given.get("schedule.local_epochs") or 1)
+        planned = epochs // interval if epochs else int(given.get("schedule.rounds") or 0)
+        early = bool(self.settings.get("evaluation.patience")) or self.settings.get("evaluation.stop_at") is not None
+        done = len(self.rounds)
+        if self.summary and done != planned and not (early and done < planned):
+            yield Difference(CONFIG_NAME, f"{counted(planned, 'round')} planned, and the run ended after {done}")
+        self.verdict.checked.append(counted(done, "round"))
+
+    def _table(self, name: str) -> Iterator[Difference]:
+        """A table's rows, beside their digests."""
+        file = f"{name}.csv"
+        try:
+            rows = self.rows(name)
+        except (OSError, ValueError) as error:
+            yield Difference(file, f"it cannot be read: {error}")
+            return
+        for number, entry in self.rounds.items():
+            if cells_digest(rows.pop(str(number), [])) != entry.content[name]:
+                yield Difference(file, "its rows are not those of the proof (SHA-256)", round=number)
+        for number in rows:
+            if self.summary or number != str(len(self.rounds) + 1):
+                yield Difference(file, f"a row of round {number[:20]!r}, of which the proof has no line")
+            else:
+                self.verdict.notes.append(f"{file}: the rows of round {number}, in which the run ended, have no proof")
+
+    def rows(self, name: str) -> dict[str, list[Texts]]:
+        """The whole rows of a table, by the text of their round.
+
+        Raises:
+            OSError: it cannot be read.
+            ValueError: it is no table.
+        """
+        found: defaultdict[str, list[Texts]] = defaultdict(list)
+        if not is_there(self.path / f"{name}.csv"):
+            return found
+        content = read_bytes(self.path / f"{name}.csv")
+        if not self.summary:
+            content = content[: content.rfind(b"\n") + 1]  # a kill tears the last line
+        reader = csv.reader(io.StringIO(content.decode(), newline=""), strict=True)
+        try:
+            columns = next(reader, [])
+            for cells in reader:
+                if len(cells) != len(columns):
+                    raise ValueError(f"line {reader.line_num} has {len(cells)} cells, line 1 {len(columns)}")
+                row = dict(zip(columns, cells, strict=True))
+                found[row.get("round", "")].append(row)
+        except csv.Error as error:
+            raise ValueError(f"line {reader.line_num}: {error}") from error
+        return found
+
+    def _checkpoints(self) -> Iterator[Difference]:
+        """The states in the checkpoints, beside their digests."""
+        paths = checkpoint.newest_first(self.path / "checkpoints")
+        for path in reversed(paths):
+            place = f"checkpoints/{path.name}"
+            try:
+                found = read_digests(path)
+            except CheckpointError as error:
+                yield Difference(place, str(error))
+                continue
+            yield from (Difference(place, reason, round=found.round) for reason in self._wrong_in(found))
+            self.verdict.checked.append(f"checkpoint of round {found.round}")
+        if self.summary and not any(path.name.startswith(f"round-{len(self.rounds):06d}") for path in paths):
+            yield Difference("checkpoints", f"that of round {len(self.rounds)}, the last, is missing")
+
+    def _wrong_in(self, found: CheckpointDigests) -> Iterator[str]:
+        for number, digest in {**found.earlier, found.round: found.server}.items():
+            entry = self.rounds.get(number)
+            if number == 0:  # a task under way from the very start: no round made that state
+                continue
+            if entry is None:
+                yield f"the proof has no line of round {number}"
+            elif digest != entry.content["server"]:
+                yield f"the server's state after round {number} is not that of the proof (SHA-256)"
+        mark = found.facts.get("tables", {}).get(PROOF_NAME, {})
+        entry = self.rounds.get(found.round)
+        if entry is not None and mark.get("head") != entry.head:
+            yield "it was saved beside another chain"
+        settings = found.facts.get("settings", {})
+        changed = [name for name, value in self.settings.items() if settings.get(name, value) != value]
+        if changed:
+            yield f"it is of other settings ({', '.join(changed)})"
+        if self.end and found.round == self.end["end"] and digest_of_digests(found.clients) != self.end["states"]:
+            yield "the clients' states are not those of the proof (SHA-256)"
+
+    def _model(self) -> Iterator[Difference]:
+        """model.safetensors, beside its digest."""
+        expected = (self.end or {}).get("model")
+        try:
+            content = read_bytes(self.path / MODEL_NAME) if is_there(self.path / MODEL_NAME) else b""
+        except OSError as error:
+            yield Difference(MODEL_NAME, f"it cannot be read: {error}")
+            return
+        if expected and not content:
+            yield Difference(MODEL_NAME, "it is missing")
+        elif not self.end:  # a run that was killed on its way to the end may have left one
+            return
+        elif content and hashlib.sha256(content).hexdigest() != expected:
+            yield Difference(MODEL_NAME, "it is not that of the proof (SHA-256)")
+        elif expected:
+            self.verdict.checked.append(MODEL_NAME)
+
+    def _derived(self) -> Iterator[Difference]:
+        """summary.json and the Parquet tables, beside the tables that they are made of."""
+        if not self.summary:
+            self.verdict.notes.append("the run has not ended: its last rounds may be missing")
+            return
+        if not self.end:
+            yield Difference(PROOF_NAME, "the run has a summary, and the proof no line of its end")
+        if self.summary.get("proof") != self.verdict.head:
+            yield Difference("summary.json", "its proof is another head than that of the chain")
+        try:
+            frames = {"rounds": self.folder.rounds(), "clients": self.folder.clients()}
+        except ResultsError as error:
+            yield Difference("rounds.csv", str(error))
+            return
+        metrics = [name for name in self.summary if name in frames["rounds"] and not columns.is_known(name)]
+        for name, value in of_rounds(frames["rounds"], metrics).items():
+            if name != "seconds" and not _agree(self.summary.get(name), value):
+                yield Difference("summary.json", f"{self.summary.get(name)!r}, and {value!r} by rounds.csv", item=name)
+        for name, frame in frames.items():
+            if not _same(self.path / f"{name}.parquet", frame):
+                yield Difference(f"{name}.parquet", f"it does not hold what {name}.csv does")
+        self.verdict.checked.append("summary.json")
+
+
+def _agree(stored: object, value: object) -> bool:
+    """Whether the summary's value is this one, but for the order in which a sum was made."""
+    if isinstance(value, float):
+        if math.isnan(value):
+            return stored is None
+        return isinstance(stored, int | float) and math.isclose(stored, value, rel_tol=1e-12)
+    if isinstance(value, list):
+        return isinstance(stored, list) and len(stored) == len(value) and all(map(_agree, stored, value))
+    if isinstance(value, dict):
+        return isinstance(stored, dict) and all(_agree(stored.get(name), each) for name, each in value.items())
+    return stored == value
+
+
+def _same(path: Path, frame: DataFrame) -> bool:
+    """Whether a Parquet file holds this table."""
+    import pandas
+
+    try:
+        return bool(pandas.read_parquet(io.BytesIO(read_bytes(path))).equals(frame))
+    except Exception:  # whatever a reader of a damaged file may raise
+        return False

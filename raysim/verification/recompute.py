@@ -1,0 +1,137 @@
+"""Computes rounds of a run again, in a folder of its own, and compares them with what the run's folder says."""
+
+from __future__ import annotations
+
+import math
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim.config.config_file import CONFIG_NAME, stored_text
+from raysim.config.run_config import RunConfig
+from raysim.engine.observer import Silent
+from raysim.errors import RaysimError, ResultsError
+from raysim.running.open_run import prepare
+from raysim.running.simulation import execute
+from raysim.storage.atomic_files import write_atomically
+from raysim.storage.proof_file import PROOF_NAME
+from raysim.units import counted
+from raysim.verification.differences import first_difference, kept_checkpoints
+from raysim.verification.folder_check import FolderCheck
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+_COPIED = (PROOF_NAME, "rounds.csv", "clients.csv", "precision.json", "environment.json")
+"""Files that a run which goes on from a checkpoint reads."""
+_DECIDED = ("training.precision", "training.last_batch")
+"""Settings that may be left to the run (``auto``): a new computation takes what the run decided."""
+
+
+def spans(wanted: Iterable[int], kept: Sequence[int]) -> list[tuple[int, int]]:
+    """What has to be computed for some rounds: (round of a checkpoint or 0, last round), ascending.
+
+    Args:
+        wanted: the rounds.
+        kept: rounds whose checkpoints are kept.
+    """
+    found: dict[int, int] = {}
+    for number in sorted(wanted):
+        start = max((each for each in kept if each < number), default=0)
+        found[start] = number
+    return sorted(found.items())
+
+
+def again(check: FolderCheck, config: RunConfig, wanted: Sequence[int], place: Path, *, whole: bool) -> None:
+    """Compute these rounds again, with those between them and the checkpoints before them; adds to the verdict.
+
+    Args:
+        check: the run's folder, whose files agree with its proof.
+        config: the run's settings, with the backend and the number of actors of the new computation.
+        wanted: rounds of the run.
+        place: an empty folder for what is computed.
+        whole: compute from the start, whatever checkpoints are kept.
+
+    Raises:
+        RaysimError: it cannot be computed here.
+    """
+    paths = kept_checkpoints(check.path)
+    kept = {} if whole else paths
+    config = _keeping(config, [*paths])
+    computed = 0
+    for start, last in spans(wanted, [*kept]):
+        folder = place / f"from-{start}"
+        compute(check, config, folder, kept.get(start), last)
+        computed += last - start
+        if found := first_difference(check, folder, range(start + 1, last + 1)):
+            check.verdict.differences += found
+            return
+        if start == 0 and last > 1 and not whole:
+            check.verdict.notes.append(f"no checkpoint before round {min(wanted)} is kept: computed from the start")
+        shutil.rmtree(folder)
+    check.verdict.checked.append(f"{counted(computed, 'round')} computed again")
+
+
+def compute(check: FolderCheck, config: RunConfig, folder: Path, start: Path | None, last: int) -> None:
+    """The rounds behind a checkpoint up to ``last``, in a new folder.
+
+    Args:
+        start: the checkpoint; None: from the beginning.
+
+    Raises:
+        RaysimError: the run failed.
+    """
+    config = replace(_decided(config, check.settings), output=str(folder), pictures=False)
+    if start is None:
+        prepare(config)
+    else:
+        folder.mkdir(parents=True)
+        for name in _COPIED:
+            if (check.path / name).is_file():
+                shutil.copyfile(check.path / name, folder / name)
+        shutil.copytree(start, folder / "checkpoints" / start.name)
+        write_atomically(folder / CONFIG_NAME, stored_text(config).encode())
+    watch = _Until(last)
+    outcome = execute(config, folder, watch, resumed=start is not None, stopping=watch.reached)
+    if outcome.status == "failed":
+        raise RaysimError(f"the rounds up to {last} could not be computed again: {outcome.message}")
+
+
+def _keeping(config: RunConfig, rounds: Sequence[int]) -> RunConfig:
+    """The config of a computation that keeps the checkpoints of these rounds, to be compared."""
+    every = math.gcd(*rounds) or 1
+    keep = (max(rounds, default=1) - min(rounds, default=1)) // every + 2  # and one where it ends
+    return replace(config, engine=replace(config.engine, checkpoint_every=every, keep_checkpoints=keep))
+
+
+def _decided(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
+    values = {name.partition(".")[2]: settings[name] for name in _DECIDED}
+    return replace(config, training=replace(config.training, **values))
+
+
+def check_rounds(wanted: Iterable[int], done: int) -> list[int]:
+    """The rounds that were asked for, each once, ascending.
+
+    Raises:
+        ResultsError: the run has no such round.
+    """
+    found = sorted(set(wanted))
+    if wrong := [number for number in found if not 1 <= number <= done]:
+        raise ResultsError(f"--rounds: the run has no round {wrong[0]}. Allowed: 1 to {done}.")
+    return found
+
+
+class _Until(Silent):
+    """Ends a computation after a round."""
+
+    def __init__(self, last: int) -> None:
+        self._last, self._round = last, 0
+
+    def round_finished(self, row: Mapping[str, Any]) -> None:
+        self._round = int(row["round"])
+
+    def reached(self) -> bool:
+        """Whether the round is done."""
+        return self._round >= self._last

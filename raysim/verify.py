@@ -1,0 +1,98 @@
+"""Checks a run's folder against its proof, and computes parts of the run again.
+
+``python -m raysim.verify FOLDER``. Exit codes: 0 equal, 1 something differs, 2 the request cannot be met.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from raysim.cli.foreign_folder import add_trust, config_of
+from raysim.config.help_text import json_text
+from raysim.config.run_config import RunConfig, with_sections
+from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
+from raysim.storage.complaint import complain
+from raysim.storage.folder_files import printable
+from raysim.verification.differences import explanations
+from raysim.verification.folder_check import FolderCheck
+from raysim.verification.recompute import again, check_rounds
+from raysim.verification.verdict import Verdict
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    parser = argparse.ArgumentParser(
+        prog="python -m raysim.verify",
+        description="Check a run's folder against its proof: chain, tables, checkpoints, model. Nothing is trained and "
+        "no code of the folder is run, unless rounds are to be computed again. The folder is only read.",
+    )
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a run's folder")
+    parser.add_argument("--rounds", type=_numbers, default=[], help="compute these rounds again, 3,17 say")
+    parser.add_argument("--all", action="store_true", help="compute the whole run again")
+    parser.add_argument("--actors", type=int, default=0, help="client actors of it on Ray; 0: all in this process")
+    parser.add_argument("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
+    parser.add_argument("--head", default="", help="the head of the proof as it was published")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    add_trust(parser)
+    options = parser.parse_args(arguments)
+    try:
+        config = _placed(config_of(options.folder, options), options) if options.all or options.rounds else None
+        verdict = verify(options.folder, config, rounds=None if options.all else options.rounds, head=options.head)
+    except RaysimError as error:
+        complain(error, "raysim.verify")
+        return REFUSED
+    print(json_text(verdict.plain()) if options.json else printable(verdict.text()))
+    return FINISHED if verdict.equal else FAILED
+
+
+def verify(
+    folder: Path, config: RunConfig | None = None, *, rounds: Sequence[int] | None = (), head: str = ""
+) -> Verdict:
+    """Check a run's folder, and with ``config`` compute rounds of it again.
+
+    Args:
+        folder: a run's folder, which is only read.
+        config: the run's settings, of which those of ``engine`` say where rounds are computed; None: nothing is.
+        rounds: those to compute; None: all.
+        head: the head of the proof as it was published; empty: not known.
+
+    Raises:
+        RaysimError: there is nothing to check, or it cannot be computed here.
+    """
+    check = FolderCheck(folder)
+    verdict = check.run(head)
+    if config is not None and verdict.equal:
+        wanted = [*check.rounds] if rounds is None else check_rounds(rounds, len(check.rounds))
+        with tempfile.TemporaryDirectory(prefix="raysim-verify-") as place:
+            again(check, config, wanted, Path(place), whole=rounds is None)
+    verdict.explanations = explanations(folder)
+    return verdict
+
+
+def _placed(config: RunConfig, options: argparse.Namespace) -> RunConfig:
+    """The config with where it is computed now."""
+    engine = replace(
+        config.engine,
+        backend="ray" if options.actors else "inline",
+        actors=options.actors,
+        address="local",
+        dashboard=False,
+        tensorboard=False,
+        profile=False,
+        gpus_per_client=0.0 if options.cpu else config.engine.gpus_per_client,
+    )
+    return with_sections(config, engine=engine)
+
+
+def _numbers(text: str) -> list[int]:
+    """Round numbers, separated by commas."""
+    return [int(part) for part in text.split(",")]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

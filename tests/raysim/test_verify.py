@@ -1,0 +1,158 @@
+"""``python -m raysim.verify``: every forgery is found by the mode that promises it, and what is said of it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+from random import Random
+
+import pytest
+
+from raysim.config.config_file import sealed
+from raysim.running.simulation import run
+from raysim.storage.proof_file import ProofFile
+from raysim.verify import main
+from tests.attack.folders import small
+from tests.attack.forgeries import COMPUTED, FOLDER, made_anew, read, write
+from tests.watch import stopped
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    place = tmp_path_factory.mktemp("runs")
+    given = {"local": {}, "fedavg": {"method__name": "fedavg"}, "other": {"seed": 5, "method__name": "fedavg"}}
+    return {name: run(small(place / name, **options)).folder for name, options in given.items()}
+
+
+@pytest.fixture
+def folder(runs: dict[str, Path], tmp_path: Path) -> Path:
+    return Path(shutil.copytree(runs["fedavg"], tmp_path / "run"))
+
+
+@pytest.mark.parametrize("name", FOLDER)
+def test_a_look_at_the_folder_finds_it(folder: Path, runs: dict[str, Path], name: str) -> None:
+    for number in range(2):
+        shutil.rmtree(folder)
+        shutil.copytree(runs["fedavg"], folder)
+        what = FOLDER[name](folder, runs["other"], Random(f"{name} {number}"))
+        assert main([str(folder)]) == 1, what
+
+
+@pytest.mark.parametrize("name", COMPUTED)
+def test_computing_again_finds_it(
+    tmp_path: Path, runs: dict[str, Path], name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    shutil.copytree(runs["local" if name == "value_of_client" else "fedavg"], folder)
+    what = COMPUTED[name](folder, runs["other"], Random(name))
+    assert main([str(folder)]) == 0, what
+    capsys.readouterr()
+    assert main([str(folder), "--all"]) == 1, what
+    assert capsys.readouterr().out.startswith("differs: ")
+
+
+def test_equal_is_said_with_what_was_checked(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(runs["fedavg"]), "--all"]) == 0
+    head = json.loads((runs["fedavg"] / "summary.json").read_text())["proof"]
+    equal, proof = capsys.readouterr().out.splitlines()
+    assert equal == (
+        "equal: 6 rounds, checkpoint of round 4, checkpoint of round 6, model.safetensors, summary.json, "
+        "6 rounds computed again"
+    )
+    assert proof == f"proof {head}"
+    assert main([str(runs["fedavg"]), "--head", head]) == 0
+    assert main([str(runs["fedavg"]), "--head", "1" * 64]) == 1
+
+
+def test_rounds_are_computed_from_the_nearest_checkpoint(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(folder), "--rounds", "6"]) == 0
+    assert "summary.json, 2 rounds computed again" in capsys.readouterr().out
+    assert main([str(folder), "--rounds", "6,2"]) == 0
+    out = capsys.readouterr().out
+    assert "4 rounds computed again" in out and "no checkpoint before round 2 is kept" in out
+    lines = read(folder / "rounds.csv")
+    place = lines[0].index("loss")
+    lines[5][place] = repr(float(lines[5][place]) + 2.0**-52)
+    write(folder / "rounds.csv", lines)
+    made_anew(folder)
+    assert main([str(folder), "--rounds", "3"]) == 0
+    capsys.readouterr()
+    assert main([str(folder), "--rounds", "5", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)
+    assert found["equal"] is False
+    (difference,) = found["differences"]
+    assert (difference["where"], difference["round"], difference["item"]) == ("rounds.csv", 5, "loss")
+    assert difference["what"].endswith(" units in the last place)")
+
+
+def test_a_state_that_was_forged_is_named_by_tensor(
+    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The chain of another processor, say: all of it holds together, and the state is not what is computed here."""
+    folder = run(small(tmp_path / "run", method__name="fedavg", schedule__rounds=2)).folder
+    other = run(small(tmp_path / "other", method__name="fedavg", schedule__rounds=2, training__momentum=0.5)).folder
+    text = (other / "config.yaml").read_text().rpartition("# SHA-256")[0]
+    (other / "config.yaml").write_text(sealed(text.replace("momentum: 0.5", "momentum: 0.0")))
+    first, *rest = (other / "proof.jsonl").read_text().splitlines(keepends=True)
+    mine = (folder / "proof.jsonl").read_text().splitlines(keepends=True)[0]
+    contents = [{key: value for key, value in json.loads(line).items() if key != "head"} for line in (mine, *rest)]
+    (other / "proof.jsonl").unlink()
+    for content in contents:
+        ProofFile(other / "proof.jsonl").append(content)
+    made_anew(other)
+    assert first != mine and main([str(other)]) == 0
+    environment = json.loads((other / "environment.json").read_text())
+    environment["versions"]["torch"] = "1.0"
+    (other / "environment.json").write_text(json.dumps(environment))
+    capsys.readouterr()
+    assert main([str(other), "--rounds", "1"]) == 1
+    out = capsys.readouterr().out
+    assert "differs: clients.csv (round 1, client 0, loss): " in out
+    assert "here is another torch: " in out and "in the run 1.0" in out
+    assert main([str(other), "--all", "--json"]) == 1
+    found = json.loads(capsys.readouterr().out)["differences"]
+    assert any(each["where"] == "server" and "units in the last place" in each["what"] for each in found)
+
+
+def test_a_run_that_was_stopped_is_checked_as_far_as_it_went(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = stopped(small(tmp_path / "run"), 3)
+    assert main([str(path), "--all"]) == 0
+    assert "equal: 3 rounds" in (out := capsys.readouterr().out) and "the run has not ended" in out
+    (path / "proof.jsonl").write_bytes((path / "proof.jsonl").read_bytes() + b'{"torn')
+    assert main([str(path)]) == 0
+
+
+@pytest.mark.parametrize("number", ["7", "0", "3,9"])
+def test_rounds_that_are_not_there_are_refused(folder: Path, number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(folder), "--rounds", number]) == 2
+    assert re.search(r"--rounds: the run has no round [790]. Allowed: 1 to 6", capsys.readouterr().err)
+
+
+def test_without_a_proof_there_is_nothing_to_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = run(small(tmp_path / "run", engine__proof="none", schedule__rounds=1)).folder
+    assert main([str(folder)]) == 2
+    assert "has no proof.jsonl: the run was made with --proof none" in capsys.readouterr().err
+    assert main([str(tmp_path)]) == 2
+    assert "config.yaml is missing" in capsys.readouterr().err
+
+
+def test_no_code_of_a_foreign_folder_is_run_unless_it_is_allowed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "their_method.py").write_text(
+        "from raysim.methods.fedavg import METHOD\n\n\nclass Mine(METHOD):\n    pass\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = run(small(tmp_path / "run", method__name="their_method:Mine", schedule__rounds=2)).folder
+    del sys.modules["their_method"]
+    assert main([str(folder)]) == 0 and "their_method" not in sys.modules
+    capsys.readouterr()
+    assert main([str(folder), "--all"]) == 2 and "their_method" not in sys.modules
+    assert "names code of its own: method 'their_method:Mine'" in capsys.readouterr().err
+    assert main([str(folder), "--all", "--method", "their_method:Mine"]) == 0
+    assert main([str(folder), "--rounds", "2", "--trust", str(folder)]) == 0
