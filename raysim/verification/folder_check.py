@@ -150,11 +150,11 @@ class FolderCheck:
         for number, entry in self.rounds.items():
             if cells_digest(rows.pop(str(number), [])) != entry.content[name]:
                 yield Difference(file, "its rows are not those of the proof (SHA-256)", round=number)
-        for number in rows:
-            if self.summary or number != str(len(self.rounds) + 1):
-                yield Difference(file, f"a row of round {number[:20]!r}, of which the proof has no line")
+        for text in rows:
+            if self.summary or text != str(len(self.rounds) + 1):
+                yield Difference(file, f"a row of round {text[:20]!r}, of which the proof has no line")
             else:
-                self.verdict.notes.append(f"{file}: the rows of round {number}, in which the run ended, have no proof")
+                self.verdict.notes.append(f"{file}: the rows of round {text}, in which the run ended, have no proof")
 
     def rows(self, name: str) -> dict[str, list[Texts]]:
         """The whole rows of a table, by the text of their round.

@@ -8,6 +8,7 @@ import shutil
 import sys
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 
@@ -23,7 +24,11 @@ from tests.watch import stopped
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     place = tmp_path_factory.mktemp("runs")
-    given = {"local": {}, "fedavg": {"method__name": "fedavg"}, "other": {"seed": 5, "method__name": "fedavg"}}
+    given: dict[str, dict[str, Any]] = {
+        "local": {},
+        "fedavg": {"method__name": "fedavg"},
+        "other": {"seed": 5, "method__name": "fedavg"},
+    }
     return {name: run(small(place / name, **options)).folder for name, options in given.items()}
 
 
