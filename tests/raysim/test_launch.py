@@ -19,6 +19,10 @@ from raysim.results.result import comparable, load_result
 from tests.processes import marked, within
 
 QUICK = ("--method=fedavg", "--workload.clients=4", "--workload.limit=300", "--engine.checkpoint_every=1")
+BUFFERED = (
+    *("--timing.mode=buffered", "--timing.buffer=2", "--timing.concurrency=4", "--devices.preset=phones"),
+    "--compression.kind=int8",
+)
 PLAIN = "--pictures=false"
 ENGINE = ("--engine.dashboard=false", "--engine.actors=1")
 MARK = "RAYSIM_TEST_MARK"
@@ -89,9 +93,12 @@ def test_one_plain_line_a_round_and_a_summary(capsys: pytest.CaptureFixture[str]
 
 @pytest.mark.slow
 def test_interrupted_on_ray_and_resumed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """Exit code, no process left, nothing heavy in the launching process, and the same tables in the end."""
-    launched = Launched(place, "--rounds=40")
-    launched.wait_for("round  3/40")
+    """Exit code, no process left, nothing heavy in the launching process, and the same tables in the end.
+
+    In virtual time, where every step leaves clients at work whose updates come into a later one.
+    """
+    launched = Launched(place, "--rounds=90", *BUFFERED)
+    launched.wait_for("round  3/90")
     launched.interrupt(signal.SIGTERM)
     code, out, errors = launched.end()
     assert code == 143, errors
@@ -104,10 +111,10 @@ def test_interrupted_on_ray_and_resumed(place: Path, capsys: pytest.CaptureFixtu
     assert out == "HEAVY []\n"
     assert launched.left() == []
     done = len(load_result(place / "run").rounds)
-    assert 3 <= done < 40
+    assert 3 <= done < 90
     assert main(["--resume", "run", "--engine.backend=inline"]) == 0
     assert f"goes on after round {done}" in capsys.readouterr().err
-    assert main([*QUICK, "--rounds=40", "--engine.backend=inline", PLAIN, "--output=undisturbed"]) == 0
+    assert main([*QUICK, "--rounds=90", *BUFFERED, "--engine.backend=inline", PLAIN, "--output=undisturbed"]) == 0
     found, expected = load_result(place / "run"), load_result(place / "undisturbed")
     pd.testing.assert_frame_equal(comparable(found.rounds), comparable(expected.rounds))
     pd.testing.assert_frame_equal(comparable(found.clients), comparable(expected.clients))
