@@ -231,6 +231,7 @@ COLUMNS: dict[str, Column] = {
 CLIENT_COLUMNS: Mapping[str, Column] = {
     "client": _COUNT,
     "name": Column("text"),
+    **dict.fromkeys(("message_digest", "update_digest", "state_digest"), Column("text")),
     "samples": _COUNT,
     "steps": _COUNT,
     "weight": Column(),

@@ -11,6 +11,7 @@ import tempfile
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from random import SystemRandom
 
 from raysim.cli.foreign_folder import add_trust, config_of
 from raysim.config.help_text import json_text
@@ -21,6 +22,7 @@ from raysim.storage.folder_files import printable
 from raysim.verification.differences import explanations
 from raysim.verification.folder_check import FolderCheck
 from raysim.verification.recompute import again, check_rounds
+from raysim.verification.spot import spot
 from raysim.verification.verdict import Verdict
 
 
@@ -34,6 +36,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="a run's folder")
     parser.add_argument("--rounds", type=_numbers, default=[], help="compute these rounds again, 3,17 say")
     parser.add_argument("--all", action="store_true", help="compute the whole run again")
+    parser.add_argument(
+        "--spot",
+        type=int,
+        default=0,
+        metavar="COUNT",
+        help="compute this many random client tasks again, of a run with --proof clients",
+    )
     parser.add_argument("--actors", type=int, default=0, help="client actors of it on Ray; 0: all in this process")
     parser.add_argument("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
     parser.add_argument("--head", default="", help="the head of the proof as it was published")
@@ -41,8 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     add_trust(parser)
     options = parser.parse_args(arguments)
     try:
-        config = _placed(config_of(options.folder, options), options) if options.all or options.rounds else None
-        verdict = verify(options.folder, config, rounds=None if options.all else options.rounds, head=options.head)
+        computes = options.all or options.rounds or options.spot
+        config = _placed(config_of(options.folder, options), options) if computes else None
+        rounds = None if options.all else options.rounds
+        verdict = verify(options.folder, config, rounds=rounds, tasks=options.spot, head=options.head)
     except RaysimError as error:
         complain(error, "raysim.verify")
         return REFUSED
@@ -51,7 +62,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def verify(
-    folder: Path, config: RunConfig | None = None, *, rounds: Sequence[int] | None = (), head: str = ""
+    folder: Path,
+    config: RunConfig | None = None,
+    *,
+    rounds: Sequence[int] | None = (),
+    tasks: int = 0,
+    head: str = "",
 ) -> Verdict:
     """Check a run's folder, and with ``config`` compute rounds of it again.
 
@@ -59,6 +75,7 @@ def verify(
         folder: a run's folder, which is only read.
         config: the run's settings, of which those of ``engine`` say where rounds are computed; None: nothing is.
         rounds: those to compute; None: all.
+        tasks: how many random client tasks to compute.
         head: the head of the proof as it was published; empty: not known.
 
     Raises:
@@ -69,7 +86,10 @@ def verify(
     if config is not None and verdict.equal:
         wanted = [*check.rounds] if rounds is None else check_rounds(rounds, len(check.rounds))
         with tempfile.TemporaryDirectory(prefix="raysim-verify-") as place:
-            again(check, config, wanted, Path(place), whole=rounds is None)
+            if tasks:
+                spot(check, config, tasks, Path(place) / "tasks", SystemRandom())
+            if wanted and verdict.equal:
+                again(check, config, wanted, Path(place) / "rounds", whole=rounds is None)
     verdict.explanations = explanations(folder)
     return verdict
 

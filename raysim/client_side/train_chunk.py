@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
@@ -23,6 +23,7 @@ from raysim.exchange.payload import Failure, Packed, Returned, TrainedChunk
 from raysim.exchange.pool_protocol import power_of_two
 from raysim.exchange.profile_marks import Marks
 from raysim.exchange.returned_values import unusable
+from raysim.exchange.task_digests import returned_digests
 from raysim.flat_model import to_numpy
 from raysim.method import NOTHING, ClientTask, Message, Update, Vector
 from raysim.workloads.models.classifier import has_batch_norm
@@ -88,6 +89,7 @@ class _Training:
         self._plain = worker.method.traits.plain_mean
         self._results: list[TaskResult] = []
         self._models: list[Vector | None] = []
+        self._digests: list[Mapping[str, str]] = []
         self._after_merged = False
         """The group before was merged, which leaves the start of training in the model."""
 
@@ -99,6 +101,8 @@ class _Training:
             count = len(merged.updates)
             self._total.add(merged.total, count)
             self._results += [(update, None, merged.seconds / count) for update in merged.updates]
+            if self._chunk.returned.digests:
+                self._digests += [returned_digests(Update(merged.total, {}), None)] * count
             return
         received = self._chunk.packed.unpack(self._inputs, group)
         for place, (message, state) in enumerate(received, group.start):
@@ -125,6 +129,8 @@ class _Training:
             # What raised only once, or only there, may not pass unseen: the results would depend on it.
             reason = f"{merged.reason}; not so by itself, as all are trained with --engine.merge_single_steps false"
             update = replace(merged, reason=reason)
+        if returned.digests:
+            self._digests.append(returned_digests(update, after) if isinstance(update, Update) else {})
         if returned.models:
             whole = self._trained_model(task.client, message, update, after) if isinstance(update, Update) else None
             self._models.append(whole)
@@ -151,7 +157,7 @@ class _Training:
         if returned.sums_stay:
             outputs.append(self._total.total())
         sums = () if returned.sums_stay else self._total.nodes()
-        return TrainedChunk(updates, sums, seconds, self._marks.found()), outputs
+        return TrainedChunk(updates, sums, seconds, self._marks.found(), tuple(self._digests)), outputs
 
 
 def _train_one(

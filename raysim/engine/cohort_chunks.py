@@ -40,7 +40,8 @@ class Chunker:
     """
 
     def __init__(self, config: RunConfig, worker: Worker, merges: bool) -> None:
-        self._config, self._merges = config, merges
+        self._config = config
+        self.merges = merges
         self._sums = worker.method.traits.weighted_mean and not config.timing.stale  # which are weighted one by one
         self._keeps, self._state_bytes = worker.first_state(0) is not None, worker.state_bytes(0)
         self.epoch_seconds = 0.0
@@ -69,7 +70,7 @@ class Chunker:
 
     def _merged(self, plan: RoundPlan, messages: Mapping[int, Message]) -> int:
         """How many neighbors are merged; 1: none."""
-        if not self._merges or plan.decomposes:  # which asks for each client's model
+        if not self.merges or plan.decomposes:  # which asks for each client's model
             return 1
         if len({id(message.parameters) for message in messages.values()}) > 1:
             return 1  # clients start from different parameters

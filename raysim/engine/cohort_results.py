@@ -24,6 +24,8 @@ class CohortResults:
         self.plan, self.messages, self.chunks, self.jobs = plan, messages, chunks, jobs
         self.updates: dict[int, Update] = {}
         """Results by client, without those that failed."""
+        self.digests: dict[int, Mapping[str, str]] = {}
+        """Of each update and new state, by column, where they are asked for."""
         self.seconds: dict[int, float] = {}
         """How long each of their client tasks took."""
         self.states: dict[int, Any] = {}
@@ -53,6 +55,8 @@ class CohortResults:
         if returned.sums_stay:
             self.sums[place] = next(outputs)
         self.seconds |= compress(zip(clients, trained.seconds, strict=True), good)
+        if returned.digests:
+            self.digests |= zip(clients, trained.digests, strict=True)
         for client, update in zip(clients, trained.updates, strict=True):
             if isinstance(update, Update):
                 self.updates[client] = update

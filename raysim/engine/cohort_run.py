@@ -13,11 +13,13 @@ from raysim.client_side.train_chunk import TrainChunk
 from raysim.engine.cohort_chunks import Chunker, Chunks
 from raysim.engine.cohort_results import CohortResults
 from raysim.engine.observer import ChunkReturned
+from raysim.engine.proof import has_tasks
 from raysim.engine.tree_reduce import add_on_workers, sum_of
 from raysim.engine.update_spill import UpdateSpill
 from raysim.errors import ClientError, RaysimError
 from raysim.exchange.payload import Failure, Packer
 from raysim.exchange.pool_protocol import Done, Job, job_name
+from raysim.exchange.task_digests import MessageDigests
 from raysim.method import ClientTask, Message, Update, Updates
 from raysim.storage import pytree
 from raysim.virtual_time.staleness import weighted
@@ -91,11 +93,18 @@ class Collector:
             samples = {client: count for client, count in plan.samples.items() if plan.steps[client] == step}
             part = replace(plan, samples=samples)
             chunks = self._chunker.chunks(part, messages, self._pool.slots)
+            if has_tasks(self._notes.folder, self._config):
+                chunks = replace(chunks, returned=replace(chunks.returned, digests=True))
             with self._pool.recorder.phase("serialize"):
                 jobs = self._jobs(part, chunks, messages, states, packer)
             self._under_way.setdefault(step, []).append(CohortResults(part, messages, chunks, jobs))
             if self._config.timing.stale:
                 self._pool.send_ahead(jobs)
+
+    @property
+    def merges(self) -> bool:
+        """Whether clients that take a single step may be merged."""
+        return self._chunker.merges
 
     def clear(self) -> None:
         """Forget what was begun: the run goes back, or ends."""
@@ -130,7 +139,8 @@ class Collector:
                 staleness=tuple(number - cohort.plan.number for _, cohort in taken),
                 learning_rates=tuple(cohort.plan.learning_rate for _, cohort in taken),
             )
-            rows = [self._row(number, client, cohort) for client, cohort in taken]
+            sent = MessageDigests()
+            rows = [self._row(number, client, cohort, sent) for client, cohort in taken]
         if self._config.timing.stale:
             bases = [self._started_from(cohort.messages[client], cohort.updates[client]) for client, cohort in taken]
             currents = (self._started_from(message(client), cohort.updates[client]) for client, cohort in taken)
@@ -220,9 +230,9 @@ class Collector:
         if self._stopping():
             raise Stopped
 
-    def _row(self, number: int, client: int, cohort: CohortResults) -> dict[str, Any]:
+    def _row(self, number: int, client: int, cohort: CohortResults, sent: MessageDigests) -> dict[str, Any]:
         """A participant's row of the clients table."""
-        update = cohort.updates[client]
+        update, digests = cohort.updates[client], cohort.digests.get(client, {})
         return {
             "round": number,
             "client": client,
@@ -231,6 +241,8 @@ class Collector:
             "local_epochs": cohort.plan.local_epochs,
             **update.metrics,
             "seconds_task": cohort.seconds[client],
+            **(sent.of(cohort.messages[client]) if digests else {}),
+            **digests,
             "bytes_up": self._bytes_up + pytree.nbytes(update.extra),
         }
 

@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 FORMAT = 1
 
 
+def has_tasks(folder: RunFolder, config: RunConfig) -> bool:
+    """Whether a run's proof holds every client's message and update, as it began or is about to begin."""
+    entries = folder.proof.entries
+    return bool(entries[0].content["of"] == "clients" if entries else config.engine.proof == "clients")
+
+
 class Proof:
     """Writes the lines of one run: its settings, then a line a round, then one at its end.
 
@@ -46,7 +52,7 @@ class Proof:
             if row["round"] > 1 or self._config.engine.proof == "none":
                 return
             fixed = {name: value for name, value in compared(self._config).items() if name not in MAY_CHANGE}
-            self._chain.append({"raysim proof": FORMAT, "settings": fixed})
+            self._chain.append({"raysim proof": FORMAT, "of": self._config.engine.proof, "settings": fixed})
         digests = {"rounds": rows_digest([row]), "clients": rows_digest(rows), "server": state_digest(server)}
         self._chain.append({"round": int(row["round"]), **digests})
 

@@ -105,7 +105,7 @@ class Rounds:
     def run(self) -> None:
         """All rounds that are left; on the way out of any failure the last whole round is saved."""
         try:
-            self._begin_again()
+            self.begin_again()
             while self.state.round < len(self.intervals) and not self._stopping.reason:
                 if self.pool.adapt():
                     self.folder.log(self.pool.plan)
@@ -126,7 +126,7 @@ class Rounds:
             self._save_on_the_way_out()
             raise
 
-    def _begin_again(self) -> None:
+    def begin_again(self) -> None:
         """After a return to a checkpoint: the client tasks that were under way, from the server's earlier states."""
         if self._stopping.reason:
             return

@@ -99,6 +99,8 @@ class Returned:
     """Every client's new state, as an output."""
     models: bool = False
     """Every client's whole trained model, as an output (None of a client that failed)."""
+    digests: bool = False
+    """Digests of every client's update and new state, among the results."""
 
     def outputs(self, clients: int) -> int:
         """How many outputs a chunk of this many clients has: states, then models, then the sum."""
@@ -116,3 +118,6 @@ class TrainedChunk:
     seconds: tuple[float, ...]
     marks: tuple[Mark, ...] = ()
     """Where its time went, if that is asked for."""
+    digests: tuple[Mapping[str, str], ...] = ()
+    """Of every client's update and new state, by column, if they are asked for; of clients whose single steps were
+    merged that of the sum of their group. Empty of one that failed."""

@@ -97,11 +97,16 @@ def _rows(name: str, number: int, before: list[Texts], now: list[Texts]) -> Iter
         return
     for was, row in zip(before, now, strict=True):
         client = int(row["client"]) if row.get("client", "").isdecimal() else None
-        for column in dict.fromkeys([*was, *row]):
-            first, second = was.get(column, ""), row.get(column, "")
-            if first != second and not is_timing(column):
-                text = f"{first or 'nothing'}, and {second or 'nothing'} computed again{_apart(first, second)}"
-                yield Difference(file, text, number, client, column)
+        yield from cell_differences(file, number, client, was, row)
+
+
+def cell_differences(file: str, number: int, client: int | None, before: Texts, now: Texts) -> Iterator[Difference]:
+    """The cells in which two rows of a table differ, but for times."""
+    for column in dict.fromkeys([*before, *now]):
+        first, second = before.get(column, ""), now.get(column, "")
+        if first != second and not is_timing(column):
+            text = f"{first or 'nothing'}, and {second or 'nothing'} computed again{_apart(first, second)}"
+            yield Difference(file, text, number, client, column)
 
 
 def _apart(first: str, second: str) -> str:

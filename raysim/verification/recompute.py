@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
 _COPIED = (PROOF_NAME, "rounds.csv", "clients.csv", "precision.json", "environment.json")
 """Files that a run which goes on from a checkpoint reads."""
-_DECIDED = ("training.precision", "training.last_batch")
-"""Settings that may be left to the run (``auto``): a new computation takes what the run decided."""
+_DECIDED = ("precision", "last_batch")
+"""Settings of training that may be left to the run (``auto``): a new computation takes what the run decided."""
 
 
 def spans(wanted: Iterable[int], kept: Sequence[int]) -> list[tuple[int, int]]:
@@ -83,20 +83,32 @@ def compute(check: FolderCheck, config: RunConfig, folder: Path, start: Path | N
     Raises:
         RaysimError: the run failed.
     """
-    config = replace(_decided(config, check.settings), output=str(folder), pictures=False)
-    if start is None:
-        prepare(config)
-    else:
-        folder.mkdir(parents=True)
-        for name in _COPIED:
-            if (check.path / name).is_file():
-                shutil.copyfile(check.path / name, folder / name)
-        shutil.copytree(start, folder / "checkpoints" / start.name)
-        write_atomically(folder / CONFIG_NAME, stored_text(config).encode())
+    config = begun_at(check, config, folder, start)
     watch = _Until(last)
     outcome = execute(config, folder, watch, resumed=start is not None, stopping=watch.reached)
     if outcome.status == "failed":
         raise RaysimError(f"the rounds up to {last} could not be computed again: {outcome.message}")
+
+
+def begun_at(check: FolderCheck, config: RunConfig, folder: Path, start: Path | None) -> RunConfig:
+    """Make a run's folder that goes on from a checkpoint of the checked run; its config.
+
+    Args:
+        start: the checkpoint; None: the run is a new one.
+    """
+    of, decided = check.entries[0].content.get("of"), {name: check.settings[f"training.{name}"] for name in _DECIDED}
+    engine, training = replace(config.engine, proof=of), replace(config.training, **decided)
+    config = replace(config, engine=engine, training=training, output=str(folder), pictures=False)
+    if start is None:
+        prepare(config)
+        return config
+    folder.mkdir(parents=True)
+    for name in _COPIED:
+        if (check.path / name).is_file():
+            shutil.copyfile(check.path / name, folder / name)
+    shutil.copytree(start, folder / "checkpoints" / start.name)
+    write_atomically(folder / CONFIG_NAME, stored_text(config).encode())
+    return config
 
 
 def _keeping(config: RunConfig, rounds: Sequence[int]) -> RunConfig:
@@ -104,11 +116,6 @@ def _keeping(config: RunConfig, rounds: Sequence[int]) -> RunConfig:
     every = math.gcd(*rounds) or 1
     keep = (max(rounds, default=1) - min(rounds, default=1)) // every + 2  # and one where it ends
     return replace(config, engine=replace(config.engine, checkpoint_every=every, keep_checkpoints=keep))
-
-
-def _decided(config: RunConfig, settings: Mapping[str, Any]) -> RunConfig:
-    values = {name.partition(".")[2]: settings[name] for name in _DECIDED}
-    return replace(config, training=replace(config.training, **values))
 
 
 def check_rounds(wanted: Iterable[int], done: int) -> list[int]:

@@ -97,9 +97,9 @@ _UNDISTURBED: dict[str, dict[str, Any]] = {}
 
 
 def quick(method: str) -> dict[str, Any]:
-    """The method's run with client tasks that last no longer than they must."""
+    """The method's run with client tasks that last no longer than they must, and a digest of all that they give."""
     few = {} if "workload__name" in options(method) else {"workload__limit": 400}
-    return {**options(method), **few} | ({} if method in METHODS else {"schedule__local_epochs": 1})
+    return {**options(method), **few, "engine__proof": "clients"} | ({} if method in METHODS else {"schedule__local_epochs": 1})
 
 
 def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:

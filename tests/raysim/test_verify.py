@@ -161,3 +161,52 @@ def test_no_code_of_a_foreign_folder_is_run_unless_it_is_allowed(
     assert "names code of its own: method 'their_method:Mine'" in capsys.readouterr().err
     assert main([str(folder), "--all", "--method", "their_method:Mine"]) == 0
     assert main([str(folder), "--rounds", "2", "--trust", str(folder)]) == 0
+
+
+CLIENTS = {"engine__proof": "clients", "engine__checkpoint_every": 1, "engine__keep_checkpoints": 9}
+TASKS: dict[str, dict[str, Any]] = {
+    "states": {},
+    "compressed": {"method__name": "fedavg", "compression__kind": "top-k", "compression__error_feedback": True},
+    "stale": {"method__name": "fedavg", "devices__preset": "classes", "timing__mode": "buffered", "timing__buffer": 2},
+    "merged": {
+        "method__name": "fedavg",
+        "workload__clients": 40,
+        "workload__limit": 400,
+        "workload__min_samples": 1,
+        "workload__partition": "iid",
+        "schedule__rounds": 2,
+    },
+}
+
+
+@pytest.mark.parametrize("kind", TASKS)
+def test_client_tasks_are_computed_by_themselves(tmp_path: Path, kind: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """From the states that checkpoints keep, whatever meets in a round; a task that was made up is found."""
+    folder = run(small(tmp_path / "run", **TASKS[kind], **CLIENTS)).folder
+    assert main([str(folder), "--spot", "1000"]) == 0
+    lines = read(folder / "clients.csv")
+    out = capsys.readouterr().out
+    assert f"{len(lines) - 1} client tasks computed again" in out and "note: " not in out
+    place = lines[0].index("update_digest")
+    assert all(len(line[place]) == 64 for line in lines[1:])
+    lines[-1][place] = "0" * 64
+    write(folder / "clients.csv", lines)
+    made_anew(folder)
+    assert main([str(folder)]) == 0
+    capsys.readouterr()
+    assert main([str(folder), "--spot", "1000", "--json"]) == 1
+    (found,) = json.loads(capsys.readouterr().out)["differences"]
+    client = int(lines[-1][lines[0].index("client")])
+    assert (found["item"], found["client"]) == ("update_digest", client)
+
+
+def test_tasks_behind_checkpoints_that_are_gone_are_counted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = run(small(tmp_path / "run", engine__proof="clients")).folder
+    assert main([str(folder), "--spot", "2"]) == 0
+    out = capsys.readouterr().out
+    assert "2 client tasks computed again" in out and "6 of the run's 18 client tasks" in out
+
+
+def test_without_their_digests_no_tasks_are_computed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([str(folder), "--spot", "2"]) == 2
+    assert "its proof has no digests of client tasks. Make the run with --proof clients" in capsys.readouterr().err
