@@ -99,7 +99,8 @@ _UNDISTURBED: dict[str, dict[str, Any]] = {}
 def quick(method: str) -> dict[str, Any]:
     """The method's run with client tasks that last no longer than they must, and a digest of all that they give."""
     few = {} if "workload__name" in options(method) else {"workload__limit": 400}
-    return {**options(method), **few, "engine__proof": "clients"} | ({} if method in METHODS else {"schedule__local_epochs": 1})
+    short = {} if method in METHODS else {"schedule__local_epochs": 1}
+    return {**options(method), **few, **short, "engine__proof": "clients"}
 
 
 def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
