@@ -29,10 +29,16 @@ ON_RAY: Mapping[str, Callable[[Place, Random], Attempt]] = {
     attack.__name__: attack for attack in (actor_or_driver, part_of_ray, hostile_head)
 }
 DOORS = {**ATTACKS, **ON_RAY}
-COUNTS: Mapping[str, int] = {"actor_or_driver": 60, "part_of_ray": 24, "hostile_head": 10}
+COUNTS: Mapping[str, int] = {
+    "actor_or_driver": 60,
+    "part_of_ray": 24,
+    "hostile_head": 10,
+    "forgery": 1000,
+    "honest": 1500,
+}
 """Attempts of a whole attack."""
 COUNT = 80
-"""The same of the other doors, which start no Ray."""
+"""The same of the other doors."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -21,6 +21,7 @@ from tests.attack.folders import resume, small
 from tests.attack.images import foreign_image
 from tests.attack.links import link
 from tests.attack.place import Attempt, Place
+from tests.attack.proofs import forgery, honest
 from tests.attack.read_only import read_only
 
 
@@ -44,7 +45,10 @@ def power_cut(place: Place, random: Random) -> Attempt:
 
 ATTACKS: Mapping[str, Callable[[Place, Random], Attempt]] = {
     attack.__name__: attack
-    for attack in (corruption, kill, power_cut, configuration, command_line, link, read_only, foreign_image)
+    for attack in (
+        *(corruption, kill, power_cut, configuration, command_line, link, read_only, foreign_image),
+        *(forgery, honest),
+    )
 }
 
 

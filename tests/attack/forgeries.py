@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import math
 import shutil
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -98,12 +99,22 @@ def cell(folder: Path, other: Path, random: Random) -> str:
     ]
     row, column = random.choice(places)
     before = lines[row][column]
-    try:
-        lines[row][column] = str(int(before) + 1)
-    except ValueError:
-        lines[row][column] = repr(float(before) * 1.001 + 1e-9)
+    lines[row][column] = _another(before)
     write(folder / f"{name}.csv", lines)
     return f"{name}.csv: {lines[0][column]} {before} → {lines[row][column]}"
+
+
+def _another(text: str) -> str:
+    """Another value of the same kind as a cell's."""
+    try:
+        return str(int(text) + 1)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return f"{text[:-1]}{'0' if text[-1] != '0' else '1'}"
+    return repr(number * 1.001 + 1e-9) if math.isfinite(number) else "1.0"
 
 
 def byte_of_chain(folder: Path, other: Path, random: Random) -> str:
@@ -196,8 +207,9 @@ def row_of_another_run(folder: Path, other: Path, random: Random) -> str:
 
 def dropped_client(folder: Path, other: Path, random: Random) -> str:
     """A client's rows are gone."""
-    lines, client = read(folder / "clients.csv"), str(random.randrange(3))
+    lines = read(folder / "clients.csv")
     place = lines[0].index("client")
+    client = random.choice(lines[1:])[place]
     write(folder / "clients.csv", [line for line in lines if line[place] != client])
     return f"client {client} is gone"
 
