@@ -24,11 +24,13 @@ def tasks_again(rounds: Rounds, clients: Collection[int]) -> list[dict[str, Any]
     rounds.begin_again()
     plan = rounds.planner.plan(number)
     if not (rounds.config.timing.stale or rounds.collector.merges):
-        of_clients = {
-            name: {client: value for client, value in getattr(plan, name).items() if client in clients}
-            for name in ("samples", "begins", "steps")
-        }
-        plan = replace(plan, **of_clients)
+        chosen = [client for client in plan.clients if client in clients]
+        plan = replace(
+            plan,
+            samples={client: plan.samples[client] for client in chosen},
+            begins={client: plan.begins[client] for client in chosen if plan.begins},
+            steps={client: plan.steps[client] for client in chosen},
+        )
     messages = {client: method.message(server, client) for client in plan.clients}
     rounds.collector.begin(plan, messages, rounds.state.clients)
     collected = rounds.collector.take(number, lambda client: method.message(server, client))

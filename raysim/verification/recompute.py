@@ -96,7 +96,8 @@ def begun_at(check: FolderCheck, config: RunConfig, folder: Path, start: Path | 
     Args:
         start: the checkpoint; None: the run is a new one.
     """
-    of, decided = check.entries[0].content.get("of"), {name: check.settings[f"training.{name}"] for name in _DECIDED}
+    of: Any = check.entries[0].content.get("of")
+    decided = {name: check.settings[f"training.{name}"] for name in _DECIDED}
     engine, training = replace(config.engine, proof=of), replace(config.training, **decided)
     config = replace(config, engine=engine, training=training, output=str(folder), pictures=False)
     if start is None:

@@ -47,7 +47,8 @@ def forgery(place: Place, random: Random) -> Attempt:
     mine, other = (_original(place, kind, seed) for seed in (0, 5))
     folder = place.new()
     shutil.copytree(mine, folder)
-    what = f"{name}, {kind}: {(FOLDER | COMPUTED)[name](folder, other, random)}"
+    change = FOLDER.get(name) or COMPUTED[name]
+    what = f"{name}, {kind}: {change(folder, other, random)}"
     ending = verified(folder, *(() if name in FOLDER else ("--all",)))
     fault = "" if ending.code == FAILED else f"it was not found (exit code {ending.code})"
     if not fault:
