@@ -17,11 +17,12 @@ from raysim.actors import cluster_probe, private_places, shared_ray
 from raysim.actors.code_shipping import modules
 from raysim.actors.following import follow
 from raysim.actors.own_ray import OwnRay
+from raysim.actors.sending import check_sendable
 from raysim.actors.shared_ray import Connection, Request
 from raysim.actors.start_retry import patiently
 from raysim.actors.watch import Watch
 from raysim.engine.observer import Forwarding, hears_of_clients, step
-from raysim.errors import PlacementError
+from raysim.errors import ConfigError, PlacementError
 from raysim.running.outcome import Outcome
 from raysim.storage.checkpoint import newest_first
 from raysim.storage.run_folder import RunFolder
@@ -50,16 +51,20 @@ LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 it when it is imported: who did so before gets a Ray that listens elsewhere too, though only to those with the token."""
 
 
-def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()) -> tuple[bool, str]:
+def start_ray(
+    engine: Engine, *, verbose: bool = False, code: Sequence[str] = (), check: Callable[[], None] = lambda: None
+) -> tuple[bool, str]:
     """Start Ray on this machine, or join the cluster at ``engine.address``.
 
     ``code`` are folders and files of Python modules that are sent to the nodes, if the cluster is joined from outside.
+    ``check`` is called once Ray is imported, and before it takes its seconds to start.
 
     Returns:
         Whether it was started here, and the dashboard's host and port ("" if there is none).
 
     Raises:
         PlacementError: Ray cannot start or the cluster cannot be reached.
+        ConfigError: as ``check`` raises it.
     """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is ever sent that was not asked for
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
@@ -91,7 +96,10 @@ def start_ray(engine: Engine, *, verbose: bool = False, code: Sequence[str] = ()
     options |= {"log_to_driver": verbose, "logging_level": level}
     logging.getLogger("ray").setLevel(level)  # it warns before it has read its options
     try:
+        check()
         context = patiently(lambda: ray.init(address=engine.address, **options))
+    except ConfigError:
+        raise
     except Exception as error:
         what = "Ray could not start on this machine" if local else f"no Ray cluster answers at {engine.address}"
         hint = "start one (`ray start --head`), or leave --engine.address out to use this machine"
@@ -156,9 +164,13 @@ def run_on_ray(
                 watch.joins(where)
             try:
                 with step(relay, "starting Ray" if where == "local" else f"joining the Ray cluster at {where}"):
-                    started_here, url = start_ray(config.engine, verbose=verbose, code=code)
+                    started_here, url = start_ray(
+                        config.engine, verbose=verbose, code=code, check=lambda: check_sendable(config)
+                    )
             except PlacementError as error:
                 return Outcome("failed", str(error))
+            except ConfigError as error:
+                return Outcome("failed", str(error), refused=True)
             if own is not None:
                 own.started()
             if not others:

@@ -103,7 +103,7 @@ def names_of(classes: Classes) -> dict[str, object]:
 def _load(kind: Kind, name: str, location: str) -> type[Any]:
     module_name, _, attribute = location.partition(":")
     try:
-        found: object = importlib.import_module(module_name)
+        module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a module of a user's own may raise anything
         if name != location and isinstance(error, ModuleNotFoundError):
             raise  # raysim's own modules are there: what they import is not (raysim/launch.py says what to do)
@@ -111,11 +111,20 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
         if isinstance(error, ModuleNotFoundError) and error.name == module_name.partition(".")[0]:
             reason += f"; it was looked for in {Path.cwd()} and on the import path (PYTHONPATH)"
         raise ConfigError(f"{kind} {name!r}: cannot import {module_name!r}: {reason}") from error
+    found: object = module
     try:
         for part in attribute.split("."):
             found = getattr(found, part)
     except AttributeError as error:
-        raise ConfigError(f"{kind} {name!r}: {module_name} does not define {attribute!r}.") from error
+        own = [
+            key for key, value in vars(module).items() if isinstance(value, type) and value.__module__ == module_name
+        ]
+        place = getattr(module, "__file__", None) or "it has no file"
+        listing = f" Its classes: {', '.join(own[:6])}{', …' * (len(own) > 6)}." if own else ""
+        raise ConfigError(
+            f"{kind} {name!r}: {module_name} ({place}) does not define {attribute!r}."
+            f"{did_you_mean(attribute, own)}{listing}"
+        ) from error
     if kind == "model" and not is_dataclass(found):
         from raysim.workloads.models.own_module import is_module_class, options_of_module
 

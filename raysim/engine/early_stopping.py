@@ -50,7 +50,8 @@ class EarlyStopping:
             raise ConfigError(
                 f"evaluation.measure: {self.column} will be no column of the table of rounds."
                 f"{did_you_mean(self.column, columns)} Columns of this run: {', '.join(columns)}. Set it to one of "
-                "them; a column that a method of your own reports is one once its Traits(reports=…) name it."
+                f"them; metrics={{{self.column!r}: function}} makes a column of data given in Python, and "
+                "Traits(reports=…) names those that a method of your own reports."
             )
         wanted = self._options.stop_at
         if wanted is not None and is_share(self.column, objective) and not 0 <= wanted <= 1:

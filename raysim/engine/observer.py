@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import traceback
+import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,10 @@ class Observer(Protocol):
     def note(self, text: str) -> None:
         """A warning, or what is good to know."""
         return
+
+    def hint(self, text: str) -> None:
+        """Something about data, model or settings that is allowed, and may be a mistake."""
+        self.note(text)
 
     def placed(self, plan: str) -> None:
         """Where clients run: before the first round, and whenever nodes have joined or left."""
@@ -103,6 +108,11 @@ class RunNotes:
         self.folder.log(text)
         self.observer.note(text)
 
+    def hint(self, text: str) -> None:
+        """What is allowed, and may be a mistake."""
+        self.folder.log(text)
+        self.observer.hint(text)
+
     def fault(self, text: str) -> None:
         """A fault that was mended."""
         self.folder.log(text)
@@ -111,6 +121,14 @@ class RunNotes:
 
 class Silent(Observer):
     """An observer that shows nothing."""
+
+
+class Hints(Observer):
+    """An observer that makes Python's warnings of hints, and shows nothing else."""
+
+    def hint(self, text: str) -> None:
+        """As the warning it is."""
+        warnings.warn(text, stacklevel=2)
 
 
 class Forwarding:

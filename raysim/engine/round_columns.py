@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, get_args
 from raysim import columns, schedule
 from raysim.columns import SPREAD, TUNED, UNSEEN, VALIDATION
 from raysim.workloads.objective import Kind, Objective
-from raysim.wrappers.judging import further_columns, measures_auc
+from raysim.wrappers.judging import further_columns, judging, measures_auc
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
+    from raysim.workloads.federated_data import Federation
 
 
 def measurable(worker: Worker) -> tuple[str, ...]:
@@ -21,7 +22,13 @@ def measurable(worker: Worker) -> tuple[str, ...]:
 
     A method's own are those that it declares (``Traits.reports``). A test holds this list against the tables of runs.
     """
-    return tuple(dict.fromkeys(_columns(worker)))
+    validated = len(worker.data(0).validation) > 0
+    return tuple(dict.fromkeys(_columns(worker.config, worker.federation, worker.objective, validated)))
+
+
+def expected(config: RunConfig, federation: Federation) -> tuple[str, ...]:
+    """The same without a worker, of data or a sketch of it, as if clients had validation sets."""
+    return tuple(dict.fromkeys(_columns(config, federation, judging(config, federation).objective, validated=True)))
 
 
 def is_share(column: str, objective: Objective) -> bool:
@@ -50,14 +57,13 @@ def possible(config: RunConfig) -> tuple[str, ...] | None:
     )
 
 
-def _columns(worker: Worker) -> Iterator[str]:
-    config, federation, objective = worker.config, worker.federation, worker.objective
+def _columns(config: RunConfig, federation: Federation, objective: Objective, validated: bool) -> Iterator[str]:
     yield from objective.columns
     if measures_auc(config, federation):
         yield "auc"
     yield from columns.asked(config)
     measures = ("accuracy", "loss") if objective.accurate else ("loss",)
-    if len(worker.data(0).validation):
+    if validated:
         yield f"{VALIDATION}{measures[0]}"
     if schedule.trainable(config, federation.clients) < federation.clients:
         yield from (f"{UNSEEN}{name}" for name in measures)

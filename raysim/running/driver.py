@@ -91,15 +91,15 @@ def drive(  # noqa: PLR0915 - the steps of a run in their order
             if federation.synthetic:
                 observer.note(SYNTHETIC)
             if has_one_class(federation):
-                observer.note(ONE_CLASS)
+                notes.hint(ONE_CLASS)
             if ignored := clients_ignored(config, federation):
-                observer.note(ignored)
+                notes.hint(ignored)
+            for found in filter(None, (decays_untrained(worker), outputs_probabilities(worker))):
+                notes.hint(found)
             of_clock = rounds.clock.notes if rounds.clock else ()
-            of_model = (decays_untrained(worker), outputs_probabilities(worker), without_aggregation(worker))
-            strength = attack_note(config, federation)
-            for found in (*of_model, *getattr(federation, "notes", ()), *of_clock, strength):
-                if found:
-                    notes.note(found)
+            told = (without_aggregation(worker), *getattr(federation, "notes", ()), *of_clock)
+            for found in filter(None, (*told, attack_note(config, federation))):
+                notes.note(found)
             rounds.go_back()
             if rounds.state.round:
                 observer.note(f"goes on after round {rounds.state.round}")

@@ -14,6 +14,8 @@ from raysim.client_side.drift import check_drift
 from raysim.client_side.model_parts import lacks_part, mixes_samples, without_batch_norm
 from raysim.config import registry
 from raysim.config.nearest import nearest
+from raysim.engine.early_stopping import EarlyStopping
+from raysim.engine.round_columns import expected
 from raysim.errors import ConfigError, reason_of
 from raysim.method import Method, Traits
 from raysim.virtual_time.clock import profiles_of
@@ -21,6 +23,7 @@ from raysim.virtual_time.fleet import check_profiles
 from raysim.workloads.federated_data import distinct_input_specs, objective_of
 from raysim.wrappers.attack import check_attack
 from raysim.wrappers.defense import check_defense
+from raysim.wrappers.judging import judging
 
 if TYPE_CHECKING:
     from raysim.config.registry import Kind
@@ -87,6 +90,8 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         why = "evaluation.decompose_every: the decomposition judges every client's model on every client's data"
         _check_one_task(federation, why, "Set it to 0")
     _check_objective(config, name, objective_of(federation))
+    if config.evaluation.ends_early:
+        EarlyStopping(config.evaluation, judging(config, federation).objective, expected(config, federation))
     check_drift(config, federation)
     if config.devices.on:
         check_profiles(config.timing, config.schedule, profiles_of(config, trainable))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import numbers
+import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -22,7 +23,9 @@ from raysim.results.given_again import gathered
 from raysim.running.given_checks import check_functions, check_has_data, copied, made_model
 from raysim.running.source_digest import identity_of, module_digest, own_classes, source_of
 from raysim.workloads.given.given_data import GivenClients, GivenData, GivenModel
+from raysim.workloads.given.labels import as_classes
 from raysim.workloads.graphs.given_graphs import GatheredGraphs, GivenGraphs
+from raysim.workloads.graphs.pyg_data import as_graph_classes
 
 if TYPE_CHECKING:
     from raysim.workloads.federated_data import InputSpec
@@ -93,7 +96,9 @@ def config_of(  # noqa: PLR0913 - those of raysim.run
     if objects.classes.get("model") is GivenModel:
         config = with_sections(config, model=objects.held_model(config))
     if arrays is not None:
+        section = config.workload
         config = with_sections(config, workload=_fitted(config))
+        _warn_of_numbers(section)
     return config, "\n\n".join(objects.sources)
 
 
@@ -210,3 +215,18 @@ def _fitted(config: RunConfig) -> GivenClients:
     if found := process_state.put_back(before):
         raise ConfigError(f"model, loss or metrics, on two samples: {found}.")
     return changed.holding(section.held, functions=section.functions)
+
+
+def _warn_of_numbers(section: GivenGraphs | GivenData) -> None:
+    """Warn where labels that are whole numbers of a type for fractions are learned as numbers, and nothing says so."""
+    graphs = isinstance(section, GivenGraphs)
+    labels = section.held.labels() if graphs else section.held.labels
+    if labels.dtype.kind != "f" or section.functions[0] is not None or getattr(section, "task", "auto") != "auto":
+        return
+    meant = "loss=torch.nn.functional.mse_loss" if graphs else "task='regression'"
+    if advice := as_graph_classes(labels) if graphs else as_classes(labels):
+        warnings.warn(
+            "y holds whole numbers of a type for fractions (float), and they are learned as numbers: regression. "
+            f"For classes give {advice}; if numbers are meant, say {meant}",
+            stacklevel=2,
+        )

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import RunConfig, to_dict
-from raysim.engine.observer import Named, Several, Silent
+from raysim.engine.observer import Hints, Named, Several, Silent
 from raysim.errors import ConfigError, RaysimError
 from raysim.leaving import staying
 from raysim.monitor import status_file
@@ -72,7 +72,7 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
         config, source = method, ""
     else:
         config, source = config_of(method, resume, options, model, clients, test, loss, metrics)
-    watcher: Observer = Silent() if observer is None else Named(observer)
+    watcher: Observer = Named(observer) if observer is not None else Silent() if progress else Hints()
     folder = prepare(config, resume)
     if source and resume is None:
         write_atomically(folder / SOURCE_NAME, source.encode())

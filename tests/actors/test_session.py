@@ -13,13 +13,14 @@ import pytest
 
 from raysim.actors import cluster_probe, session, start_retry
 from raysim.actors.watch import Watch as WatchOfRay
-from raysim.config.run_config import default_config
+from raysim.config.run_config import default_config, with_sections
 from raysim.config.sections import Engine
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
 from raysim.running.outcome import Outcome
 from raysim.storage.checkpoint import save
 from raysim.storage.client_shards import ClientFiles
+from raysim.workloads.given.given_data import GivenModel
 from tests.small_runs import ON_RAY, words
 from tests.watch import Watch
 
@@ -54,6 +55,17 @@ def test_ray_not_able_to_start(
     assert code == 1 and "Ray could not start on this machine: RuntimeError: The current node timed out" in error
     assert "--engine.backend inline" in error and "Traceback" not in error
     assert not (folder / "run").exists()
+
+
+def test_what_cannot_be_sent_is_said_before_ray_starts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import ray
+
+    monkeypatch.setattr("raysim.actors.shared_ray.is_connected", lambda: False)
+    monkeypatch.setattr(ray, "init", lambda **_: pytest.fail("Ray was started"))
+    usual = default_config("fedavg")
+    config = with_sections(usual, model=GivenModel(class_name="Net").holding(threading.Lock()))
+    outcome = session.run_on_ray(config, folder, Watch())
+    assert outcome.refused and outcome.message.startswith("model Net: attribute held of an object of GivenModel, of ")
 
 
 @pytest.mark.parametrize("form", ["127.0.0.1:{}", "ray://127.0.0.1:{}"])

@@ -14,7 +14,7 @@ from raysim.workloads.arrays.array_federation import ArrayFederation
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec, Stream
 from raysim.workloads.given.arrays import GatheredArrays
-from raysim.workloads.given.labels import NUMBERS, as_classes, check_one_hot
+from raysim.workloads.given.labels import check_one_hot
 from raysim.workloads.naming import shown, unfit
 from raysim.workloads.objective import Figure, Kind, Objective
 from raysim.workloads.option_types import Help, NonNegativeInt, ShareBelowOne
@@ -115,16 +115,16 @@ class GivenData(GivenClients, TokenOptions):
         objective = self.objective()
         if self.task == "auto" and objective.loss is None and objective.kind in ("regression", "multilabel"):
             check_one_hot(own.labels, objective.kind)
-        notes = _numbers(own.labels, objective)
         outputs = self.classes or _outputs(own.labels, objective.kind)
         has_classes = objective.kind in ("classification", "sequences")
         split = held_out(own.train, tests, self.test_share, self.validation_share, stream, own.names)
         inputs, test_inputs, vocabulary = own.inputs, own.test_inputs, 0
+        notes: tuple[str, ...] = ()
         if inputs.dtype.kind == "O":
             training = np.unique(split.train.pooled().indices)
             found = self.as_tokens([*inputs, *test_inputs], training)
             inputs, test_inputs = found.ids[: len(inputs)], found.ids[len(inputs) :]
-            vocabulary, notes = found.vocabulary, (f"{self.title}: {found.note}", *notes)
+            vocabulary, notes = found.vocabulary, (f"{self.title}: {found.note}",)
         return ArrayFederation(
             name=self.title,
             inputs=inputs,
@@ -143,13 +143,6 @@ class GivenData(GivenClients, TokenOptions):
     def sketch(self, stream: Stream) -> ArrayFederation:
         """The same: no sample is copied before a client asks for its own."""
         return self.load(stream)
-
-
-def _numbers(labels: NDArray[Any], objective: Objective) -> tuple[str, ...]:
-    """A note on labels that may be classes, and are learned as numbers."""
-    if objective.kind != "regression" or objective.loss is not None or not (advice := as_classes(labels)):
-        return ()
-    return (f"{NUMBERS}; for classes give {advice}",)
 
 
 def _outputs(labels: NDArray[Any], kind: Kind) -> int:

@@ -27,10 +27,6 @@ def as_classes(labels: Array) -> str:
     return found if found != "y" else ""
 
 
-NUMBERS = "labels are whole numbers of a type for fractions (float), and are learned as numbers: regression"
-"""Note for labels that are classes, perhaps."""
-
-
 def is_one_hot(labels: Array) -> bool:
     """Whether labels are [N, C], C > 1, and every sample has a single 1, and 0 in its other C - 1 places."""
     if labels.ndim != 2 or labels.shape[1] < 2 or not len(labels):

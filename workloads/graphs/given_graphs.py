@@ -13,9 +13,9 @@ from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
 from raysim.workloads.given.arrays import digest_of, each_client, tests_of_clients
 from raysim.workloads.given.given_data import GivenClients, missing
-from raysim.workloads.given.labels import NUMBERS, is_one_hot
+from raysim.workloads.given.labels import is_one_hot
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation, union
-from raysim.workloads.graphs.graph_set import Floats, Graphs, Integers
+from raysim.workloads.graphs.graph_set import Graphs, Integers
 from raysim.workloads.graphs.pyg_data import as_graph_classes, check_widths, read_graphs
 from raysim.workloads.graphs.stratified_split import stratified
 from raysim.workloads.objective import Objective
@@ -33,6 +33,10 @@ class GatheredGraphs:
     tested: bool
     """Whether test graphs were given."""
     notes: tuple[str, ...] = ()
+
+    def labels(self) -> NDArray[Any]:
+        """The labels of all graphs, [graphs] or [graphs, D]."""
+        return np.concatenate([graphs.labels for graphs in self.graphs])
 
     def digest(self) -> str:
         """SHA-256 of all of it."""
@@ -79,9 +83,8 @@ class GivenGraphs(GivenClients):
         loss, metrics = self.functions
         objective = Objective("classification" if own.graphs[0].has_classes else "regression", loss, metrics)
         regression = objective.kind == "regression"
-        notes = own.notes
         if regression and loss is None:
-            notes += _told_of_numbers(np.concatenate([graphs.labels for graphs in own.graphs]))
+            _check_numbers(own.labels())
         needed = [graphs.labels[0].size if regression else int(graphs.labels.max()) + 1 for graphs in own.graphs]
         clients = []
         for number, (name, graphs) in enumerate(zip(own.names, own.graphs, strict=True)):
@@ -90,7 +93,7 @@ class GivenGraphs(GivenClients):
             set_name = f"{self.title} of {name}" if apart else self.title
             parts = self._parts(own, number, stream(f"local_test {number}"))
             clients.append(GraphClient(name, graphs, *parts, class_names, set_name, outputs))
-        return GraphFederation(self.title, False, tuple(clients), notes=notes, objective=objective)
+        return GraphFederation(self.title, False, tuple(clients), notes=own.notes, objective=objective)
 
     def sketch(self, stream: Stream) -> GraphFederation:
         """The same: no graph is copied before a client asks for its own."""
@@ -158,19 +161,13 @@ def gather_graphs(clients: object, test: object = None) -> GatheredGraphs:
     return GatheredGraphs(tuple(map(str, names)), tuple(graphs), counts, test is not None, tuple(notes))
 
 
-def _told_of_numbers(labels: Floats) -> tuple[str, ...]:
-    """A note on labels [graphs] or [graphs, 1] that are whole numbers, which are learned as numbers: regression.
-
-    Raises:
-        WorkloadError: they are one-hot [graphs, C], classes in another form.
-    """
-    advice = as_graph_classes(labels)
+def _check_numbers(labels: NDArray[Any]) -> None:
+    """WorkloadError for labels [graphs, C] that are one-hot: classes in another form, learned as numbers."""
     if is_one_hot(labels):
         raise WorkloadError(
-            f"y is one-hot, {labels.shape[1]} numbers of each graph of which a single one is 1; give {advice}, or say "
-            "loss=torch.nn.functional.mse_loss if the numbers are meant as they are"
+            f"y is one-hot, {labels.shape[1]} numbers of each graph of which a single one is 1; give "
+            f"{as_graph_classes(labels)}, or say loss=torch.nn.functional.mse_loss if the numbers are meant as they are"
         )
-    return (f"{NUMBERS}; for classes give {advice}",) if advice else ()
 
 
 def _check_alike(one: Graphs, other: Graphs, where: str) -> None:

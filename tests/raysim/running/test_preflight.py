@@ -44,7 +44,12 @@ def no_ray(monkeypatch: pytest.MonkeyPatch) -> None:
         (["--joins=2,2", "--join_every=1"], "joins 2 + 2 = 4, but the run has 10 clients"),
         (["--engine.actors=100000"], "--engine.actors 100000 cannot be met"),
         (["--engine.cpus_per_client=100000"], "a client actor asks for 100000 CPU"),
-        (["--method=mine:Nothing"], "mine does not define 'Nothing'"),
+        (["--method=mine:Nothing"], "/mine.py) does not define 'Nothing'. Its classes: "),
+        (["--stop_at=90"], "stop_at: 90 is never reached by accuracy, which lies between 0 and 1; for 90 % set it to"),
+        (
+            ["--measure=f1", "--patience=2"],
+            "f1 will be no column of the table of rounds. Columns of this run: accuracy",
+        ),
         (["--method=mine:NoTraits"], "lacks traits. Add `traits: ClassVar[Traits] = Traits()`"),
         (["--method=mine:Misnamed"], "lacks the function aggregate. Is agregate for aggregate a slip of the pen?"),
         (["--method=mine:Declares"], "lacks the functions message, train, aggregate, deploy."),
