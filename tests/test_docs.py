@@ -22,9 +22,9 @@ from raysim.method import ClientTask, Context, Traits, Updates
 from raysim.running.preflight import FUNCTIONS
 from raysim.schedule import planned_intervals
 from raysim.studies import study_file
+from raysim.studies.checks import check_cell
 from raysim.studies.study_file import Cell
 from raysim.studies.tables import finished, place_of_table, tables
-from raysim.study import check_cell
 from raysim.training import gradients, local_sgd
 from raysim.workloads.federated_data import ClientData
 

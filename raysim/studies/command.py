@@ -15,7 +15,7 @@ from raysim.config.config_file import read_plain
 from raysim.errors import ConfigError
 from raysim.storage.atomic_files import write_atomically
 
-USAGE = """python -m raysim.study FILE [--table-only] [--trust FOLDER]
+USAGE = """python -m raysim.study FILE [--workers N] [--table-only] [--trust FOLDER]
        python -m raysim.study --grid OPTION=A,B … [--seeds 0-4] --output FOLDER [options of all runs]"""
 FILE = "study.yaml"
 """The study file that a grid's folder gets."""
@@ -28,6 +28,8 @@ class Command:
     study: Path
     trusted: tuple[Path, ...]
     table_only: bool
+    workers: int | None
+    """How many cells run side by side; None: not said."""
 
 
 def read(argv: Sequence[str] | None, description: str) -> Command:
@@ -40,6 +42,12 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         prog="python -m raysim.study", usage=USAGE, description=description, allow_abbrev=False
     )
     parser.add_argument("--table-only", action="store_true", help="run nothing, write the table of what is there")
+    parser.add_argument(
+        "--workers",
+        type=_count,
+        metavar="N",
+        help="cells that run side by side, each in a process of its own; 1: all in this one; by default one a core",
+    )
     parser.add_argument(
         "--trust",
         type=Path,
@@ -73,7 +81,13 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     else:
         path = _made(known.output, _study(known.grid, known.seeds or "0", known.measure or ["accuracy"], rest))
         trusted += (known.output,)  # what the file names stands on the command line
-    return Command(path, trusted, known.table_only)
+    return Command(path, trusted, known.table_only, known.workers)
+
+
+def _count(text: str) -> int:
+    if not text.isdecimal() or int(text) < 1:
+        raise ConfigError(f"--workers {text}: not allowed. Allowed: a whole number ≥ 1.")
+    return int(text)
 
 
 def _study(grid: Sequence[str], seeds: str, measures: Sequence[str], rest: Sequence[str]) -> dict[str, Any]:

@@ -15,12 +15,18 @@ import pytest
 
 from raysim import study
 from raysim.config.run_config import RunConfig, to_yaml
+from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
-from raysim.results.result import RunResult
+from raysim.running.outcome import Outcome
 from raysim.storage.claims import claimed
-from raysim.studies import failures, study_file, tables
+from raysim.studies import cell_run, failures, side_by_side, study_file, tables
+from raysim.studies.cell_run import End
+from raysim.studies.checks import check_cell, check_measures
 from raysim.workloads.errors import WorkloadError
 from tests.raysim.small_study import TEXT, keep
+
+HERE = ("--workers", "1")
+"""All cells in this process, where a test may replace what computes them."""
 
 
 @pytest.fixture
@@ -35,27 +41,28 @@ def test_finished_cells_are_skipped_and_the_table_is_their_mean(
 ) -> None:
     made: list[str] = []
 
-    def fake(cell: study_file.Cell) -> None:
+    def fake(cell: study_file.Cell, *rest: object) -> End:
         made.append(f"{cell.column}/{cell.row}/{cell.seed}")
         # Last 0.5 + seed/10, best 0.9; a round without evaluation in between.
         keep(cell, accuracy=[0.9, float("nan"), 0.5 + cell.seed / 10])
+        return End("finished")
 
-    monkeypatch.setattr(study, "run_cell", fake)
-    assert study.main([str(path)]) == 0
+    monkeypatch.setattr(cell_run, "run_cell", fake)
+    assert study.main([str(path), *HERE]) == 0
     places = (("MLP", 0), ("MLP", 1), ("Logistic", 5))
     assert made == [f"{column}/{row}/{seed}" for column, seed in places for row in ("FedAvg", "Strong prox")]
     page = (path.parent / "page.md").read_text(encoding="utf-8")
     # Seeds 0 and 1: 50 and 60 %, mean 55, sample standard deviation 7.07; seed 5 alone: 100 %, its best too.
     assert "| FedAvg | 55.00 ± 7.07 (2) | 90.00 ± 0.00 (2) | 100.00 (1) | 100.00 (1) |" in page
     made.clear()
-    assert study.main([str(path)]) == 0
+    assert study.main([str(path), *HERE]) == 0
     assert made == []
     assert "6 of 6 cells are there" in capsys.readouterr().out
 
 
 def test_a_cell_is_a_real_run(path: Path) -> None:
     cell = next(study_file.read(path).cells())
-    study.run_cell(cell)
+    assert cell_run.run_cell(cell, Silent(), lambda: False) == End("finished")
     frame = pd.read_csv(cell.path)
     assert frame["round"].tolist() == [1, 2]
     assert frame["accuracy"].between(0, 1).all()
@@ -64,7 +71,7 @@ def test_a_cell_is_a_real_run(path: Path) -> None:
 
 
 def test_a_cell_made_with_other_settings_is_not_mixed_in(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    study.run_cell(next(study_file.read(path).cells()))
+    cell_run.run_cell(next(study_file.read(path).cells()), Silent(), lambda: False)
     path.write_text(TEXT.replace("schedule.rounds: 2", "schedule.rounds: 3"), encoding="utf-8")
     assert study.main([str(path), "--table-only"]) == 2
     message = capsys.readouterr().err
@@ -81,10 +88,10 @@ def test_a_cell_kept_with_an_earlier_name_of_an_option_is_still_the_same(tmp_pat
     keep(cell, accuracy=[0.5])
     kept = cell.path.with_suffix(".yaml")
     kept.write_text(to_yaml(cell.config()).replace("  path: there", "  data_dir: there"), encoding="utf-8")
-    study.check_cell(cell)
+    check_cell(cell)
     kept.write_text(kept.read_text().replace("data_dir: there", "data_dir: elsewhere"), encoding="utf-8")
     with pytest.raises(ConfigError, match=r"workload\.path: elsewhere → there"):
-        study.check_cell(cell)
+        check_cell(cell)
 
 
 def test_a_row_may_have_settings_of_one_column(path: Path) -> None:
@@ -118,14 +125,15 @@ def test_a_cell_that_fails_does_not_cost_the_others(
 ) -> None:
     tried: list[str] = []
 
-    def fake(cell: study_file.Cell) -> None:
+    def fake(cell: study_file.Cell, *rest: object) -> End:
         tried.append(cell.row)
         if cell.row == "FedAvg":
-            raise ConfigError("diverged")
+            return End("failed", "diverged")
         keep(cell, accuracy=[0.5])
+        return End("finished")
 
-    monkeypatch.setattr(study, "run_cell", fake)
-    assert study.main([str(path)]) == 1
+    monkeypatch.setattr(cell_run, "run_cell", fake)
+    assert study.main([str(path), *HERE]) == 1
     assert tried == ["FedAvg", "Strong prox"] * 3
     assert "failed cells" in capsys.readouterr().err
     assert "| Strong prox | 50.00 ± 0.00 (2)" in (path.parent / "page.md").read_text(encoding="utf-8")
@@ -190,9 +198,9 @@ def test_a_mistake_in_a_study_is_one_sentence(
     path: Path, old: str, new: str, message: str, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Before the first run."""
-    monkeypatch.setattr(study, "run_cell", lambda cell: pytest.fail("ran a cell"))
+    monkeypatch.setattr(cell_run, "run_cell", lambda *rest: pytest.fail("ran a cell"))
     path.write_text(TEXT.replace(old, new), encoding="utf-8")
-    assert study.main([str(path)]) == 2
+    assert study.main([str(path), *HERE]) == 2
     said = capsys.readouterr().err
     assert str(path) in said and message in said and "Traceback" not in said
 
@@ -217,12 +225,12 @@ def test_what_an_earlier_version_kept_is_compared_as_far_as_its_options_are_ther
     cell.path.write_text("round\n1\n")
     kept = "method: {name: fedavg}\nworkload: {limit: 200, clients: 3}\nschedule: {rounds: 2}\nmodel: {name: mlp}\n"
     cell.path.with_suffix(".yaml").write_text(f"{kept}engine: {{vectorise: 0}}\nseed: 0\n")
-    study.check_cell(cell)
+    check_cell(cell)
     cell.path.with_suffix(".yaml").write_text(f"{kept}evaluation: {{auc: true}}\nseed: 0\n")
-    study.check_cell(cell)  # auto, which is the study's, may add a column and changes no other
+    check_cell(cell)  # auto, which is the study's, may add a column and changes no other
     cell.path.with_suffix(".yaml").write_text(f"{kept}evaluation: {{every: 2}}\nseed: 0\n")
     with pytest.raises(ConfigError, match=r"evaluation\.every: 2 → 1"):
-        study.check_cell(cell)
+        check_cell(cell)
 
 
 @pytest.mark.parametrize("second", [tables.BEGIN, "<!-- table small: written by raysim.study -->"])
@@ -239,18 +247,16 @@ def test_a_cell_that_fails_leaves_a_row_with_round_and_reason_until_it_succeeds(
 ) -> None:
     """Two rounds were written when the third broke; the table counts it and says why."""
 
-    def broken(config: RunConfig) -> RunResult:
-        folder = Path(config.output)
-        folder.mkdir(parents=True)
+    def broken(config: RunConfig, folder: Path, *rest: object, **more: object) -> Outcome:
         (folder / "rounds.csv").write_text("round,accuracy\n1,0.1\n2,0.2\n", encoding="utf-8")
-        raise RaysimError("round 3, client 1: the update is not finite | in head.weight\nTraceback: 7")
+        return Outcome("failed", "round 3, client 1: the update is not finite | in head.weight\nTraceback: 7")
 
     first, *others = study_file.read(path).cells()
     for cell in others:
         keep(cell, accuracy=[0.5])
     with monkeypatch.context() as patch:
-        patch.setattr("raysim.running.simulation.run", broken)
-        assert study.main([str(path)]) == 1
+        patch.setattr("raysim.running.simulation.execute", broken)
+        assert study.main([str(path), *HERE]) == 1
     failure = first.path.with_suffix(".failed.csv")
     assert not first.path.exists() and first.path.with_suffix(".yaml").exists()
     reason = "round 3, client 1: the update is not finite | in head.weight"
@@ -264,7 +270,7 @@ def test_a_cell_that_fails_leaves_a_row_with_round_and_reason_until_it_succeeds(
     assert study.main([str(path), "--table-only"]) == 2
     assert f"{failure} was made with other settings" in capsys.readouterr().err
     path.write_text(TEXT, encoding="utf-8")
-    assert study.main([str(path)]) == 0
+    assert study.main([str(path), *HERE]) == 0
     assert "5 of 6 cells are there, 1 failed" in capsys.readouterr().out
     assert first.path.exists() and not failure.exists()
     assert "failed" not in (path.parent / "page.md").read_text(encoding="utf-8")
@@ -273,11 +279,11 @@ def test_a_cell_that_fails_leaves_a_row_with_round_and_reason_until_it_succeeds(
 def test_a_cell_of_which_nothing_was_computed_failed_in_its_first_round(
     path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refused(config: RunConfig) -> RunResult:
+    def refused(config: RunConfig, *rest: object) -> Path:
         raise WorkloadError("no such file")
 
-    monkeypatch.setattr("raysim.running.simulation.run", refused)
-    assert study.main([str(path)]) == 1
+    monkeypatch.setattr("raysim.running.open_run.prepare", refused)
+    assert study.main([str(path), *HERE]) == 1
     page = (path.parent / "page.md").read_text(encoding="utf-8")
     assert "| FedAvg | (0, 2 failed) |" in page and "| Logistic / Strong prox | 5 | 1 | no such file |" in page
 
@@ -287,15 +293,16 @@ def test_a_cell_of_another_process_is_left_to_it_and_waited_for(
 ) -> None:
     made: list[str] = []
 
-    def fake(cell: study_file.Cell) -> None:
+    def fake(cell: study_file.Cell, *rest: object) -> End:
         made.append(cell.name)
         keep(cell, accuracy=[0.5])
+        return End("finished")
 
-    monkeypatch.setattr(study, "run_cell", fake)
-    monkeypatch.setattr(study, "SECONDS", 0.01)
+    monkeypatch.setattr(cell_run, "run_cell", fake)
+    monkeypatch.setattr(side_by_side, "SECONDS", 0.01)
     first, second, *others = study_file.read(path).cells()
     codes: list[int] = []
-    thread = threading.Thread(target=lambda: codes.append(study.main([str(path)])))
+    thread = threading.Thread(target=lambda: codes.append(study.main([str(path), *HERE])))
     with claimed(first.path), claimed(second.path):
         thread.start()
         deadline = time.monotonic() + 60
@@ -323,19 +330,19 @@ def test_it_says_whom_it_waits_for(
             keep(cell, accuracy=[0.25])
         release.close()
 
-    monkeypatch.setattr("raysim.study.time.sleep", made_by_the_other)
-    monkeypatch.setattr(study, "run_cell", lambda cell: pytest.fail("computed again"))
+    monkeypatch.setattr("raysim.studies.side_by_side.time.sleep", made_by_the_other)
+    monkeypatch.setattr(cell_run, "run_cell", lambda *rest: pytest.fail("computed again"))
     with ExitStack() as release:
         release.enter_context(claimed(first.path))
         release.enter_context(claimed(second.path))
-        assert study.main([str(path)]) == 0
+        assert study.main([str(path), *HERE]) == 0
     assert f"waits for {first.name} and 1 more, at which process {os.getpid()} on " in capsys.readouterr().out
 
 
 @pytest.mark.slow
 def test_two_processes_share_a_study(path: Path) -> None:
     """Each cell is computed once, both end well, and the table has all of them."""
-    command = [sys.executable, "-m", "raysim.study", str(path)]
+    command = [sys.executable, "-m", "raysim.study", str(path), *HERE]
     both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
     said = [process.communicate(timeout=600) for process in both]
     assert [process.returncode for process in both] == [0, 0], said
@@ -386,14 +393,15 @@ def test_a_measure_that_no_cell_can_have_is_found_before_the_first(
     """It was said after the last cell."""
     made: list[str] = []
 
-    def fake(cell: study_file.Cell) -> None:
+    def fake(cell: study_file.Cell, *rest: object) -> End:
         made.append(cell.name)
         keep(cell, accuracy=[0.5])
+        return End("finished")
 
-    monkeypatch.setattr(study, "run_cell", fake)
+    monkeypatch.setattr(cell_run, "run_cell", fake)
     text = TEXT.replace("{accuracy: last", f"{{{measure}, accuracy: last")
     path.write_text(text.replace("rows:\n", f"rows:\n  More: {{{row}}}\n" if row else "rows:\n"), encoding="utf-8")
-    assert study.main([str(path)]) == (2 if refused else 0)
+    assert study.main([str(path), *HERE]) == (2 if refused else 0)
     said = capsys.readouterr().err
     name = measure.partition(":")[0]
     assert (f"measures: {name}: no cell is sure to have the column {name}" in said) == refused == (not made)
@@ -401,4 +409,4 @@ def test_a_measure_that_no_cell_can_have_is_found_before_the_first(
 
 def test_every_study_of_the_tree_can_have_its_measures() -> None:
     for file in sorted((Path(__file__).parents[2] / "docs" / "studies").glob("*.yaml")):
-        study.check_measures(study_file.read(file))
+        check_measures(study_file.read(file))

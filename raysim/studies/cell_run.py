@@ -1,0 +1,141 @@
+"""One cell of a study, from its claim to its row.
+
+A run under way has its folder beside the place of the row, ``.ROW-seedN.run``, so that a cell that was interrupted or
+killed goes on from its last checkpoint. The folder goes when the row is there, or when the run failed.
+"""
+
+from __future__ import annotations
+
+import shutil
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Literal
+
+from raysim.config.run_config import RunConfig, to_yaml
+from raysim.errors import RaysimError, reason_of
+from raysim.leaving import staying
+from raysim.storage.atomic_files import write_atomically
+from raysim.storage.claims import claimed
+from raysim.storage.run_folder import is_run
+from raysim.studies import failures
+
+if TYPE_CHECKING:
+    from raysim.engine.observer import Observer
+    from raysim.running.outcome import Outcome
+    from raysim.studies.study_file import Cell
+
+BACKEND = "engine.backend"
+
+
+@dataclass(frozen=True)
+class End:
+    """The end of an attempt at a cell: its row is made, or was there; another process has it; it failed, or stopped."""
+
+    kind: Literal["finished", "there", "elsewhere", "failed", "stopped"]
+    reason: str = ""
+
+
+def on_ray(cell: Cell) -> bool:
+    """Whether the study file asks for a run on Ray by name; cells are in-process runs otherwise."""
+    return next((layer[BACKEND] for layer in reversed(cell.layers) if BACKEND in layer), "inline") == "ray"
+
+
+def folder_of(cell: Cell) -> Path:
+    """The folder of the cell's run while it is under way."""
+    return cell.path.with_name(f".{cell.path.stem}.run")
+
+
+def config_of(cell: Cell) -> RunConfig:
+    """The settings of the cell's run with those that change no result: where it happens, and what it leaves."""
+    config = cell.config()
+    engine = config.engine if on_ray(cell) else replace(config.engine, backend="inline")
+    return replace(config, engine=engine, output=str(folder_of(cell)), pictures=False)
+
+
+def attempt(cell: Cell, failed_at: int, observer: Observer, stopping: Callable[[], bool]) -> End:
+    """Run a cell unless another process has claimed it, has made it, or has failed in it.
+
+    Args:
+        failed_at: when the row of its failure was written that is to be tried again; 0: there was none.
+        stopping: whether the run is to stop after the round that it is in.
+    """
+    with claimed(cell.path) as mine:
+        if not mine:
+            return End("elsewhere")
+        if cell.path.exists():
+            return End("there")
+        if failures.made_at(cell) != failed_at:
+            return End("failed", "it failed in another process")
+        return run_cell(cell, observer, stopping)
+
+
+def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> End:
+    """Run a cell, or go on with it, and keep its rounds table without timings; the file appears only when it is whole.
+
+    A run that ends with an error leaves the row of its failure instead, which a later success takes away.
+    """
+    try:
+        with staying():
+            status, reason = _run(cell, observer, stopping)
+    except RaysimError as error:
+        status, reason = "failed", str(error)
+    except Exception as error:
+        status, reason = "failed", f"{reason_of(error)}\n{traceback.format_exc()}"
+    if status == "stopped":
+        return End("stopped")
+    if status == "failed":
+        keep_failure(cell, reason)
+        shutil.rmtree(folder_of(cell), ignore_errors=True)
+        return End("failed", reason)
+    _keep_row(cell)
+    return End("finished")
+
+
+def keep_failure(cell: Cell, reason: str) -> None:
+    """Write the row of a cell's failure, with the settings that it was made with."""
+    _keep_settings(cell)
+    failures.keep(cell, folder_of(cell), RaysimError(reason))
+
+
+def _run(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> tuple[str, str]:
+    """How the cell's run ended, and why."""
+    from raysim.running.open_run import prepare
+    from raysim.running.simulation import execute
+
+    config, folder = config_of(cell), folder_of(cell)
+    if is_run(folder):
+        try:
+            prepare(config, resume=folder)
+            outcome = execute(config, folder, observer, resumed=True, stopping=stopping, keep_ray=True)
+            if outcome.resumable:
+                return _ended(outcome)
+            reason = outcome.message
+        except RaysimError as error:  # of other settings, say
+            reason = str(error)
+        observer.note(f"{cell.name} cannot go on and starts again from round 1: {reason}")
+    shutil.rmtree(folder, ignore_errors=True)
+    prepare(config)
+    outcome = execute(config, folder, observer, stopping=stopping, keep_ray=True)
+    return _ended(outcome)
+
+
+def _ended(outcome: Outcome) -> tuple[str, str]:
+    return outcome.status, "\n".join(filter(None, (outcome.message, outcome.traceback)))
+
+
+def _keep_row(cell: Cell) -> None:
+    from raysim.results.result import comparable, load_result
+
+    frame = comparable(load_result(folder_of(cell)).rounds)
+    _keep_settings(cell)
+    write_atomically(cell.path, frame.to_csv(index=False, float_format="%.6g").encode())
+    failures.place(cell).unlink(missing_ok=True)
+    shutil.rmtree(folder_of(cell), ignore_errors=True)
+
+
+def _keep_settings(cell: Cell) -> None:
+    """Write a cell's settings beside the place of its row, so that a later change of the study is noticed."""
+    cell.path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(cell.path.with_suffix(".yaml"), to_yaml(cell.config()).encode())

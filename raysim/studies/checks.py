@@ -1,0 +1,56 @@
+"""Checks of a study before its first cell: were the kept cells made with its settings, can they have its measures."""
+
+from __future__ import annotations
+
+from raysim.config.config_file import read_config_file
+from raysim.config.run_config import build, settings
+from raysim.errors import ConfigError
+from raysim.studies import failures
+from raysim.studies.study_file import Cell, Study
+
+
+def check_cell(cell: Cell) -> None:
+    """ConfigError if a finished or failed cell was made with other settings than the study has now.
+
+    Options of the engine that this version does not have any more are no difference. The kept file is only compared:
+    no code that it names is imported.
+    """
+    kept = cell.path.with_suffix(".yaml")
+    made = next((path for path in (cell.path, failures.place(cell)) if path.exists()), None)
+    if made is None or not kept.exists():
+        return
+    before = read_config_file(kept)
+    now = settings(cell.config())
+    usual = settings(build([{path: value for path, value in now.items() if path.endswith(".name")}]))
+    changed = [
+        f"{path}: {before.get(path, usual[path])} → {value}"
+        for path, value in now.items()
+        if before.get(path, usual[path]) != value and not _adds_a_column(path, value)
+    ]
+    if changed:
+        raise ConfigError(
+            f"{made} was made with other settings ({'; '.join(changed)}). Remove it to run it again, or take "
+            "the change back"
+        )
+
+
+def _adds_a_column(path: str, value: object) -> bool:
+    """Whether an option's value gives rows a further column at most, and changes no other."""
+    return path == "evaluation.auc" and value == "auto"
+
+
+def check_measures(study: Study) -> None:
+    """ConfigError for a measure that no cell can have by its settings: told before the cells' hours, not after them."""
+    from raysim.engine.round_columns import possible
+
+    found = [possible(cell.config()) for cell in study.cells()]
+    if None in found:
+        return
+    columns = dict.fromkeys(name for names in found for name in names or ())
+    for measure in (*study.measures, *study.shown.values()):
+        if measure.column not in columns:
+            raise ConfigError(
+                f"{study.name}: measures: {measure.name}: no cell is sure to have the column {measure.column}. Those "
+                f"by the cells' settings: {', '.join(columns)}. Take it out, or set the option that asks for it "
+                "(evaluation.auc: true for auc, say)."
+            )

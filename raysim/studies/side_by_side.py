@@ -1,0 +1,178 @@
+"""Cells of a study computed one after another in this process, or side by side in processes of their own."""
+
+from __future__ import annotations
+
+import multiprocessing
+import signal
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing.connection import wait
+from typing import TYPE_CHECKING, cast
+
+from raysim.schedule import planned_intervals
+from raysim.storage.claims import SECONDS, claimed
+from raysim.studies import cell_run
+from raysim.studies.board import Board
+from raysim.studies.cell_process import work
+from raysim.studies.cell_report import News, Reporter
+from raysim.studies.cell_run import End
+from raysim.studies.cells_left import CellsLeft
+from raysim.studies.study_file import Cell
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import ForkServerProcess
+
+LISTEN = 0.2
+"""Seconds between two looks whether the user wants to stop."""
+END_SECONDS = 10.0
+"""Patience with a process that has told its end."""
+
+
+def one_after_another(
+    left: CellsLeft, board: Board, asked: Callable[[], bool], finished: Callable[[], None]
+) -> list[str]:
+    """Compute the cells in this process; a sentence for each that failed.
+
+    Args:
+        asked: whether to stop.
+        finished: is called after every cell.
+    """
+    failed, told = list[str](), False
+    while left and not asked():
+        cell = left.take()
+        if cell is None:
+            told = _waits(left, board, told)
+            continue
+        begun = time.monotonic()
+        board.begins(cell)
+        reporter = Reporter(len(planned_intervals(cell.config())), partial(board.hears, cell))
+        end = cell_run.attempt(cell, left.failed_at(cell), reporter, asked)
+        _settle(cell, end, time.monotonic() - begun, left, failed)
+        board.ends(cell, end)
+        finished()
+    return [*failed, *_failed_elsewhere(left)]
+
+
+@dataclass
+class _Place:
+    """A cell under way in a process of its own."""
+
+    cell: Cell
+    process: ForkServerProcess
+    begun: float = field(default_factory=time.monotonic)
+    round: int = 0
+    """The last of which it told."""
+
+
+class SideBySide:
+    """Computes cells in up to ``workers`` processes at a time.
+
+    A process that dies without a word (killed, or a crash in a library) is replaced by one that goes on from the cell's
+    last checkpoint; if that dies too before a further round, the cell has failed.
+    """
+
+    def __init__(self, left: CellsLeft, workers: int, board: Board) -> None:
+        self._left, self._workers, self._board = left, workers, board
+        self._context = multiprocessing.get_context("forkserver")
+        self._context.set_forkserver_preload(["raysim.studies.loaded"])
+        self._places: dict[Connection, _Place] = {}
+        self._died_in: dict[str, int] = {}
+        """Name of a cell → the round after which its process died."""
+        self._failed: list[str] = []
+
+    def run(self, asked: Callable[[], bool], finished: Callable[[], None]) -> list[str]:
+        """Compute the cells; a sentence for each that failed. Arguments as of :func:`one_after_another`."""
+        told = stopping = False
+        try:
+            while self._places or (self._left and not stopping):
+                if asked() and not stopping:
+                    stopping = True
+                    for place in self._places.values():
+                        place.process.terminate()  # it saves its last whole round
+                while not stopping and len(self._places) < self._workers and (cell := self._left.take()) is not None:
+                    self._begin(cell)
+                if self._places:
+                    if self._listen():
+                        finished()
+                elif not stopping:
+                    told = _waits(self._left, self._board, told)
+        finally:
+            for place in self._places.values():
+                place.process.kill()
+                place.process.join(END_SECONDS)
+        return [*self._failed, *_failed_elsewhere(self._left)]
+
+    def _begin(self, cell: Cell) -> None:
+        mine, its = self._context.Pipe()
+        process = self._context.Process(target=work, args=(its, cell, self._left.failed_at(cell)), name=cell.name)
+        process.start()
+        its.close()  # so that its death shows as the connection's end
+        self._places[mine] = _Place(cell, process)
+        self._board.begins(cell)
+
+    def _listen(self) -> bool:
+        """Hear of the cells under way for a moment; whether one of them ended."""
+        ended = False
+        for connection in cast("list[Connection]", wait([*self._places], LISTEN)):
+            place = self._places[connection]
+            try:
+                message = connection.recv()
+            except (EOFError, OSError):
+                message = self._death(place)
+            if isinstance(message, News):
+                place.round = max(place.round, message.round)
+                self._board.hears(place.cell, message)
+                continue
+            del self._places[connection]
+            place.process.join(END_SECONDS)
+            connection.close()
+            _settle(place.cell, message, time.monotonic() - place.begun, self._left, self._failed)
+            self._board.ends(place.cell, message)
+            ended = True
+        return ended
+
+    def _death(self, place: _Place) -> End:
+        """What follows from the death of a cell's process."""
+        place.process.join(END_SECONDS)
+        cell, code = place.cell, place.process.exitcode
+        if place.round > self._died_in.get(cell.name, -1):
+            self._died_in[cell.name] = place.round
+            self._board.says(f"{cell.name}: its process {_words(code)}; it goes on from its last checkpoint")
+            return End("elsewhere")
+        reason = f"its process {_words(code)}, and again without a further round"
+        with claimed(cell.path) as mine:
+            if mine:  # else another process has taken it over
+                cell_run.keep_failure(cell, reason)
+        return End("failed", reason)
+
+
+def _settle(cell: Cell, end: End, seconds: float, left: CellsLeft, failed: list[str]) -> None:
+    """What the end of an attempt changes."""
+    if end.kind == "finished":
+        left.took(cell, seconds)
+    elif end.kind == "failed":
+        failed.append(f"{cell.name}: {end.reason}")
+    elif end.kind in ("elsewhere", "stopped"):
+        left.put_back(cell)
+
+
+def _failed_elsewhere(left: CellsLeft) -> list[str]:
+    return [f"{cell.name}: it failed in another process" for cell in left.failed_elsewhere]
+
+
+def _waits(left: CellsLeft, board: Board, told: bool) -> bool:
+    """Wait a little for the process that is at the next cell, if there is one; whether that was said."""
+    if left and not told:
+        board.says(left.elsewhere())
+    if left:
+        time.sleep(SECONDS)
+    return bool(left)
+
+
+def _words(code: int | None) -> str:
+    if code is not None and code < 0:
+        return f"was killed by {signal.Signals(-code).name}"
+    return f"ended with exit code {code}"

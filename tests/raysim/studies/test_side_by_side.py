@@ -1,0 +1,193 @@
+"""Cells in processes of their own: the same bits as one after another, and what kills and signals cost."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import pytest
+
+from raysim import study
+from raysim.engine.observer import Silent
+from raysim.storage.claims import claim_of
+from raysim.storage.process_lock import is_held
+from raysim.studies import cell_run, side_by_side, study_file
+from raysim.studies.cell_run import End, folder_of
+from raysim.studies.cells_left import CellsLeft
+from raysim.studies.study_file import Cell
+from tests.processes import within
+from tests.raysim.small_study import keep
+
+TEXT = """
+title: Small
+results: results
+table: page.md
+base: {workload.limit: 200, workload.clients: 3, schedule.rounds: ROUNDS, model.name: logistic}
+rows: {FedAvg: {method.name: fedavg}, FedProx: {method.name: fedprox}}
+seeds: [0]
+measures: {accuracy: last}
+"""
+LONG = 90
+"""Rounds of a cell that is there to be killed."""
+
+
+class Rounds(Silent):
+    """The rounds that were begun."""
+
+    def __init__(self) -> None:
+        self.begun: list[int] = []
+
+    def round_started(self, round: int, local_epochs: int, participants: int) -> None:
+        self.begun.append(round)
+
+
+def made(folder: Path, rounds: int, more: str = "") -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / "small.yaml"
+    path.write_text(TEXT.replace("ROUNDS", str(rounds)) + more, encoding="utf-8")
+    return path
+
+
+def rows(folder: Path) -> dict[str, bytes]:
+    results = folder / "results"
+    return {str(path.relative_to(results)): path.read_bytes() for path in sorted(results.rglob("*"))}
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    """The rows of cells that nothing disturbed."""
+    folder = tmp_path_factory.mktemp("whole")
+    assert study.main([str(made(folder, LONG)), "--workers", "2"]) == 0
+    return rows(folder)
+
+
+def started(path: Path) -> tuple[subprocess.Popen[str], Cell, int]:
+    """A study at work, a cell of it with at least six rounds, and the number of its process."""
+    words = [sys.executable, "-m", "raysim.study", str(path), "--workers", "2"]
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    cell = next(study_file.read(path).cells())
+    table = folder_of(cell) / "rounds.csv"
+    within(60, lambda: table.exists() and table.read_text(encoding="utf-8").count("\n") > 6)
+    return process, cell, json.loads(claim_of(cell.path).read_text(encoding="utf-8"))["process"]
+
+
+def goes_on(cell: Cell) -> int:
+    """The first round that a further attempt at the cell begins."""
+    rounds = Rounds()
+    assert cell_run.run_cell(cell, rounds, lambda: False) == End("finished")
+    return rounds.begun[0]
+
+
+def test_two_workers_leave_the_bytes_that_one_leaves_a_failed_cell_too(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for count in ("1", "2"):
+        path = made(tmp_path / count, 2)
+        diverging = "Broken: {model.name: mlp, training.learning_rate: 1.0e+30}"
+        path.write_text(path.read_text().replace("rows: {", f"rows: {{{diverging}, "), encoding="utf-8")
+        assert study.main([str(path), "--workers", count]) == 1
+    one = rows(tmp_path / "1")
+    assert one == rows(tmp_path / "2") and len(one) == 2 * 2 + 2
+    assert (tmp_path / "1" / "page.md").read_bytes() == (tmp_path / "2" / "page.md").read_bytes()
+    assert "| Broken | 0 | 1 | client 0, round 1, stage update" in (tmp_path / "2" / "page.md").read_text(
+        encoding="utf-8"
+    )
+    said = capsys.readouterr()
+    assert (
+        "FedAvg / seed 0: finished, accuracy 0." in said.out
+        and said.err.count("Broken / seed 0: client 0, round 1") == 4
+    )
+
+
+@pytest.mark.slow
+def test_a_killed_cell_is_found_and_goes_on_from_its_checkpoint(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    process, cell, number = started(made(tmp_path / "killed", LONG))
+    os.kill(number, signal.SIGKILL)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    assert f"{cell.name}: its process was killed by SIGKILL; it goes on from its last checkpoint" in out
+    assert rows(tmp_path / "killed") == whole
+
+
+@pytest.mark.slow
+def test_cells_of_a_killed_study_stop_and_go_on(tmp_path: Path, whole: dict[str, bytes]) -> None:
+    process, cell, _ = started(made(tmp_path / "killed", LONG))
+    process.kill()
+    process.communicate(timeout=60)
+    within(60, lambda: not is_held(claim_of(cell.path)))  # they notice
+    assert not cell.path.exists()
+    assert goes_on(cell) > 6  # its last whole round was saved
+    assert study.main([str(tmp_path / "killed" / "small.yaml"), "--workers", "2"]) == 0
+    assert rows(tmp_path / "killed") == whole
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_saves_the_last_whole_round_of_every_cell(tmp_path: Path, number: signal.Signals) -> None:
+    process, cell, _ = started(made(tmp_path, LONG))
+    process.send_signal(number)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 128 + number, err
+    assert "a repeat goes on" in err and f"{cell.name}: stopped, its last whole round is saved" in out
+    assert not cell.path.exists() and not is_held(claim_of(cell.path))
+    assert goes_on(cell) > 6
+
+
+def dies(connection: Connection, cell: Cell, failed_at: int) -> None:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def test_a_cell_whose_process_dies_twice_has_failed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(tmp_path, 2)
+    first, *others = study_file.read(path).cells()
+    for cell in others:
+        keep(cell, accuracy=[0.5])
+    monkeypatch.setattr(side_by_side, "work", dies)
+    assert study.main([str(path), "--workers", "2"]) == 1
+    said = capsys.readouterr()
+    assert said.out.count("was killed by SIGKILL") == 1 and "again without a further round" in said.err
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "| FedAvg | 0 | 1 | its process was killed by SIGKILL, and again without a further round |" in page
+    assert not is_held(claim_of(first.path))
+
+
+def test_a_cell_of_other_settings_starts_again(tmp_path: Path) -> None:
+    cell = next(study_file.read(made(tmp_path, 8)).cells())
+    halfway = Rounds()
+    assert cell_run.run_cell(cell, halfway, lambda: len(halfway.begun) > 3) == End("stopped")
+    assert folder_of(cell).exists() and not cell.path.exists()
+    path = made(tmp_path, 8)
+    path.write_text(path.read_text().replace("limit: 200", "limit: 300"), encoding="utf-8")
+    assert goes_on(next(study_file.read(path).cells())) == 1
+    assert not folder_of(cell).exists()
+
+
+def test_the_longest_cells_go_first_and_what_was_measured_counts(tmp_path: Path) -> None:
+    path = made(tmp_path, 2)
+    text = (
+        path.read_text().replace("FedProx: {", "FedProx: {schedule.rounds: 20, ").replace("seeds: [0]", "seeds: [0, 1]")
+    )
+    path.write_text(text, encoding="utf-8")
+    cells = list(study_file.read(path).cells())
+    left = CellsLeft(cells, longest_first=True)
+    first = left.take()
+    assert first is not None and first.name == "FedProx / seed 0"
+    left.took(first, 1.0)
+    assert [round(left.expected(cell), 6) for cell in cells] == [0.1, 1.0, 0.1, 1.0]
+    left.took(cells[0], 30.0)
+    second = left.take()
+    assert second is not None and second.name == "FedAvg / seed 0"
+    in_order = CellsLeft(cells, longest_first=False)
+    assert in_order.take() is cells[0]
+
+
+def test_a_worker_count_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study.main([str(made(tmp_path, 2)), "--workers", "0"]) == 2
+    assert "--workers 0: not allowed. Allowed: a whole number ≥ 1." in capsys.readouterr().err
