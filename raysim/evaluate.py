@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from raysim.cli.foreign_folder import add_trust, config_of
+from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
 from raysim.errors import FINISHED, REFUSED, RaysimError
@@ -71,7 +71,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _config(options: argparse.Namespace) -> RunConfig:
-    config = config_of(options.folder, options)
+    config = read_config(options.folder, options)
     return with_sections(config, engine=replace(config.engine, gpus_per_client=0.0)) if options.cpu else config
 
 

@@ -12,11 +12,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from random import SystemRandom
+from typing import Any
 
-from raysim.cli.foreign_folder import add_trust, config_of
+from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.help_text import json_text
-from raysim.config.run_config import RunConfig, with_sections
+from raysim.config.run_config import RunConfig, classes_of, with_sections
 from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
+from raysim.results.given_again import check_digests
+from raysim.running.open_run import stored_config
+from raysim.running.python_objects import config_of
 from raysim.storage.complaint import complain
 from raysim.storage.folder_files import printable
 from raysim.verification.differences import explanations
@@ -51,7 +55,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     try:
         computes = options.all or options.rounds or options.spot
-        config = _placed(config_of(options.folder, options), options) if computes else None
+        config = placed(read_config(options.folder, options), options.actors, cpu=options.cpu) if computes else None
         rounds = None if options.all else options.rounds
         verdict = verify(options.folder, config, rounds=rounds, tasks=options.spot, head=options.head)
     except RaysimError as error:
@@ -94,17 +98,42 @@ def verify(
     return verdict
 
 
-def _placed(config: RunConfig, options: argparse.Namespace) -> RunConfig:
-    """The config with where it is computed now."""
+def verify_given(
+    folder: Path, *, rounds: Sequence[int] | None = (), tasks: int = 0, actors: int = 0, **objects: object
+) -> Verdict:
+    """The same of a run whose method, model or data was given in Python, which are given once more.
+
+    Args:
+        folder: as of :func:`verify`, as are rounds and tasks.
+        actors: client actors on Ray; 0: all in this process.
+        objects: ``method``, ``model``, ``clients``, ``test``, ``loss`` and ``metrics`` of :func:`raysim.run`, as far as
+            they were given to it.
+
+    Raises:
+        RaysimError: as of :func:`verify`, and where they are not what the run was made with.
+    """
+    given: dict[str, Any] = dict(objects)
+    config, _ = config_of(given.pop("method", {}), folder, {}, **given)
+    check_digests(stored_config(folder, classes_of(config)), config, folder)
+    return verify(folder, placed(config, actors), rounds=rounds, tasks=tasks)
+
+
+def placed(config: RunConfig, actors: int, *, cpu: bool = False) -> RunConfig:
+    """The config of a computation on this machine.
+
+    Args:
+        actors: client actors on Ray; 0: all in this process.
+        cpu: on the CPU, also of a run that was on a GPU.
+    """
     engine = replace(
         config.engine,
-        backend="ray" if options.actors else "inline",
-        actors=options.actors,
+        backend="ray" if actors else "inline",
+        actors=actors,
         address="local",
         dashboard=False,
         tensorboard=False,
         profile=False,
-        gpus_per_client=0.0 if options.cpu else config.engine.gpus_per_client,
+        gpus_per_client=0.0 if cpu else config.engine.gpus_per_client,
     )
     return with_sections(config, engine=engine)
 

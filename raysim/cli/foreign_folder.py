@@ -24,7 +24,7 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{kind}", help=f"package.module:Class of the {kind}, if config.yaml names one of yours")
 
 
-def config_of(folder: Path, options: argparse.Namespace) -> RunConfig:
+def read_config(folder: Path, options: argparse.Namespace) -> RunConfig:
     """The config of a run's folder; only code that the options allow is imported.
 
     Raises:

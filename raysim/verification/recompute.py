@@ -85,7 +85,7 @@ def compute(check: FolderCheck, config: RunConfig, folder: Path, start: Path | N
     """
     config = begun_at(check, config, folder, start)
     watch = _Until(last)
-    outcome = execute(config, folder, watch, resumed=start is not None, stopping=watch.reached)
+    outcome = execute(config, folder, watch, resumed=start is not None, stopping=watch.reached, keep_ray=True)
     if outcome.status == "failed":
         raise RaysimError(f"the rounds up to {last} could not be computed again: {outcome.message}")
 

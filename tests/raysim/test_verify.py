@@ -12,12 +12,15 @@ from typing import Any
 
 import pytest
 
+import raysim
 from raysim.config.config_file import sealed
+from raysim.errors import RaysimError
 from raysim.running.simulation import run
 from raysim.storage.proof_file import ProofFile
-from raysim.verify import main
+from raysim.verify import main, verify_given
 from tests.attack.folders import small
 from tests.attack.forgeries import COMPUTED, FOLDER, made_anew, read, write
+from tests.own_data import QUICK, seeded, three_clients
 from tests.watch import stopped
 
 
@@ -210,3 +213,16 @@ def test_tasks_behind_checkpoints_that_are_gone_are_counted(tmp_path: Path, caps
 def test_without_their_digests_no_tasks_are_computed(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main([str(folder), "--spot", "2"]) == 2
     assert "its proof has no digests of client tasks. Make the run with --proof clients" in capsys.readouterr().err
+
+
+def test_data_and_a_model_that_were_given_in_python_are_given_again(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    given: dict[str, Any] = {"model": seeded(), "clients": three_clients()}
+    folder = raysim.run("fedavg", **given, **QUICK, output=str(tmp_path / "run")).folder
+    assert main([str(folder)]) == 0
+    assert verify_given(folder, rounds=None, **given).equal
+    with pytest.raises(RaysimError, match="the data is not the one that"):
+        verify_given(folder, rounds=None, model=seeded(), clients=three_clients()[:2])
+    assert main([str(folder), "--all"]) == 2
+    assert "given in Python" in capsys.readouterr().err
