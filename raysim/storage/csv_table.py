@@ -215,10 +215,12 @@ def _line(values: Iterable[Any]) -> str:
     return buffer.getvalue()
 
 
-def row_cells(row: Row) -> dict[str, str]:
-    """The texts of a row's cells that are not empty, as the file has them, by column."""
-    texts = {name: "" if (cell := _cell(value)) is None else str(cell) for name, value in row.items()}
-    return {name: text for name, text in texts.items() if text}
+def cell_text(value: Any) -> str:
+    """The text of a value's cell as it is read again; empty for None."""
+    if type(value) is float or type(value) is int:
+        return repr(value)
+    cell = _cell(value)
+    return "" if cell is None else str(cell)
 
 
 def _cell(value: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from raysim.engine.observer import RunNotes, Silent
 from raysim.errors import ResultsError
-from raysim.storage.csv_table import row_cells
+from raysim.storage.csv_table import cell_text
 from raysim.units import counted
 from raysim.verification.differences import cell_differences, kept_checkpoints
 from raysim.verification.recompute import begun_at
@@ -85,7 +85,7 @@ def _tasks(
         rounds.go_back()
         found = tasks_again(rounds, clients)
     shutil.rmtree(folder)
-    return {row["client"]: row_cells(row) for row in found}
+    return {row["client"]: {name: cell_text(value) for name, value in row.items()} for row in found}
 
 
 def _compared(number: int, client: int, before: Texts, now: Texts) -> list[Difference]:
