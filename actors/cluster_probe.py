@@ -81,8 +81,8 @@ def check(address: str) -> None:
             f"no Ray cluster answers at {address}: {error}. Next: start one (`ray start --head`), or leave "
             "--engine.address out to use this machine"
         ) from error
-    if os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true"):
-        return  # its certificates are Ray's own affair
+    if _encrypted():
+        return
     code = _ask(place, _METHODS[wants_client])
     if code == "UNAUTHENTICATED":
         sent = "the token that it was shown" if _authorization() else "a call without a token"
@@ -96,6 +96,19 @@ def check(address: str) -> None:
             f"something listens at {address}, but it is no Ray ({code.lower()}). Next: look for the port; a head's own "
             "is 6379 by default, its client server's (ray://) 10001, and the dashboard's 8265 is neither"
         )
+
+
+def answers(address: str) -> bool:
+    """Whether a head or a client server at ``[ray://]HOST:PORT`` answers at all, within ten seconds."""
+    if _encrypted():
+        return True
+    code = _ask(address.removeprefix(CLIENT), _METHODS[address.startswith(CLIENT)])
+    return code not in ("UNAVAILABLE", "DEADLINE_EXCEEDED")
+
+
+def _encrypted() -> bool:
+    """Whether Ray's calls go over TLS, whose certificates are Ray's own affair."""
+    return os.environ.get("RAY_USE_TLS", "0").lower() in ("1", "true")
 
 
 def _ask(place: str, method: str) -> str:

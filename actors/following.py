@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import threading
+import time
 import uuid
 from collections.abc import Callable
 from pathlib import Path
@@ -55,6 +57,10 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
     else:  # this process, and the run folder, are on a node
         here = ray.get_runtime_context().get_node_id()
         options["scheduling_strategy"] = NodeAffinitySchedulingStrategy(here, soft=False)
+    if watch.own is None:
+        named = config.engine.address if ":" in config.engine.address else ""
+        watch.head = named or ray.get_runtime_context().gcs_address
+        threading.Thread(target=_listen_to_head, args=(watch, dropped), name="head of the cluster", daemon=True).start()
     started, lives, furthest = 0, 0, 0
     while True:
         started += 1
@@ -97,3 +103,11 @@ def follow(  # noqa: PLR0915 - one loop over the driver's lives, whose state is 
             observer.fault("the driver died; a new one goes on from the last checkpoint")
         finally:
             ray.kill(driver)  # also one that is only out of reach: two must never write one folder
+
+
+def _listen_to_head(watch: Watch, dropped: Callable[[], bool]) -> None:
+    """Ask the head of the cluster that was joined, until the run is over: Ray's own calls may wait for it for ever."""
+    while not dropped():
+        if cluster_probe.answers(watch.head):
+            watch.head_heard()
+        time.sleep(PROBE)

@@ -9,6 +9,7 @@ import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, wait
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -95,6 +96,8 @@ def start_ray(
     level = logging.INFO if verbose else logging.CRITICAL  # its errors, some with tracebacks, are raised as well
     options |= {"log_to_driver": verbose, "logging_level": level}
     logging.getLogger("ray").setLevel(level)  # it warns before it has read its options
+    if not verbose:
+        _silence_threads_of_ray()
     try:
         check()
         context = patiently(lambda: ray.init(address=engine.address, **options))
@@ -115,6 +118,18 @@ def start_ray(
         if unset:  # it is for this Ray, not for whatever else this process starts
             del os.environ[LOOPBACK]
     return local, str(context.dashboard_url or "")
+
+
+@cache
+def _silence_threads_of_ray() -> None:
+    """Leave out the tracebacks of Ray's own threads, which end when a head is gone: the run says that it is."""
+    before = threading.excepthook
+
+    def tell(found: threading.ExceptHookArgs) -> None:
+        if found.thread is None or not found.thread.name.startswith("ray_"):
+            before(found)
+
+    threading.excepthook = tell
 
 
 class Relay(Forwarding):
@@ -246,6 +261,8 @@ def _kept(folder: Path) -> str:
     """A sentence on what is left of a run that ended because something it needs is gone."""
     if newest_first(RunFolder(folder).checkpoints):
         return "The last checkpoint is kept"
+    if (folder / "rounds.csv").exists():
+        return "No checkpoint had been written: it begins again with round 1"
     return "No checkpoint had been written: start the run again"
 
 

@@ -29,10 +29,12 @@ class Watch:
         """The driver's process, once it is known and where it runs on this machine."""
         self.joining = ""
         """Address of the Ray that is just being joined."""
+        self.head = ""
+        """Address of the cluster that was joined, if one was: its head is asked apart from the run's own calls."""
         self._limit, self._clock = limit, clock
-        self._silent = self._frozen = 0.0
+        self._silent = self._frozen = self._headless = 0.0
         self._looked = clock()
-        self._heard = self._ever_heard = False
+        self._heard = self._ever_heard = self._head_heard = False
         self._used = 0
 
     def joins(self, address: str) -> None:
@@ -52,6 +54,10 @@ class Watch:
         """Note a sign of life: the driver and Ray's control store have answered. Called from another thread."""
         self._heard = True
 
+    def head_heard(self) -> None:
+        """Note that the head of the cluster that was joined has answered. Called from another thread."""
+        self._head_heard = True
+
     def look(self) -> str:
         """Describe what is gone, or empty; called about once a second."""
         now = self._clock()
@@ -68,6 +74,11 @@ class Watch:
             self._frozen = self._frozen + passed if frozen else 0.0
             if frozen and self._limit and self._frozen >= self._limit:
                 return frozen
+        if self.head:
+            self._headless = 0.0 if self._head_heard else self._headless + passed
+            self._head_heard = False
+            if self._limit and self._headless >= self._limit:
+                return f"the head of the Ray cluster at {self.head} has not answered for {self._headless:.0f} s"
         limit = self._limit if self._ever_heard or self.joining else max(self._limit, START)
         if not self._limit or self._silent < limit:
             return ""

@@ -24,15 +24,17 @@ from tests.attack.attempts import ATTACKS
 from tests.attack.hostile_head import hostile_head
 from tests.attack.on_ray import actor_or_driver, part_of_ray
 from tests.attack.place import Attempt, Place
+from tests.attack.relay import turning_head
 
 ON_RAY: Mapping[str, Callable[[Place, Random], Attempt]] = {
-    attack.__name__: attack for attack in (actor_or_driver, part_of_ray, hostile_head)
+    attack.__name__: attack for attack in (actor_or_driver, part_of_ray, hostile_head, turning_head)
 }
 DOORS = {**ATTACKS, **ON_RAY}
 COUNTS: Mapping[str, int] = {
     "actor_or_driver": 60,
     "part_of_ray": 24,
     "hostile_head": 10,
+    "turning_head": 20,
     "forgery": 1000,
     "honest": 1500,
 }

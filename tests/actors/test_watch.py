@@ -61,6 +61,19 @@ def test_a_cluster_that_is_joined_has_no_longer_than_an_answer() -> None:
     assert silent(watch, clock, START - 1) == ""
 
 
+def test_a_head_that_falls_silent_is_the_end_even_while_the_driver_starts() -> None:
+    clock = Clock()
+    watch = Watch(10.0, clock)
+    watch.driver_starts()
+    watch.head = "host:6379"
+    watch.head_heard()
+    assert silent(watch, clock, 10) == ""  # the first of these looks hears it
+    watch.heard()
+    assert silent(watch, clock, 1) == "the head of the Ray cluster at host:6379 has not answered for 10 s"
+    watch.head_heard()
+    assert silent(watch, clock, 5) == ""
+
+
 def test_no_limit() -> None:
     clock = Clock()
     watch = Watch(0.0, clock)

@@ -13,6 +13,7 @@ import pytest
 from tests.attack.hostile_head import joined
 from tests.attack.on_ray import fallen
 from tests.attack.place import Place
+from tests.attack.relay import turned
 
 pytestmark = pytest.mark.slow
 
@@ -31,3 +32,10 @@ def test_a_run_goes_on_after_a_death(who: str, kind: str, tmp_path: Path) -> Non
 def test_a_head_that_lies_after_its_first_answer(tmp_path: Path) -> None:
     found = joined(Place(tmp_path), "mixed", False, Random(0), limit=5)
     assert not found.fault, f"{found.what}: {found.fault}\n{found.error}"
+
+
+@pytest.mark.usefixtures("ray_session")
+@pytest.mark.timeout(600)
+def test_a_head_that_falls_silent_while_the_driver_starts(tmp_path: Path) -> None:
+    found = turned(Place(tmp_path), "silence", 3500, Random(0))
+    assert found.made and not found.fault, f"{found.what}: {found.fault}\n{found.error}"
