@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 
@@ -10,25 +11,24 @@ import numpy as np
 import torch
 
 from benchmarks.rounds import data, models
-from benchmarks.rounds.task import LEARNING_RATE, WORKERS, Task, read_task, write_result
+from benchmarks.rounds.task import WORKERS, Task, read_task, write_result
 
 
-def serve(task: Task, clients: range, pipe: Connection) -> None:
-    """A worker: keeps its clients' samples and one model; gives the mean of its clients' models for a global one."""
+def serve(task: Task, pipe: Connection) -> None:
+    """A worker: keeps all samples and one model; gives the sum of the models of the clients that it is asked for."""
     torch.set_num_threads(1)
     arrays = data.load(task.data, task.workload)
-    samples = [tuple(map(torch.from_numpy, arrays.client(client))) for client in clients]
     module = models.build(task.settings.model)
     while True:
         message = pipe.recv()
         if message is None:
             return
-        start = {name: torch.from_numpy(values) for name, values in message.items()}
+        clients, state = message
+        start = {name: torch.from_numpy(values) for name, values in state.items()}
         total: dict[str, torch.Tensor] = {}
-        for images, labels in samples:
+        for client in clients:
             module.load_state_dict(start)
-            optimizer = torch.optim.SGD(module.parameters(), lr=LEARNING_RATE)
-            data.train_epoch(module, optimizer, images, labels)
+            data.train_epoch(module, arrays, client, task.settings)
             for name, values in module.state_dict().items():
                 if name not in total:
                     total[name] = torch.zeros_like(values)
@@ -36,28 +36,37 @@ def serve(task: Task, clients: range, pipe: Connection) -> None:
         pipe.send({name: values.numpy() for name, values in total.items()})
 
 
+def cohorts(task: Task) -> Iterator[list[int]]:
+    """The clients of each round: all in order, or as many as take part drawn at random."""
+    settings, random = task.settings, np.random.default_rng(0)
+    for _ in range(task.rounds):
+        if settings.cohort:
+            yield random.choice(settings.clients, settings.cohort, replace=False).tolist()
+        else:
+            yield list(range(settings.clients))
+
+
 def main() -> None:
     task = read_task()
     torch.set_num_threads(1)
-    clients = task.settings.clients
+    count = task.settings.participants
     context = get_context("spawn")
     pipes, processes = [], []
-    for worker in range(WORKERS):
+    for _ in range(WORKERS):
         here, there = context.Pipe()
-        own = range(worker * clients // WORKERS, (worker + 1) * clients // WORKERS)
-        processes.append(context.Process(target=serve, args=(task, own, there), daemon=True))
+        processes.append(context.Process(target=serve, args=(task, there), daemon=True))
         processes[-1].start()
         pipes.append(here)
     module = models.build(task.settings.model)
     state = {name: values.numpy().copy() for name, values in module.state_dict().items()}
     starts = []
-    for _ in range(task.rounds):
+    for clients in cohorts(task):
         starts.append(time.time())
-        for pipe in pipes:
-            pipe.send(state)
+        for worker, pipe in enumerate(pipes):
+            pipe.send((clients[worker * count // WORKERS : (worker + 1) * count // WORKERS], state))
         totals = [pipe.recv() for pipe in pipes]
         for name, values in state.items():  # every client has equally many samples
-            mean = sum(total[name] for total in totals) / clients
+            mean = sum(total[name] for total in totals) / count
             state[name] = np.asarray(mean, values.dtype)  # BatchNorm's counters stay integers
     end = time.time()
     for pipe in pipes:

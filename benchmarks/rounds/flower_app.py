@@ -22,6 +22,7 @@ def main() -> None:
     from benchmarks.rounds import data, flower_client, models
 
     torch.set_num_threads(1)
+    settings = task.settings
     starts: list[float] = []
     ends: list[float] = []
     final: dict[str, Any] = {}
@@ -42,8 +43,12 @@ def main() -> None:
 
     @server.main()
     def serve(grid: Grid, context: Context) -> None:
-        module = models.build(task.settings.model)
-        strategy = Timed(fraction_evaluate=0.0, min_available_nodes=task.settings.clients)
+        module = models.build(settings.model)
+        strategy = Timed(
+            fraction_train=settings.participants / settings.clients,
+            fraction_evaluate=0.0,
+            min_available_nodes=settings.clients,
+        )
         result = strategy.start(
             grid=grid,
             initial_arrays=ArrayRecord(module.state_dict()),
@@ -55,10 +60,10 @@ def main() -> None:
     run_simulation(
         server_app=server,
         client_app=flower_client.app,
-        num_supernodes=task.settings.clients,
+        num_supernodes=settings.clients,
         backend_config={"client_resources": {"num_cpus": 1}, "init_args": {"num_cpus": WORKERS}},
     )
-    module = models.build(task.settings.model)
+    module = models.build(settings.model)
     module.load_state_dict(final)
     accuracy = data.accuracy(module, data.load(task.data, task.workload))
     write_result(task, starts, ends[-1], accuracy, "flwr", "ray", "torch", "torchvision")

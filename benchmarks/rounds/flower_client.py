@@ -9,7 +9,7 @@ from flwr.app import ArrayRecord, Context, Message, MetricRecord, RecordDict
 from flwr.clientapp import ClientApp
 
 from benchmarks.rounds import data, models
-from benchmarks.rounds.task import LEARNING_RATE, Task
+from benchmarks.rounds.task import Task
 
 app = ClientApp()
 
@@ -30,12 +30,11 @@ def train(message: Message, context: Context) -> Message:
     config = message.content["config"]
     task = Task(config["workload"], config["data"], 0, "")
     client = int(context.node_config["partition-id"])
-    images, labels = map(torch.from_numpy, arrays(task.data, task.workload).client(client))
+    own = arrays(task.data, task.workload)
     module = model(task.settings.model)
     module.load_state_dict(message.content["arrays"].to_torch_state_dict())
-    optimizer = torch.optim.SGD(module.parameters(), lr=LEARNING_RATE)
-    data.train_epoch(module, optimizer, images, labels)
+    data.train_epoch(module, own, client, task.settings)
     content = RecordDict(
-        {"arrays": ArrayRecord(module.state_dict()), "metrics": MetricRecord({"num-examples": len(labels)})}
+        {"arrays": ArrayRecord(module.state_dict()), "metrics": MetricRecord({"num-examples": own.samples})}
     )
     return Message(content=content, reply_to=message)

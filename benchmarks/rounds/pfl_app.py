@@ -12,7 +12,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.rounds.task import BATCH_SIZE, LEARNING_RATE, WORKERS, Task, read_task, write_result
+from benchmarks.rounds.task import WORKERS, Task, read_task, write_result
 
 RANK, ADDRESSES = "PFL_WORKER_RANK", "PFL_WORKER_ADDRESSES"
 
@@ -65,11 +65,11 @@ def train(task: Task, *, writes: bool) -> None:
             super().__init__()
             self.module = module
 
-        def loss(self, images: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        def loss(self, inputs: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
             self.train()
-            return torch.nn.functional.cross_entropy(self.module(images), labels)
+            return torch.nn.functional.cross_entropy(self.module(arrays.batch(inputs)), labels)
 
-        def metrics(self, images: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
+        def metrics(self, inputs: torch.Tensor, labels: torch.Tensor) -> dict[str, Any]:
             return {}
 
     times: list[float] = []
@@ -91,9 +91,9 @@ def train(task: Task, *, writes: bool) -> None:
     arrays = data.load(task.data, task.workload)
 
     def samples(client: int) -> Dataset:
-        images, labels = map(torch.from_numpy, arrays.client(client))
+        inputs, labels = map(torch.from_numpy, arrays.client(client))
         order = torch.randperm(len(labels))
-        return Dataset((images[order], labels[order]), user_id=str(client))
+        return Dataset((inputs[order], labels[order]), user_id=str(client))
 
     clients = list(range(settings.clients))
     users = FederatedDataset(samples, get_user_sampler("minimize_reuse", clients))
@@ -107,13 +107,15 @@ def train(task: Task, *, writes: bool) -> None:
         algorithm_params=NNAlgorithmParams(
             central_num_iterations=task.rounds,
             evaluation_frequency=task.rounds + 1,
-            train_cohort_size=settings.clients,
+            train_cohort_size=settings.participants,
             val_cohort_size=0,
         ),
         backend=SimulatedBackend(training_data=users, val_data=users, postprocessors=[WeightByDatapoints()]),
         model=model,
         model_train_params=NNTrainHyperParams(
-            local_num_epochs=1, local_learning_rate=LEARNING_RATE, local_batch_size=BATCH_SIZE
+            local_num_epochs=1,
+            local_learning_rate=settings.learning_rate,
+            local_batch_size=settings.batch_size,
         ),
         callbacks=[Clock()],
     )

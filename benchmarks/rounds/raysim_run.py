@@ -1,4 +1,8 @@
-"""raysim as its command line runs it, with an observer that notes when rounds begin."""
+"""raysim as its users run it, with an observer that notes when rounds begin.
+
+Workloads of images go through the command line; characters and graphs are given as a Python program has them: a list of
+every client's data, and a module.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +13,16 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import raysim
-from benchmarks.rounds.models import MODELS
-from benchmarks.rounds.task import BATCH_SIZE, LEARNING_RATE, WORKERS, Task, read_task, write_result
+from benchmarks.rounds import data, models
+from benchmarks.rounds.raysim_models import MODELS
+from benchmarks.rounds.task import WORKERS, Task, read_task, write_result
 from raysim.config.command_line import parse
+from raysim.config.run_config import RunConfig
 from raysim.engine.observer import Silent
+from raysim.running.python_objects import config_of
 
 
 class Recorder(Silent):
@@ -33,36 +42,63 @@ class Recorder(Silent):
         self.row = row
 
 
+def settings_of(task: Task, folder: Path) -> dict[str, Any]:
+    """What all workloads have in common, by the names of raysim's options."""
+    workload = task.settings
+    return {
+        "method": "fedavg",
+        "training.learning_rate": workload.learning_rate,
+        "training.batch_size": workload.batch_size,
+        "schedule.local_epochs": 1,
+        "schedule.rounds": task.rounds,
+        "schedule.sampling_rate": workload.participants / workload.clients,
+        "evaluation.every": 1_000_000,
+        "engine.actors": WORKERS,
+        "output": str(folder / "run"),
+    }
+
+
 def command_line(task: Task, folder: Path) -> list[str]:
     """The options after ``python -m raysim.launch``; those of the task last, so that they win."""
     model = MODELS[task.settings.model]
-    options = {
-        "method": "fedavg",
+    options = settings_of(task, folder) | {
         "model": f"{type(model).__module__}:{type(model).__name__}",
         **{f"model.{field.name}": getattr(model, field.name) for field in dataclasses.fields(model)},
         "workload": "npz",
         "workload.path": task.data,
         "workload.partition": "sites",
-        "training.learning_rate": LEARNING_RATE,
-        "training.batch_size": BATCH_SIZE,
-        "schedule.local_epochs": 1,
-        "schedule.rounds": task.rounds,
-        "evaluation.every": 1_000_000,
-        "engine.actors": WORKERS,
-        "output": folder / "run",
     }
     return [*(word for name, value in options.items() for word in (f"--{name}", str(value))), *task.options]
+
+
+def given(task: Task, folder: Path) -> RunConfig:
+    """The config of a call with data and a module: :func:`raysim.run`'s own way to it."""
+    workload, arrays = task.settings, data.load(task.data, task.workload)
+    clients: list[Any] = [arrays.client(client) for client in range(workload.clients)]
+    test: Any = (arrays.test_inputs, arrays.test_labels)
+    if arrays.graphs:
+        clients = [[arrays.graphs[number] for number in inputs] for inputs, _ in clients]
+        tests = np.array_split(arrays.test_inputs, workload.clients)
+        test = [[arrays.graphs[number] for number in own] for own in tests]  # graphs have no common test set
+    words = iter(task.options)
+    options = {word.removeprefix("--"): next(words) for word in words}
+    config, _ = config_of(settings_of(task, folder), None, options, models.build(workload.model), clients, test)
+    return config
 
 
 def main() -> None:
     task = read_task()
     recorder = Recorder()
     with tempfile.TemporaryDirectory() as folder:
-        config = parse(command_line(task, Path(folder))).config
+        place = Path(folder)
+        images = task.settings.kind == "images"
+        config = parse(command_line(task, place)).config if images else given(task, place)
         raysim.run(config, observer=recorder)
     # The last round is evaluated before anything else is said of it: its end is taken from its own seconds.
     end = recorder.starts[-1] + recorder.row["seconds_train"] + recorder.row["seconds_aggregate"]
-    write_result(task, recorder.starts, end, recorder.row["accuracy"], "torch", "torchvision", "ray")
+    row = recorder.row
+    accuracy = row["client_accuracy_mean"] if task.settings.kind == "graphs" else row["accuracy"]
+    write_result(task, recorder.starts, end, accuracy, "torch", "torchvision", "ray")
 
 
 if __name__ == "__main__":

@@ -10,10 +10,8 @@ import sys
 import time
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-LEARNING_RATE = 0.05
-BATCH_SIZE = 50
 WORKERS = 2
 FIRST_STEP = "RAYSIM_BENCHMARK_FIRST_STEP"
 """Environment variable: the file in which the first local step of any worker process leaves its time."""
@@ -21,7 +19,7 @@ FIRST_STEP = "RAYSIM_BENCHMARK_FIRST_STEP"
 
 @dataclass(frozen=True)
 class Workload:
-    """A population of equal clients with one model; every client takes part in every round, for one local epoch."""
+    """A population of equal clients with one model, which train for one local epoch each."""
 
     name: str
     model: str
@@ -34,17 +32,70 @@ class Workload:
     """Rounds that are."""
     checked: int
     """Rounds of the start that is not timed: enough for the accuracy after them to tell who trains."""
-    noise: float
-    """Of the images: how hard the classes are to tell."""
     about: str
+    noise: float = 0.0
+    """Of images and characters: how hard the classes are to tell."""
+    kind: Literal["images", "characters", "graphs"] = "images"
+    cohort: int = 0
+    """Clients that take part in a round, each system's own choice; 0: all."""
+    batch_size: int = 50
+    learning_rate: float = 0.05
+    learned: float = 0.3
+    """Accuracy that says that something was learned."""
+
+    @property
+    def participants(self) -> int:
+        """Clients that take part in a round."""
+        return self.cohort or self.clients
 
 
+MCMAHAN = "McMahan CNN (two 5x5 convolutions of 32 and 64, 512 units)"
+CROSS_DEVICE: dict[str, Any] = {"clients": 1000, "samples": 50, "cohort": 50, "batch_size": 10}
+"""pfl-research's published benchmark of CIFAR-10 (Granqvist et al. 2024), with its learning rate in P2."""
 WORKLOADS = {
     workload.name: workload
     for workload in (
-        Workload("W1", "cnn", 20, 500, 1, 2, 3, 2.0, "McMahan CNN (two 5x5 convolutions of 32 and 64, 512 units)"),
-        Workload("W2", "mlp", 200, 50, 20, 20, 12, 2.0, "MLP 3072-64-10"),
-        Workload("W3", "mobilenet", 10, 500, 1, 2, 8, 0.3, "torchvision mobilenet_v2 at 32x32"),
+        Workload("W1", "cnn", 20, 500, 1, 2, 3, MCMAHAN, 2.0),
+        Workload("W2", "mlp", 200, 50, 20, 20, 12, "MLP 3072-64-10", 2.0),
+        Workload("W3", "mobilenet", 10, 500, 1, 2, 8, "torchvision mobilenet_v2 at 32x32", 0.3),
+        Workload(
+            name="P2",
+            model="simple_cnn",
+            warm_up=2,
+            timed=5,
+            checked=12,
+            about="pfl-research's simple_cnn (3x3 convolutions of 32 and 64, two dropouts, 128 units)",
+            noise=1.0,
+            learning_rate=0.1,
+            **CROSS_DEVICE,
+        ),
+        Workload(
+            name="P3",
+            model="lstm",
+            warm_up=1,
+            timed=2,
+            checked=6,
+            about="LEAF's LSTM (8 dimensions, two layers of 256 units) on 80 characters",
+            noise=0.2,
+            kind="characters",
+            learning_rate=0.8,
+            learned=0.1,
+            **CROSS_DEVICE,
+        ),
+        Workload(
+            name="P4",
+            model="gin",
+            clients=100,
+            samples=37,
+            warm_up=2,
+            timed=5,
+            checked=30,
+            about="GIN (three convolutions of 64, sum) on NCI1",
+            kind="graphs",
+            batch_size=10,
+            learning_rate=0.01,
+            learned=0.55,
+        ),
     )
 }
 

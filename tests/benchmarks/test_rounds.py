@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from benchmarks.rounds import data, report, running
-from benchmarks.rounds.models import INPUT, MODELS
-from benchmarks.rounds.raysim_run import command_line
+from benchmarks.rounds import bare, data, models, report, running
+from benchmarks.rounds.raysim_models import MODELS
+from benchmarks.rounds.raysim_run import command_line, given
 from benchmarks.rounds.running import Run
 from benchmarks.rounds.task import WORKLOADS, Result, Task, Workload, read_result, write_result
 from raysim.config.command_line import parse
 
 SMALL = Workload("small", "mlp", clients=3, samples=4, warm_up=1, timed=2, checked=3, noise=1.0, about="a test's")
+CHARACTERS = replace(SMALL, model="lstm", kind="characters", cohort=2, batch_size=2)
+OF_IMAGES = [name for name, workload in WORKLOADS.items() if workload.kind == "images"]
 
 
-@pytest.mark.parametrize("name", list(WORKLOADS))
+@pytest.mark.parametrize("name", OF_IMAGES)
 def test_raysims_command_line_is_accepted(name: str, tmp_path: Path) -> None:
     task = Task(name, "data.npz", 7, "result.json", ["--engine.dashboard", "false"])
     config = parse(command_line(task, tmp_path)).config
     assert config.model == MODELS[WORKLOADS[name].model]
     assert (config.schedule.rounds, config.schedule.local_epochs) == (7, 1)
-    assert (config.training.learning_rate, config.training.batch_size) == (0.05, 50)
+    expected = (0.1, 10, 0.05) if name == "P2" else (0.05, 50, 1.0)
+    training = config.training
+    assert (training.learning_rate, training.batch_size, config.schedule.sampling_rate) == expected
     assert (config.engine.actors, config.engine.threads, config.engine.dashboard) == (2, 1, False)
 
 
@@ -43,9 +48,31 @@ def test_raysim_reads_the_same_clients_as_all_others(tmp_path: Path, monkeypatch
         np.testing.assert_allclose(whole.x.numpy(), images, atol=1e-5)
 
 
+def test_characters_are_given_as_a_program_has_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WORKLOADS, "small", CHARACTERS)
+    path = tmp_path / "small.npz"
+    data.make(CHARACTERS, path)
+    arrays = data.load(str(path), "small")
+    config = given(Task("small", str(path), 5, "", ["--engine.backend", "inline"]), tmp_path)
+    assert (config.schedule.rounds, config.schedule.sampling_rate, config.engine.backend) == (5, 2 / 3, "inline")
+    federation = config.workload.load(lambda purpose: np.random.default_rng(0))
+    whole = next(iter(federation.client(1, "cpu").train.batches(4)))
+    np.testing.assert_array_equal(whole.x.numpy(), arrays.client(1)[0])
+    np.testing.assert_array_equal(whole.y.numpy(), arrays.client(1)[1])
+
+
+def test_the_bare_loop_draws_as_many_clients_as_take_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(WORKLOADS, "small", replace(SMALL, clients=50, cohort=7))
+    drawn = list(bare.cohorts(Task("small", "", 3, "")))
+    assert [len(set(clients)) for clients in drawn] == [7, 7, 7]
+    assert drawn[0] != drawn[1]
+    monkeypatch.setitem(WORKLOADS, "small", SMALL)
+    assert list(bare.cohorts(Task("small", "", 1, ""))) == [[0, 1, 2]]
+
+
 def test_models_start_from_the_same_values_wherever_they_are_built() -> None:
-    one, other = MODELS["mlp"].build(INPUT), MODELS["mlp"].build(INPUT)
-    assert one.head.weight.tolist() == other.head.weight.tolist()
+    one, other = models.build("mlp"), models.build("mlp")
+    assert one.get_parameter("head.weight").tolist() == other.get_parameter("head.weight").tolist()
 
 
 def test_a_result_comes_back_with_the_seconds_between_starts(tmp_path: Path) -> None:
