@@ -231,8 +231,9 @@ def test_our_own_code_has_no_dangerous_call() -> None:
     assert {path: lines for path, lines in found.items() if lines} == {}
 
 
-LISTENING = """
+STARTED = """
 import json, os
+os.umask(0)
 from raysim.actors.session import start_ray
 from raysim.config.run_config import Engine
 started, dashboard = start_ray(Engine())
@@ -247,15 +248,24 @@ gcs = ray.get_runtime_context().gcs_address
 with_token = cluster_probe._ask(gcs, "/ray.rpc.NodeInfoGcsService/CheckAlive")
 os.environ["RAY_AUTH_MODE"] = "disabled"
 without = cluster_probe._ask(gcs, "/ray.rpc.NodeInfoGcsService/CheckAlive")
-print(json.dumps({"places": places, "dashboard": dashboard, "with": with_token, "without": without}))
+session = ray._private.worker._global_node.get_session_dir_path()
+found = {"places": places, "dashboard": dashboard, "with": with_token, "without": without, "session": session}
+print(json.dumps(found))
 """
 
 
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
 @pytest.mark.slow
-def test_a_ray_that_is_started_here_listens_on_this_machine_only_and_asks_for_a_token() -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
+def test_a_ray_that_is_started_here_keeps_to_this_machine_and_this_user(tmp_path: Path) -> None:
+    """In a fresh home: where it listens, whom it asks for a token, and who may read that and its session."""
+    own = ("RAY_AUTH", "RAY_TMPDIR", "TMPDIR")
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(own)}
+    environment["HOME"] = str(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-c", LISTENING], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
+        [sys.executable, "-c", STARTED], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
     )
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout.splitlines()[-1])
@@ -263,3 +273,6 @@ def test_a_ray_that_is_started_here_listens_on_this_machine_only_and_asks_for_a_
     assert {place for place in found["places"] if place.removeprefix("::ffff:") != "127.0.0.1"} == set()
     assert found["dashboard"].startswith("127.0.0.1:")
     assert (found["with"], found["without"]) == ("OK", "UNAUTHENTICATED")
+    token, place = tmp_path / ".ray" / "auth_token", Path(found["session"]).parents[1]
+    assert (mode(token.parent), mode(token)) == (0o700, 0o600) and len(token.read_text()) == 64
+    assert mode(place) == 0o700 and place.stat().st_uid == os.getuid() and place.name.startswith("ray-")

@@ -8,9 +8,11 @@ from typing import Any
 import ray
 
 from raysim.actors.capacity import place
+from raysim.actors.early_actors import EarlyActors
 from raysim.actors.parallel_map import RayParallel
 from raysim.actors.pool import RayPool
 from raysim.config.run_config import RunConfig
+from raysim.engine.observer import Observer
 from raysim.running.driver import drive
 from raysim.running.open_run import prepare
 from raysim.running.simulation import run
@@ -109,6 +111,12 @@ def undisturbed(make_config: MakeConfig, method: str) -> dict[str, Any]:
         config = make_config(f"{method}-inline", engine__backend="inline", **quick(method))
         _UNDISTURBED[method] = fingerprint(run(config).folder)
     return _UNDISTURBED[method]
+
+
+def driven_here(config: RunConfig, observer: Observer) -> None:
+    """A run on Ray whose driver is this process: an actor for it would take longer than the run."""
+    folder, early = prepare(config), EarlyActors(config)
+    assert drive(config, folder, early.pool, observer, lambda: False, RayParallel()) == "finished"
 
 
 class Lender:

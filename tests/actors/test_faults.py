@@ -17,14 +17,11 @@ from typing import Any
 import pytest
 from ray.cluster_utils import Cluster
 
-from raysim.actors.early_actors import EarlyActors
-from raysim.actors.parallel_map import RayParallel
 from raysim.actors.start_retry import patiently
 from raysim.config.run_config import RunConfig
-from raysim.running.driver import drive
-from raysim.running.open_run import prepare
 from raysim.running.simulation import run
 from tests.actors.clusters import cluster_here
+from tests.actors.runs import driven_here
 from tests.fingerprint import fingerprint
 from tests.processes import parent, processes, within
 from tests.small_runs import MakeConfig
@@ -84,12 +81,6 @@ class Going(Watch):
 
     def _wait(self, condition: Callable[[], bool]) -> None:
         assert within(PATIENCE, condition, pause=0.005), (self.round, self.notes)
-
-
-def driven_here(config: RunConfig, observer: Going) -> None:
-    """A run whose driver is this process: an actor for it would take longer than the run."""
-    folder, early = prepare(config), EarlyActors(config)
-    assert drive(config, folder, early.pool, observer, lambda: False, RayParallel()) == "finished"
 
 
 @contextmanager

@@ -2,31 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import os
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from raysim.actors import private_places
 from raysim.actors.private_places import make_token, session_folder
-
-ROOT = Path(__file__).parents[2]
-STARTED = """
-import json, os
-os.umask(0)
-from raysim.actors.session import start_ray
-from raysim.config.run_config import Engine
-start_ray(Engine(dashboard=False))
-import ray
-@ray.remote
-def task(): return 1
-assert ray.get(task.remote()) == 1
-print(json.dumps(ray._private.worker._global_node.get_session_dir_path()))
-"""
 
 
 def mode(path: Path) -> int:
@@ -40,20 +23,6 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     return tmp_path
-
-
-@pytest.mark.slow
-def test_nobody_else_reads_the_token_or_the_session(home: Path) -> None:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("RAY_AUTH")}
-    done = subprocess.run(
-        [sys.executable, "-c", STARTED], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=120
-    )
-    assert done.returncode == 0, done.stderr
-    session = Path(json.loads(done.stdout.splitlines()[-1]))
-    assert (mode(home / ".ray"), mode(home / ".ray" / "auth_token")) == (0o700, 0o600)
-    assert len((home / ".ray" / "auth_token").read_text()) == 64
-    place = session.parents[1]
-    assert mode(place) == 0o700 and place.stat().st_uid == os.getuid() and place.name.startswith("ray-")
 
 
 def test_a_token_that_is_there_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:

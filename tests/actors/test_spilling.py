@@ -12,6 +12,7 @@ from raysim.actors.start_retry import patiently
 from raysim.engine.observer import Silent
 from raysim.running.simulation import run
 from tests.actors.clusters import cluster_here
+from tests.actors.runs import driven_here
 from tests.fingerprint import fingerprint
 from tests.small_runs import small_run
 
@@ -48,7 +49,7 @@ def test_a_small_object_store_changes_nothing(tmp_path: Path) -> None:
         patiently(lambda: cluster.add_node(num_cpus=1, **small))
         for method in methods:
             on_ray = small_run(tmp_path / f"{method}-ray", BASE, method__name=method, engine__backend="ray")
-            run(on_ray, observer=spilled)
+            driven_here(on_ray, spilled)
     assert max(spilled.bytes[:2]) > 10 << 20
     for method in methods:
         inline = run(small_run(tmp_path / f"{method}-inline", BASE, method__name=method))
