@@ -18,6 +18,7 @@ round and reason, which stand under the table; a repeat tries it again. A study 
     curves: {path: b.png, measure: accuracy, against: virtual_seconds}  # optional; or round, bytes, bytes_up, joules
     heat_map: {path: c.png, measure: accuracy, label: test accuracy}  # optional: the table as colored squares
     compare: [{rows: [FedRAD], against: FedAvg, measure: accuracy}]  # optional: differences; also columns: [CNN]
+    statistics: true  # optional: tests of these differences, or of all rows less the first; the best rows marked
 
 Without ``columns`` there is one, without a name. An option that a combination's method, workload or model does not have
 is left out of it (fedavg has no ``mu``), and combinations that are equal then are one row. In a shell, ``--grid
@@ -29,7 +30,8 @@ A measure is a column of the rounds table (its last value), or that behind ``bes
 ``system_loss: {title: system loss, unit: plain}``. A column may have seeds of its own, and a row settings that hold in
 one column: ``in: {CNN: {method.mu: 0.1}}``, and show another measure in the place of one:
 ``shows: {accuracy: tuned_client_accuracy_mean}``. ``compare`` adds a table of differences: the mean of a row less
-another over equal seeds, with its 95 % interval (:mod:`raysim.studies.differences`).
+another over equal seeds, with its 95 % interval (:mod:`raysim.studies.differences`); ``statistics`` tests them
+(:mod:`raysim.studies.paired_tests`).
 
 Cells run side by side, each in a process of its own with one core (``--workers``), the longest first; a cell that was
 interrupted or killed goes on from its last checkpoint. A file that says ``engine.backend: ray`` has its cells run on

@@ -104,6 +104,7 @@ def _study(grid: Sequence[str], seeds: str, measures: Sequence[str], rest: Seque
         "grid": axes,
         "seeds": _seeds(seeds),
         "measures": {name: name.replace("_", " ") for name in measures},
+        "statistics": True,
     }
 
 

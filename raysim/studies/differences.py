@@ -61,6 +61,11 @@ class Compare(Entry):
         return self
 
 
+def pairs(values: Mapping[int, float], against: Mapping[int, float]) -> list[float]:
+    """The differences of two rows over the seeds that both have, in their order."""
+    return [values[seed] - against[seed] for seed in sorted(set(values) & set(against))]
+
+
 def paired(values: Mapping[int, float], against: Mapping[int, float]) -> Difference | None:
     """The difference of two rows over the seeds that both have (Student's t with n − 1 degrees of freedom).
 
@@ -71,11 +76,10 @@ def paired(values: Mapping[int, float], against: Mapping[int, float]) -> Differe
     Returns:
         The mean difference and its 95 % interval; None where no seed is common, no interval where one is.
     """
-    seeds = sorted(set(values) & set(against))
-    if not seeds:
+    differences = pairs(values, against)
+    if not differences:
         return None
-    differences = [values[seed] - against[seed] for seed in seeds]
-    mean, count = statistics.fmean(differences), len(seeds)
+    mean, count = statistics.fmean(differences), len(differences)
     if count == 1:
         return Difference(mean, None, None, 1)
     from scipy.stats import t

@@ -93,6 +93,8 @@ class StudyFile(Entry):
     curves: Curves | None = None
     heat_map: HeatMap | None = None
     compare: list[Compare] = Field(default_factory=list)
+    statistics: bool = False
+    """Whether tests of the differences stand under the table, and the best rows are marked in it."""
 
     @model_validator(mode="after")
     def _has_rows(self) -> StudyFile:

@@ -74,6 +74,8 @@ class Study:
     curves: Curves | None
     heat_map: HeatMap | None
     compare: tuple[Compare, ...]
+    statistics: bool = False
+    """Whether differences are tested, and the best rows marked."""
     notes: tuple[str, ...] = ()
     """Sentences on the file that a user should read before its cells are run."""
 
@@ -121,11 +123,24 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         file.picture,
         file.curves,
         file.heat_map,
-        tuple(file.compare),
+        tuple(file.compare) or _compared(file, measures, list(rows)),
+        file.statistics,
         tuple(notes),
     )
     _check_cells(path, study, trusted)
     return study
+
+
+def _compared(file: StudyFile, measures: Collection[Measure], rows: Sequence[str]) -> tuple[Compare, ...]:
+    """The differences of a study that asks for statistics and names none: every row less the first."""
+    if not file.statistics or len(rows) < 2:
+        return ()
+    first, *others = rows
+    return tuple(
+        Compare.model_construct(rows=others, against=first, measure=measure, columns=None)
+        for measure in measures
+        if measure.best
+    )
 
 
 def _rows(

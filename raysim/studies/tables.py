@@ -12,7 +12,7 @@ from raysim.errors import ConfigError
 from raysim.report.measures import Measure
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
-from raysim.studies import curves, differences, failures, pictures
+from raysim.studies import curves, differences, failures, paired_tests, pictures
 from raysim.studies.differences import Values
 from raysim.studies.entries import heading
 from raysim.studies.pictures import Found, scale_of
@@ -56,8 +56,14 @@ def tables(study: Study) -> str:
     """All that stands between the markers: the table of means, that of differences, and that of failed cells."""
     failed = failures.failures(study)
     counts = Counter((failure.cell.row, failure.cell.column) for failure in failed)
-    made = [about_epsilon(study), table(study, finished(study, study.measures), counts), failures.table(failed)]
-    made.insert(2, differences.table(study.compare, values(study, study.compared), study.measures, [*study.columns]))
+    compared, columns = values(study, study.compared), [*study.columns]
+    made = [
+        about_epsilon(study),
+        table(study, finished(study, study.measures), counts),
+        differences.table(study.compare, compared, study.measures, columns),
+        paired_tests.table(study.compare, compared, study.measures, columns) if study.statistics else "",
+        failures.table(failed),
+    ]
     return "\n\n".join(text for text in made if text)
 
 
@@ -80,6 +86,11 @@ def table(study: Study, found: Found, failed: Mapping[tuple[str, str], int] | No
     Args:
         failed: (row, column) → its number of cells that failed, which stands beside that of the others.
     """
+    marks = (
+        paired_tests.marks(values(study, study.measures), [*study.rows], [*study.columns], [*study.measures])
+        if study.statistics
+        else {}
+    )
     scales = {measure: scale_of(measure, found) for measure in study.measures}
     symbols = {scale.symbol for scale in scales.values()}
     corner = symbols.pop() if len(symbols) == 1 else ""
@@ -93,11 +104,17 @@ def table(study: Study, found: Found, failed: Mapping[tuple[str, str], int] | No
         cells = []
         for column in study.columns:
             for measure, scale in scales.items():
-                values, lost = found.get((row, column, measure.name), []), (failed or {}).get((row, column), 0)
-                count = f"({len(values)}, {lost} failed)" if lost else f"({len(values)})"
-                cells.append(f"{scale.text(values)} {count}".strip() if values or lost else "")
+                means, lost = found.get((row, column, measure.name), []), (failed or {}).get((row, column), 0)
+                count = f"({len(means)}, {lost} failed)" if lost else f"({len(means)})"
+                text = _marked(scale.text(means), marks.get((row, column, measure.name), ""))
+                cells.append(f"{text} {count}".strip() if means or lost else "")
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    return "\n".join(lines)
+    return "\n".join([*lines, *(["", paired_tests.ABOUT_MARKS] if marks else [])])
+
+
+def _marked(text: str, mark: str) -> str:
+    """A mean as it stands in its cell: the best in bold, those that are not told from it behind ≈."""
+    return f"**{text}**" if mark == "best" else f"≈ {text}" if mark == "near" else text
 
 
 def unmeasured(study: Study, found: Found) -> list[str]:

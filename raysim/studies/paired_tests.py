@@ -1,0 +1,165 @@
+"""Tests of differences between rows of a study over equal seeds, and the marks of the best rows that follow from them.
+
+Runs of equal seeds share data split, cohorts and initial model, so that differences are paired: Student's t and
+Wilcoxon's signed ranks, both two-sided, corrected by Holm's procedure for the number of differences in a table.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import textwrap
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from raysim.report.measures import Measure
+from raysim.studies.differences import Compare, Values, pairs
+from raysim.studies.entries import heading
+
+ALPHA, POWER = 0.05, 0.8
+MOST_SEEDS = 10_000
+"""Larger numbers of seeds are not told apart."""
+MOST_EXACT = 50
+"""Pairs up to which Wilcoxon's distribution is computed exactly."""
+ABOUT = textwrap.fill(
+    "p-values are two-sided; *Holm*: corrected for all differences of this table; *seeds*: how many would show a "
+    f"difference of this size and spread at {100 * ALPHA:g} % with a power of {100 * POWER:g} %.",
+    120,
+)
+ABOUT_MARKS = textwrap.fill(
+    f"**Bold**: the best mean of a column; ≈: not told from it at {100 * ALPHA:g} % (paired t over equal seeds, "
+    "Holm-corrected over the rows of the column).",
+    120,
+)
+
+
+@dataclass(frozen=True)
+class PairedResult:
+    """What paired differences tell; None: with one pair nothing."""
+
+    t: float | None
+    """The p-value of Student's t."""
+    wilcoxon: float | None
+    """That of Wilcoxon's signed ranks, which with fewer than 6 pairs is never below 5 %."""
+    needed: int | None
+    """Pairs that would be needed; :data:`MOST_SEEDS` also for more."""
+
+
+def result_of(differences: Sequence[float]) -> PairedResult:
+    """Test whether the mean (t) and the middle (Wilcoxon) of paired differences are zero."""
+    if len(differences) < 2:
+        return PairedResult(None, None, None)
+    from scipy.stats import ttest_1samp, wilcoxon
+
+    if not any(differences):
+        return PairedResult(1.0, 1.0, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # differences that are all the same, or few
+        t = float(ttest_1samp(differences, 0.0).pvalue)
+        # Zeros, which tell nothing, are left out, so that the exact distribution holds with few pairs in all versions.
+        other = [one for one in differences if one]
+        ranks = float(wilcoxon(other, method="exact" if len(other) <= MOST_EXACT else "auto").pvalue)
+    return PairedResult(t, ranks, seeds_needed(statistics.fmean(differences), statistics.stdev(differences)))
+
+
+def seeds_needed(mean: float, deviation: float) -> int | None:
+    """The smallest number of pairs at which a paired t test finds this difference with :data:`POWER`.
+
+    Args:
+        mean: of the differences.
+        deviation: their standard deviation.
+
+    Returns:
+        None if the mean is zero, which no number shows; at most :data:`MOST_SEEDS`.
+    """
+    if mean == 0:
+        return None
+    if deviation == 0:
+        return 2
+    effect = abs(mean) / deviation
+    low, high = 1, 2
+    while high < MOST_SEEDS and _power(high, effect) < POWER:
+        low, high = high, min(2 * high, MOST_SEEDS)
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if _power(middle, effect) >= POWER else (middle, high)
+    return high
+
+
+def _power(count: int, effect: float) -> float:
+    """The chance that a two-sided paired t test of ``count`` pairs finds an effect, in standard deviations."""
+    from scipy.stats import nct, t
+
+    limit = t.ppf(1 - ALPHA / 2, count - 1)
+    return float(nct.sf(limit, count - 1, effect * math.sqrt(count)))  # the other tail adds nothing at this power
+
+
+def holm(values: Sequence[float | None]) -> list[float | None]:
+    """p-values corrected for their number (Holm 1979), so that at most α of tables have one below α by chance.
+
+    None (nothing to test) stays None, and does not count.
+    """
+    order = sorted((value, place) for place, value in enumerate(values) if value is not None)
+    found: list[float | None] = [None] * len(values)
+    largest = 0.0
+    for rank, (value, place) in enumerate(order):
+        largest = max(largest, min(1.0, (len(order) - rank) * value))
+        found[place] = largest
+    return found
+
+
+def table(compare: Sequence[Compare], values: Values, headings: Mapping[Measure, str], columns: Sequence[str]) -> str:
+    """The Markdown table of the tests of all differences with two seeds or more; empty if there is none.
+
+    Arguments as of :func:`raysim.studies.differences.table`.
+    """
+    found: list[tuple[str, str, PairedResult]] = []
+    for entry in compare:
+        for row, column in itertools.product(entry.rows, entry.columns or columns):
+            first, second = (values.get((name, column, entry.measure.name), {}) for name in (row, entry.against))
+            result = result_of(pairs(first, second))
+            if result.t is not None:
+                measure = heading(column, headings.get(entry.measure, entry.measure.name))
+                found.append((f"{row} − {entry.against}", measure, result))
+    if not found:
+        return ""
+    students, ranks = holm([one.t for *_, one in found]), holm([one.wilcoxon for *_, one in found])
+    lines = ["| difference | of | t: p | Holm | Wilcoxon: p | Holm | seeds |", "|---" * 7 + "|"]
+    for (pair, measure, one), t, rank in zip(found, students, ranks, strict=True):
+        texts = (pair, measure, _p(one.t), _p(t), _p(one.wilcoxon), _p(rank), _seeds(one.needed))
+        lines.append(f"| {' | '.join(texts)} |")
+    return "\n".join([*lines, "", ABOUT])
+
+
+def marks(
+    values: Values, rows: Sequence[str], columns: Sequence[str], measures: Sequence[Measure]
+) -> dict[tuple[str, str, str], str]:
+    """(row, column, measure) → ``best`` for the best mean, ``near`` for those that are not told from it."""
+    found: dict[tuple[str, str, str], str] = {}
+    for column, measure in itertools.product(columns, measures):
+        there = {row: own for row in rows if (own := values.get((row, column, measure.name)))}
+        if measure.best is None or len(there) < 2:
+            continue
+        sign = 1 if measure.best == "largest" else -1
+        best = max(there, key=lambda row: sign * statistics.fmean(there[row].values()))
+        others = [row for row in there if row != best]
+        corrected = holm([result_of(pairs(there[row], there[best])).t for row in others])
+        found[best, column, measure.name] = "best"
+        for row, p in zip(others, corrected, strict=True):
+            if p is None or p > ALPHA:
+                found[row, column, measure.name] = "near"
+    return found
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _seeds(needed: int | None) -> str:
+    if needed is None:
+        return ""
+    return f"> {MOST_SEEDS:,}" if needed >= MOST_SEEDS else str(needed)
