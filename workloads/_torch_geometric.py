@@ -9,6 +9,17 @@ with left_out("torch._dynamo"), warnings.catch_warnings():
     from torch_geometric import transforms
     from torch_geometric.data import Data
     from torch_geometric.datasets import TUDataset
-    from torch_geometric.nn import APPNP, GCNConv, MessagePassing, global_add_pool
+    from torch_geometric.nn import APPNP, GATConv, GCNConv, MessagePassing, SAGEConv, SimpleConv, global_add_pool
 
-__all__ = ["APPNP", "Data", "GCNConv", "MessagePassing", "TUDataset", "global_add_pool", "transforms"]
+__all__ = [
+    "APPNP",
+    "Data",
+    "GATConv",
+    "GCNConv",
+    "MessagePassing",
+    "SAGEConv",
+    "SimpleConv",
+    "TUDataset",
+    "global_add_pool",
+    "transforms",
+]

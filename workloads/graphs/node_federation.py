@@ -157,11 +157,20 @@ class NodeFederation:
         return replace(self, owners=np.zeros_like(self.owners), clients=1, notes=())
 
     def manifest(self) -> pandas.DataFrame:
-        """Also validation_samples, and all nodes and (undirected) edges of a client's graph."""
+        """The table of who has what, and of each client's subgraph.
+
+        Its further columns are validation_samples; nodes and (undirected) edges of the subgraph; cut_edges, those that
+        the cut has left out; and homophily, the share of edges whose two nodes have one label (nan without an edge).
+        """
         training = self.roles == TRAIN
         table = client_table(self, self.graph.labels[training][np.argsort(self.owners[training], kind="stable")])
         table["validation_samples"] = self._counts[:, VALIDATION]
         table["nodes"] = self._counts.sum(axis=1)
-        owned = self.owners[self.graph.edges]
-        table["edges"] = np.bincount(owned[0][owned[0] == owned[1]], minlength=self.clients)
+        first, second = self.owners[self.graph.edges]
+        within = first == second
+        same = within & (self.graph.labels[self.graph.edges[0]] == self.graph.labels[self.graph.edges[1]])
+        edges, alike = (np.bincount(first[chosen], minlength=self.clients) for chosen in (within, same))
+        cut = np.bincount(np.concatenate([first[~within], second[~within]]), minlength=self.clients)
+        table["edges"], table["cut_edges"] = edges, cut
+        table["homophily"] = np.divide(alike, edges, out=np.full(self.clients, np.nan), where=edges > 0)
         return table

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,6 +31,15 @@ class NodeGraph:
     class_names: tuple[str, ...]
     roles: NDArray[np.int8] | None = None
     """[N], what each node is for in the published split; None where there is none."""
+
+    def of_nodes(self, chosen: Integers) -> NodeGraph:
+        """The graph of some nodes, in ascending order, and the edges between them."""
+        place = np.full(len(self.labels), -1)
+        place[chosen] = np.arange(len(chosen))
+        first, second = self.edges
+        edges = place[self.edges[:, (place[first] >= 0) & (place[second] >= 0)]]
+        roles = None if self.roles is None else self.roles[chosen]
+        return replace(self, features=self.features[chosen], edges=edges, labels=self.labels[chosen], roles=roles)
 
 
 def node_graph(

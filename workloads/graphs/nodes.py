@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, ClassVar, Literal
 
@@ -13,14 +13,16 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
-from raysim.workloads.graphs.client_parts import Skew, client_parts
+from raysim.workloads.files.regular_files import read_regular
+from raysim.workloads.graphs.client_parts import LEAST, Skew, client_parts
+from raysim.workloads.graphs.graph_cuts import communities, grouped, largest_component, metis_parts
 from raysim.workloads.graphs.graph_set import Floats, Integers
 from raysim.workloads.graphs.node_federation import NodeFederation
 from raysim.workloads.graphs.node_files import read_nodes
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
 from raysim.workloads.graphs.stratified_split import stratified
 from raysim.workloads.graphs.tudataset import check_shares
-from raysim.workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
+from raysim.workloads.option_types import Ge, Help, OpenShare, PositiveInt, ShareBelowOne
 
 PLACES: Mapping[str, str] = {
     "cora": "planetoid/Cora",
@@ -44,6 +46,10 @@ class Nodes:
 
     Edges between nodes of two clients are left out; a run says how many. All nodes of a client are in its graph, and
     the loss is that of its training nodes. ``load`` draws from the streams partition and "split k" of client k.
+
+    The cuts that follow edges are those of subgraph learning: ``louvain`` with ``slack`` 20 is FedSage's (Zhang et al.
+    2021) and FedTAD's (Zhu et al. 2024), but for networkx' Louvain in the place of python-louvain's; ``metis`` with
+    ``component largest`` is FED-PUB's (Baek et al. 2023).
     """
 
     name: ClassVar[str] = "nodes"
@@ -73,9 +79,23 @@ class Nodes:
     ] = ""
     clients: Annotated[PositiveInt, Help("number of clients")] = 5
     partition: Annotated[
-        Literal["iid", "dirichlet"], Help("which nodes a client gets: iid (at random) or dirichlet (label skew)")
+        Literal["iid", "dirichlet", "louvain", "metis", "file"],
+        Help(
+            "which nodes a client gets: iid (at random), dirichlet (label skew), louvain (communities, put together to "
+            "clients of nearly equal size), metis (parts of nearly equal size with few edges between them; needs the "
+            "package pymetis), or file (owners)"
+        ),
     ] = "iid"
     alpha: Skew = 0.5
+    slack: Annotated[
+        int, Ge(0), Help("of louvain: nodes by which clients' sizes may differ", "FedSage, FedTAD (code)")
+    ] = 20
+    owners: Annotated[
+        str, Help("of partition file: a text file with the client of every node, 0 to clients - 1, a line each")
+    ] = ""
+    component: Annotated[
+        Literal["all", "largest"], Help("nodes that are cut: all, or those of the largest connected component")
+    ] = "all"
     split: Annotated[
         Literal["auto", "published", "random"],
         Help(
@@ -93,15 +113,16 @@ class Nodes:
 
     def __post_init__(self) -> None:
         check_shares(self.test_share, self.validation_share)
+        if (self.partition == "file") != bool(self.owners):
+            raise WorkloadError(
+                f"workload.owners is {self.owners!r} with workload.partition {self.partition}; a cut from a file needs "
+                "both: --partition file --owners FILE"
+            )
 
     def load(self, stream: Stream) -> NodeFederation:
         """Reads the graph and cuts it. WorkloadError if it cannot be had or cannot be cut as asked."""
         graph = self._graph()
-        how = self.partition
-        parts = client_parts(graph.name, graph.labels, self.clients, how, self.alpha, stream, what="nodes")
-        owners = np.empty(len(graph.labels), np.int64)
-        for client, own in enumerate(parts):
-            owners[own] = client
+        owners = self._owners(graph, stream)
         federation = NodeFederation(graph, owners, self._roles(graph, owners, stream), self.clients)
         idle = [client for client in range(self.clients) if not federation.samples(client)]
         if idle:
@@ -127,7 +148,35 @@ class Nodes:
         else:
             raise WorkloadError(f"workload nodes looks for {self.graph} in $RAYSIM_DATA, which is not set; set path")
         graph = read_nodes(place)
-        return NodeGraph(**vars(graph) | {"features": _shares(graph.features)}) if self.normalize else graph
+        if self.component == "largest":
+            graph = graph.of_nodes(largest_component(graph.edges, len(graph.labels)))
+        return replace(graph, features=_shares(graph.features)) if self.normalize else graph
+
+    def _owners(self, graph: NodeGraph, stream: Stream) -> Integers:
+        """The client of each node [N]."""
+        nodes = len(graph.labels)
+        if self.partition == "file":
+            return read_owners(Path(self.owners).expanduser(), nodes, self.clients)
+        if self.partition in ("iid", "dirichlet"):
+            parts = client_parts(
+                graph.name, graph.labels, self.clients, self.partition, self.alpha, stream, what="nodes"
+            )
+            owners = np.empty(nodes, np.int64)
+            for client, own in enumerate(parts):
+                owners[own] = client
+            return owners
+        seed = int(stream("partition").integers(2**31))
+        if self.partition == "louvain":
+            owners = grouped(communities(graph.edges, nodes, seed), self.clients, self.slack)
+        else:
+            owners = metis_parts(graph.edges, nodes, self.clients, seed)
+        least = int(np.bincount(owners, minlength=self.clients).min())
+        if least < LEAST:
+            raise WorkloadError(
+                f"{graph.name}: partition {self.partition} leaves a client {least} of its {nodes} nodes, and each "
+                f"needs at least {LEAST}; take fewer clients than {self.clients}"
+            )
+        return owners
 
     def _roles(self, graph: NodeGraph, owners: Integers, stream: Stream) -> NDArray[np.int8]:
         """Role of each node."""
@@ -142,6 +191,27 @@ class Nodes:
             for role, part in zip((TRAIN, VALIDATION, TEST), parts, strict=True):
                 roles[own[part]] = role
         return roles
+
+
+def read_owners(path: Path, nodes: int, clients: int) -> Integers:
+    """Read the client of each node [N] from a text file with a number in each line.
+
+    Raises:
+        WorkloadError: it cannot be read, or does not fit the graph.
+    """
+    try:
+        owners = np.array([int(word) for word in read_regular(path).split()], np.int64)
+    except (OSError, ValueError, OverflowError) as error:
+        raise WorkloadError(f"{path}: it has no client number in each line ({error})") from error
+    if len(owners) != nodes:
+        raise WorkloadError(f"{path}: it has {len(owners)} lines, and the graph {nodes} nodes")
+    counts = np.bincount(owners, minlength=clients) if owners.min() >= 0 else np.zeros(0, np.int64)
+    if len(counts) != clients or counts.min() < LEAST:
+        raise WorkloadError(
+            f"{path}: its clients are {owners.min()} to {owners.max()}, and with workload.clients {clients} each of 0 "
+            f"to {clients - 1} needs at least {LEAST} nodes"
+        )
+    return owners
 
 
 def _shares(features: Floats) -> Floats:

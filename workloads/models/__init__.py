@@ -22,5 +22,9 @@ MODELS: dict[str, str] = {
     "gin": "raysim.workloads.models.graph_specs:Gin",
     "graphsage": "raysim.workloads.models.graph_specs:GraphSage",
     "gin-star": "raysim.workloads.models.graph_specs:StructuralGin",
-    "gcn": "raysim.workloads.models.graph_specs:Gcn",
+    "gcn": "raysim.workloads.models.node_specs:Gcn",
+    "gat": "raysim.workloads.models.node_specs:Gat",
+    "sage": "raysim.workloads.models.node_specs:Sage",
+    "sgc": "raysim.workloads.models.node_specs:Sgc",
+    "gamlp": "raysim.workloads.models.node_specs:Gamlp",
 }

@@ -1,9 +1,8 @@
-"""Options of the models of graphs and of the nodes of one graph; light to import, networks are loaded in ``build``.
+"""Options of the models of graphs; light to import, networks are loaded in ``build``.
 
-``build(task)`` gives a ``raysim.workloads.models.classifier.Classifier`` from a ``GraphBatch`` of B graphs, or a
-``NodeBatch`` of B nodes (workloads/graphs/node_federation.py), to [B, task.classes]. Clients whose tasks differ share
-the graph convolutions only (with ``StructuralGin`` the structural channel too): input layer, head, and the layers
-between pooling and head stay with their client.
+``build(inputs)`` gives a ``raysim.workloads.models.classifier.Classifier`` from a ``GraphBatch`` of B graphs to
+[B, inputs.classes]. Clients whose tasks differ share the graph convolutions only (with ``StructuralGin`` the structural
+channel too): input layer, head, and the layers between pooling and head stay with their client.
 """
 
 from __future__ import annotations
@@ -139,31 +138,3 @@ class Spectral(BodyOfGraphs):
         from raysim.workloads.models.specformer import SpectralBody
 
         return SpectralBody(width, self.hidden, self.heads, self.layers, self.decoder_activation, self.dropout)
-
-
-@dataclass(frozen=True)
-class Gcn(BodyOfGraphs):
-    """The graph convolutional network of Kipf and Welling (2017), of PyTorch Geometric's layers, for nodes.
-
-    With two layers it is Â · relu(Â X W₁) · W₂. The last layer passes features on first, so that the head is linear.
-    """
-
-    name: ClassVar[str] = "gcn"
-    inputs: ClassVar[Literal["array", "graph", "nodes"]] = "nodes"
-
-    layers: Annotated[int, Ge(2), Help("layers", "Kipf and Welling 2017")] = 2
-    hidden: Annotated[PositiveInt, Help("width of the layers between", "Kipf and Welling 2017: 16")] = 64
-    dropout: Annotated[ShareBelowOne, Help("dropout before every layer", "Kipf and Welling 2017")] = 0.5
-
-    def network(self, inputs: InputSpec) -> Classifier:
-        from torch import nn
-
-        model = super().network(inputs)
-        nn.init.xavier_uniform_(model.head.weight)  # as every layer of the paper's
-        nn.init.zeros_(model.head.bias)
-        return model
-
-    def body(self, width: int) -> nn.Module:
-        from raysim.workloads.models.node_networks import GcnBody
-
-        return GcnBody(width, self.hidden, self.layers, self.dropout)

@@ -16,7 +16,7 @@ KINDS = {
     "array": ("arrays, such as images", "'mlp', 'cnn' or another model of arrays"),
     "tokens": ("sequences of tokens, such as characters", "'embedding-bag', 'cnn1d', 'lstm' or 'transformer'"),
     "graph": ("graphs", "'spectral', 'gin', 'graphsage' or 'gin-star'"),
-    "nodes": ("nodes of one graph", "'gcn'"),
+    "nodes": ("nodes of one graph", "'gcn', 'gat', 'sage', 'sgc' or 'gamlp'"),
 }
 """Kinds of inputs, and the models that take them."""
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import torch
 from torch import Tensor, nn
 
-from raysim.workloads._torch_geometric import APPNP, GCNConv
+from raysim.workloads._torch_geometric import APPNP, GATConv, GCNConv, SAGEConv, SimpleConv
 
 if TYPE_CHECKING:
     from raysim.workloads.graphs.node_federation import NodeBatch
@@ -45,3 +46,93 @@ class GcnBody(nn.Module):
             values = convolution(self.dropout(values), batch.edge_index).relu()
         spread: Tensor = self.spread(self.dropout(values), batch.edge_index)
         return spread[batch.nodes]
+
+
+class GatBody(nn.Module):
+    """Attention convolutions with ELU -> [B, hidden]."""
+
+    task_specific = ("convolutions.0",)
+
+    def __init__(self, width: int, hidden: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        widths = [width, *[hidden] * (layers - 1)]
+        self.convolutions = nn.ModuleList(GATConv(one, hidden // heads, heads=heads, dropout=dropout) for one in widths)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: NodeBatch) -> Tensor:
+        values = batch.x
+        for convolution in self.convolutions:
+            values = nn.functional.elu(convolution(self.dropout(values), batch.edge_index))
+        features: Tensor = self.dropout(values[batch.nodes])
+        return features
+
+
+class SageBody(nn.Module):
+    """Convolutions [x ‖ mean of neighbors] with ReLU, and a last one without weights -> [B, 2 · hidden]."""
+
+    task_specific = ("convolutions.0",)
+
+    def __init__(self, width: int, hidden: int, layers: int, dropout: float) -> None:
+        super().__init__()
+        widths = [width, *[hidden] * (layers - 2)]
+        self.convolutions = nn.ModuleList(SAGEConv(one, hidden) for one in widths)
+        self.mean = SimpleConv(aggr="mean")
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: NodeBatch) -> Tensor:
+        values = batch.x
+        for convolution in self.convolutions:
+            values = self.dropout(convolution(values, batch.edge_index).relu())
+        both = torch.cat([values, self.mean(values, batch.edge_index)], dim=1)
+        return both[batch.nodes]
+
+
+class SgcBody(nn.Module):
+    """Âᴷ X, without parameters -> [B, width]."""
+
+    def __init__(self, hops: int) -> None:
+        super().__init__()
+        self.spread = APPNP(K=hops, alpha=0.0)
+
+    def forward(self, batch: NodeBatch) -> Tensor:
+        spread: Tensor = self.spread(batch.x, batch.edge_index)
+        return spread[batch.nodes]
+
+
+class GamlpBody(nn.Module):
+    """A mean of X_k = Âᵏ X by recursive attention, and an MLP -> [B, hidden] (Zhang et al. 2022, R-GAMLP).
+
+    Score of hop 0 is σ(a · [X_0 ‖ X_0]), of hop k it is σ(a · [H_k ‖ X_k]), where H_k is the mean of X_0 … X_{k−1} with
+    the softmax of their scores as weights; the features are the mean of all hops with the softmax of all scores.
+    """
+
+    task_specific = ("attention", "layers.0")
+
+    def __init__(self, width: int, hidden: int, layers: int, hops: int, dropout: float) -> None:
+        super().__init__()
+        self.hops = hops
+        self.spread = APPNP(K=1, alpha=0.0)
+        self.attention = nn.Linear(2 * width, 1)
+        self.layers = nn.ModuleList(nn.Linear(one, hidden) for one in [width, *[hidden] * (layers - 1)])
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, batch: NodeBatch) -> Tensor:
+        spread, chosen = batch.x, [batch.x[batch.nodes]]
+        for _ in range(self.hops):
+            spread = self.spread(spread, batch.edge_index)
+            chosen.append(spread[batch.nodes])
+        values = self._weighed(chosen)
+        for layer in self.layers:
+            values = layer(self.dropout(values)).relu()
+        features: Tensor = self.dropout(values)
+        return features
+
+    def _weighed(self, hops: list[Tensor]) -> Tensor:
+        """The mean of the hops' features [B, width] by each node's own weights."""
+        inputs = torch.stack(hops)
+        scores = [self.attention(torch.cat([hops[0], hops[0]], dim=1)).sigmoid()]
+        for k in range(1, len(hops)):
+            history = (torch.stack(scores).softmax(dim=0) * inputs[:k]).sum(dim=0)
+            scores.append(self.attention(torch.cat([history, hops[k]], dim=1)).sigmoid())
+        mean: Tensor = (torch.stack(scores).softmax(dim=0) * inputs).sum(dim=0)
+        return mean

@@ -58,6 +58,7 @@ def test_a_client_has_its_nodes_and_the_edges_between_them() -> None:
     assert not len(federation.client(1, "cpu").test)
     table = federation.manifest()
     assert table["nodes"].tolist() == [3, 2] and table["edges"].tolist() == [2, 1]
+    assert table["cut_edges"].tolist() == [2, 2] and table["homophily"].tolist() == [0.5, 0.0]
     assert table["samples"].tolist() == [1, 1] and table["validation_samples"].tolist() == [1, 0]
 
 
@@ -164,3 +165,55 @@ def test_bad_data_ends_before_anything_is_written(
     assert main(["--method=fedavg", "--workload=nodes", f"--path={path}", "--engine.backend=inline", *options]) == 2
     error = capsys.readouterr().err
     assert words in error and error.count("\n") == 1 and [*tmp_path.iterdir()] == [tmp_path / "rings.npz"]
+
+
+@pytest.mark.parametrize("partition", ["louvain", "metis"])
+def test_cuts_along_edges_part_the_rings(partition: Any, tmp_path: Path, stream: Stream) -> None:
+    """Two rings and two clients: METIS gives each client one; Louvain's pieces of rings leave out few edges."""
+    if partition == "metis":
+        pytest.importorskip("pymetis")
+    federation = Nodes(path=rings(tmp_path), clients=2, partition=partition, slack=5).load(stream)
+    table = federation.manifest()
+    assert table["nodes"].sum() == 60 and table["cut_edges"].max() <= (0 if partition == "metis" else 8)
+    again = Nodes(path=rings(tmp_path), clients=2, partition=partition, slack=5).load(stream)
+    assert (again.owners == federation.owners).all()
+
+
+def test_too_many_clients_for_a_cut(tmp_path: Path, stream: Stream) -> None:
+    with pytest.raises(WorkloadError, match=r"leaves a client \d of its 60 nodes, .* take fewer clients than 30"):
+        Nodes(path=rings(tmp_path), clients=30, partition="louvain", slack=0).load(stream)
+
+
+def test_a_cut_from_a_file(tmp_path: Path, stream: Stream) -> None:
+    owners = np.arange(60) % 3
+    (tmp_path / "cut.txt").write_text("\n".join(map(str, owners)))
+    options: Any = {"partition": "file", "owners": str(tmp_path / "cut.txt"), "split": "random"}
+    federation = Nodes(path=rings(tmp_path), clients=3, **options).load(stream)
+    assert (federation.owners == owners).all()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("0\n1\n", "has 2 lines, and the graph 60 nodes"),
+        ("a\n" * 60, "no client number in each line"),
+        ("9" * 40 + "\n" + "0\n" * 59, "no client number in each line"),
+        ("3\n" * 60, "clients are 3 to 3, and with workload.clients 2 each of 0 to 1 needs at least 3"),
+        ("-1\n" * 60, "clients are -1 to -1"),
+    ],
+)
+def test_a_file_that_is_no_cut(text: str, message: str, tmp_path: Path, stream: Stream) -> None:
+    (tmp_path / "cut.txt").write_text(text)
+    with pytest.raises(WorkloadError, match=message):
+        Nodes(path=rings(tmp_path), clients=2, partition="file", owners=str(tmp_path / "cut.txt")).load(stream)
+
+
+@pytest.mark.parametrize("options", [{"partition": "file"}, {"owners": "cut.txt"}])
+def test_a_file_and_its_partition_go_together(options: dict[str, Any]) -> None:
+    with pytest.raises(WorkloadError, match="--partition file --owners FILE"):
+        Nodes(**options)
+
+
+def test_the_largest_component_alone(tmp_path: Path, stream: Stream) -> None:
+    federation = Nodes(path=rings(tmp_path), clients=2, component="largest", split="random").load(stream)
+    assert federation.graph.edges.shape == (2, 30) and set(federation.graph.labels.tolist()) == {0}

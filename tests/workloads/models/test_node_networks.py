@@ -1,13 +1,17 @@
-"""The graph convolutional network for nodes."""
+"""Networks for the nodes of one graph, beside PyTorch Geometric's layers and by hand."""
 
 from __future__ import annotations
 
-import torch
-from torch_geometric.nn import GCNConv
+from typing import Any
 
+import pytest
+import torch
+from torch_geometric.nn import GCNConv, SAGEConv, SGConv
+
+from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec
 from raysim.workloads.graphs.node_federation import NodeBatch
-from raysim.workloads.models.graph_specs import Gcn
+from raysim.workloads.models.node_specs import BodyOfNodes, Gamlp, Gat, Gcn, Sage, Sgc
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
@@ -22,3 +26,63 @@ def test_it_is_the_network_of_kipf_and_welling() -> None:
         model.head.bias.add_(0.5)
     expected = second(model.body.convolutions[0](x, EDGES).relu(), EDGES)[chosen]  # type: ignore[operator, index]
     torch.testing.assert_close(model(NodeBatch(x, EDGES, chosen)), expected)
+
+
+def logits(options: BodyOfNodes, x: torch.Tensor, chosen: torch.Tensor) -> tuple[Any, torch.Tensor]:
+    """The model without dropout on a path of four nodes, the last of which has no edge."""
+    model: Any = options.build(InputSpec((3,), 2, "nodes"))
+    return model, model(NodeBatch(x, EDGES, chosen))
+
+
+def test_sage_is_two_layers_of_pygs() -> None:
+    x, chosen = torch.rand(4, 3), torch.tensor([3, 1])
+    model, found = logits(Sage(hidden=4, dropout=0.0), x, chosen)
+    second = SAGEConv(4, 2)
+    second.load_state_dict(
+        {
+            "lin_r.weight": model.head.weight[:, :4],
+            "lin_l.weight": model.head.weight[:, 4:],
+            "lin_l.bias": model.head.bias,
+        }
+    )
+    expected = second(model.body.convolutions[0](x, EDGES).relu(), EDGES)[chosen]
+    torch.testing.assert_close(found, expected)
+
+
+def test_sgc_is_a_linear_layer_on_pygs_propagation() -> None:
+    x, chosen = torch.rand(4, 3), torch.tensor([0, 2])
+    model, found = logits(Sgc(hops=2), x, chosen)
+    whole = SGConv(3, 2, K=2)
+    whole.load_state_dict({"lin.weight": model.head.weight, "lin.bias": model.head.bias})
+    torch.testing.assert_close(found, whole(x, EDGES)[chosen])
+    assert not list(model.body.parameters())
+
+
+def test_gat_is_attention_by_hand() -> None:
+    """One head on node 0, which has the neighbor 1: α of [0, 1] by LeakyReLU(a_source · Wx_j + a_target · Wx_i)."""
+    x = torch.rand(4, 3)
+    model, found = logits(Gat(layers=1, hidden=2, heads=1, dropout=0.0), x, torch.tensor([0]))
+    layer = model.body.convolutions[0]
+    hidden = x @ layer.lin.weight.T
+    scores = (hidden[:2] * layer.att_src[0]).sum(1) + (hidden[0] * layer.att_dst[0, 0]).sum()
+    weights = torch.nn.functional.leaky_relu(scores, 0.2).softmax(0)
+    features = torch.nn.functional.elu(weights @ hidden[:2] + layer.bias)
+    torch.testing.assert_close(found, model.head(features)[None])
+
+
+def test_gat_refuses_a_width_that_its_heads_do_not_divide() -> None:
+    with pytest.raises(WorkloadError, match=r"divisible by heads, not 10 with 8 heads\. Nearest: hidden 8"):
+        Gat(hidden=10).build(InputSpec((3,), 2, "nodes"))
+
+
+def test_gamlp_weighs_hops_by_hand() -> None:
+    """Of a node without edges Âx = x, so that every mean of its hops is x; of others two hops are weighed by hand."""
+    x = torch.rand(4, 3)
+    model, found = logits(Gamlp(hops=1, hidden=4, dropout=0.0), x, torch.tensor([3, 1]))
+    spread = SGConv(3, 3, K=1, bias=False)
+    torch.nn.init.eye_(spread.lin.weight)
+    hop = spread(x, EDGES)[1]
+    score = torch.stack([model.body.attention(torch.cat([x[1], other])).sigmoid() for other in (x[1], hop)])
+    weights = score.softmax(0)
+    mean = torch.stack([x[3], weights[0] * x[1] + weights[1] * hop])
+    torch.testing.assert_close(found, model.head(model.body.layers[0](mean).relu()))
