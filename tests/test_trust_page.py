@@ -1,0 +1,28 @@
+"""docs/trust.md says what the modes of raysim.verify find, and how probably: as the forgeries and the formula have it."""
+
+from __future__ import annotations
+
+import re
+from math import comb
+from pathlib import Path
+
+from tests.attack.forgeries import COMPUTED, FOLDER
+
+DOCS = Path(__file__).resolve().parents[1] / "docs"
+PAGE = (DOCS / "trust.md").read_text(encoding="utf-8")
+
+
+def test_every_forgery_stands_in_the_table_with_the_mode_that_finds_it() -> None:
+    found = {}
+    for line in PAGE.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if line.startswith("| `") and len(cells) == 3:
+            found |= dict.fromkeys(re.findall(r"`(\w+)`", cells[0]), cells[1])
+    assert {name for name, said in found.items() if said == "yes"} == {*FOLDER}
+    assert {name for name, said in found.items() if said != "yes"} == {*COMPUTED}
+
+
+def test_the_chances_of_spot_checks_are_those_of_the_formula() -> None:
+    for checks, share, said in ((20, 0.05, "0.36"), (20, 0.1, "0.12"), (20, 0.2, "0.012"), (100, 0.05, "0.0059")):
+        assert f"{(1 - share) ** checks:.2g}" == said and said in PAGE
+    assert f"{comb(90, 20) / comb(100, 20):.2g}" == "0.095" and "with\n0.095" in PAGE
