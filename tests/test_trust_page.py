@@ -1,4 +1,4 @@
-"""docs/trust.md says what the modes of raysim.verify find, and how probably: as the forgeries and the formula have it."""
+"""docs/trust.md says what each mode of raysim.verify finds, and how probably: as forgeries and formula have it."""
 
 from __future__ import annotations
 
