@@ -13,7 +13,7 @@ PAGE = (DOCS / "trust.md").read_text(encoding="utf-8")
 
 
 def test_every_forgery_stands_in_the_table_with_the_mode_that_finds_it() -> None:
-    found = {}
+    found: dict[str, str] = {}
     for line in PAGE.splitlines():
         cells = [cell.strip() for cell in line.strip("|").split("|")]
         if line.startswith("| `") and len(cells) == 3:
