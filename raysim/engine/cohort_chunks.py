@@ -8,7 +8,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from raysim.aggregators.means import node_count
-from raysim.client_side.fedsgd import group_size, worth_it
+from raysim.client_side.fedsgd import contradiction, group_size, possible, worth_it
 from raysim.engine.tree_reduce import stays_on_workers
 from raysim.exchange.payload import Returned
 from raysim.exchange.pool_protocol import cut, power_of_two
@@ -16,6 +16,7 @@ from raysim.exchange.pool_protocol import cut, power_of_two
 if TYPE_CHECKING:
     from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
+    from raysim.engine.observer import RunNotes
     from raysim.engine.round_plan import RoundPlan
     from raysim.method import Message
 
@@ -77,3 +78,18 @@ class Chunker:
         training = self._config.training
         size = group_size(training, plan.local_epochs, len(plan.samples))
         return size if size > 1 and worth_it(training, [*plan.samples.values()], size) else 1
+
+
+def merges_single_steps(config: RunConfig, worker: Worker, least_epochs: int, notes: RunNotes) -> bool:
+    """Whether clients that take a single step in a round may be merged in this run, which is noted.
+
+    Args:
+        least_epochs: local epochs of the run's shortest round.
+    """
+    if least_epochs > 1 or config.timing.stale or not possible(worker):
+        return False
+    if why_not := contradiction(worker):
+        notes.note(why_not)
+        return False
+    notes.folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
+    return True

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from raysim.client_side.train_chunk import TrainChunk
-from raysim.engine.cohort_chunks import Chunker, Chunks
 from raysim.engine.cohort_results import CohortResults
 from raysim.engine.observer import ChunkReturned
 from raysim.engine.proof import has_tasks
@@ -21,12 +20,11 @@ from raysim.exchange.payload import Failure, Packer
 from raysim.exchange.pool_protocol import Done, Job, job_name
 from raysim.exchange.task_digests import MessageDigests
 from raysim.method import ClientTask, Message, Update, Updates
-from raysim.storage import pytree
 from raysim.virtual_time.staleness import weighted
 
 if TYPE_CHECKING:
-    from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
+    from raysim.engine.cohort_chunks import Chunker, Chunks
     from raysim.engine.observer import RunNotes
     from raysim.engine.round_plan import RoundPlan
     from raysim.exchange.pool_protocol import Pool
@@ -47,7 +45,7 @@ class Collected:
     models: dict[int, Any]
     """Handle of each participant's whole trained model, in a round whose loss is decomposed."""
     rows: list[dict[str, Any]]
-    """The participants' rows of the clients table, and their ``bytes_up``."""
+    """The participants' rows of the clients table."""
     busy: float
     """Seconds that workers were at work, added up."""
     slots: int
@@ -63,7 +61,7 @@ class Collector:
     the server's earlier states in it.
 
     Args:
-        merges: whether clients that take a single step may be merged (raysim/client_side/fedsgd.py).
+        method: the run's, as the server's half uses it.
         notes: with the run's folder, which gets a log of failures, and a file where updates do not fit into memory.
         stopping: asked between tasks; true ends the round with :class:`Stopped`.
     """
@@ -71,17 +69,14 @@ class Collector:
     def __init__(
         self,
         config: RunConfig,
-        worker: Worker,
-        merges: bool,
+        method: Any,
+        chunker: Chunker,
         pool: Pool,
         notes: RunNotes,
         stopping: Callable[[], bool],
     ) -> None:
-        self._config, self._chunker, self._pool = config, Chunker(config, worker, merges), pool
-        traits = worker.method.traits
-        self._method = worker.method
-        self._sums, self._plain = traits.weighted_mean, traits.plain_mean
-        self._bytes_up = traits.bytes_up(worker.built(0).shared_shapes)
+        self._config, self._method, self._chunker, self._pool = config, method, chunker, pool
+        self._sums, self._plain = method.traits.weighted_mean, method.traits.plain_mean
         self._notes, self._observer, self._stopping = notes, notes.observer, stopping
         self._under_way: dict[int, list[CohortResults]] = {}
         """Results under way by the server step that takes their updates."""
@@ -243,7 +238,6 @@ class Collector:
             "seconds_task": cohort.seconds[client],
             **(sent.of(cohort.messages[client]) if digests else {}),
             **digests,
-            "bytes_up": self._bytes_up + pytree.nbytes(update.extra),
         }
 
     def _check(self, failures: Sequence[Failure], number: int) -> None:

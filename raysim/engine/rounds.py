@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import math
 import time
-import traceback
-import warnings
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from raysim import schedule
 from raysim.aggregators.means import sample_weights
-from raysim.client_side import fedsgd
 from raysim.client_side.last_batch import with_last_batch
 from raysim.client_side.model_parts import without_batch_norm
 from raysim.engine.checkpointing import Saves, State, kept_noise
+from raysim.engine.cohort_chunks import Chunker, merges_single_steps
 from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.early_stopping import EarlyStopping
 from raysim.engine.evaluation import evaluate_round
@@ -27,11 +24,11 @@ from raysim.engine.privacy_budget import with_privacy
 from raysim.engine.proof import Proof
 from raysim.engine.round_columns import measurable
 from raysim.engine.round_plan import Planner, RoundPlan
-from raysim.errors import DiskFullError, RaysimError, code_error
+from raysim.engine.server_half import check_server, first_message, first_server, stage
+from raysim.errors import DiskFullError
 from raysim.exchange.returned_values import check_messages
 from raysim.method import Context, Message
 from raysim.storage import pytree
-from raysim.storage.tree_template import check_fits
 from raysim.virtual_time.clock import VirtualClock
 from raysim.workloads.models.classifier import has_batch_norm
 
@@ -62,42 +59,25 @@ class Rounds:
         config = with_last_batch(config, worker)
         self.config, self.worker, self.pool, self._notes = config, worker, pool, notes
         self.folder, self.observer, self.recorder = notes.folder, notes.observer, pool.recorder
-        self.method = worker.method
         self.intervals = schedule.planned_intervals(config)
         columns = measurable(worker) if config.evaluation.ends_early else ()
         self._stopping = EarlyStopping(config.evaluation, worker.objective, columns)
-        model = worker.model(0)
+        model = worker.built(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
-        merges = min(self.intervals) == 1 and not config.timing.stale and fedsgd.possible(worker)
-        contradiction = fedsgd.contradiction(worker) if merges else ""
-        if contradiction:
-            notes.note(contradiction)
-            merges = False
-        elif merges:
-            self.folder.log("clients that take a single step in a round are merged (--engine.merge_single_steps)")
-        model.reset()
         self._shapes, self.shared_parameter_count = model.shared_shapes, model.shared_parameter_count
-        self.collector = Collector(config, worker, merges, pool, notes, stopping)
-        with warnings.catch_warnings(record=True) as caught:
-            warnings.simplefilter("always")
-            with worker.streams("init_server", 0):
-                self.state = State(self.method.init_server(model))
-        for warning in caught:
-            if issubclass(warning.category, UserWarning):
-                notes.note(str(warning.message))
-        self._first_server = self.state.server
-        self.clock: VirtualClock | None = None
-        if config.devices.on:
-            with _stage(1, "message"):
-                message = self.method.message(self.state.server, 0)
-            self.clock = VirtualClock(config, worker, message)
+        merges = merges_single_steps(config, worker, min(self.intervals), notes)
+        self._first_server = first_server(worker, notes.note)
+        self.state = State(self._first_server)
+        on = config.devices.on
+        self.clock = VirtualClock(config, worker, first_message(worker, self._first_server)) if on else None
         self.planner = Planner(config, pool.federation, self.clock)
-        kept = kept_noise(self.folder)
-        self.method, noise = with_privacy(worker, self.planner, kept, notes.note)
+        self.method, noise = with_privacy(worker, self.planner, kept_noise(self.folder), notes.note)
+        self._bytes_up = self.method.traits.bytes_up(self._shapes)
+        self.collector = Collector(config, self.method, Chunker(config, worker, merges), pool, notes, stopping)
         self._trained = 0.0
         """When the last round's updates were there."""
-        self._saves = Saves(self.folder, config, pool, self.state.server, notes.fault, noise)
+        self._saves = Saves(self.folder, config, pool, self._first_server, notes.fault, noise)
         self.proof = Proof(self.folder, config)
 
     # -- the loop ---------------------------------------------------------------------------------------------------
@@ -150,7 +130,7 @@ class Rounds:
         awaited = plan.cohort.size if stale else len(plan.clients)
         self.observer.round_started(number, plan.local_epochs, awaited)
         with self.recorder.phase("train"):
-            with self.recorder.phase("message"), _stage(number, "message"):
+            with self.recorder.phase("message"), stage(number, "message"):
                 messages = {client: self.method.message(server, client) for client in plan.clients}
             check_messages(messages, number)
             self.collector.begin(plan, messages, self.state.clients)
@@ -169,15 +149,10 @@ class Rounds:
             self._shapes,
         )
         streams = self.worker.streams("aggregate", number)
-        with self.recorder.phase("aggregate"), _stage(number, "aggregate"), streams:
+        with self.recorder.phase("aggregate"), stage(number, "aggregate"), streams:
             if collected.updates.clients or self.method.traits.empty_rounds:
                 server = self.method.aggregate(server, collected.updates, context)
-        self._check_server(server, number)
-        if not pytree.finite(server):  # sums of finite updates may still overflow
-            raise RaysimError(
-                f"round {number}, stage aggregate: the server's new state holds NaN or infinite values, so the round "
-                "is dropped. Lower training.learning_rate"
-            )
+        check_server(server, self._first_server, number, type(self.method).__name__)
         aggregated = time.perf_counter()
         before = self.state
         # Not a copy: that would cost all clients that were ever sampled.
@@ -193,17 +168,6 @@ class Rounds:
         self.state.clients = before.clients
         self._saves.changed(collected.states)
 
-    def _check_server(self, server: Any, number: int) -> None:
-        """A state that no later round could take, or no resumed run could read, ends the run where it was made."""
-        try:
-            check_fits(server, self._first_server, "server")
-        except (TypeError, ValueError) as error:
-            raise RaysimError(
-                f"round {number}, stage aggregate: what aggregate returned is no state like the one of init_server: "
-                f"{error}. Let {type(self.method).__name__}.aggregate return the same dataclasses, shapes and types "
-                "(parameters in float32); only an axis that has length 0 in init_server may have any length"
-            ) from error
-
     def _record(
         self,
         plan: RoundPlan,
@@ -214,26 +178,11 @@ class Rounds:
     ) -> None:
         """Evaluate and write the round's rows. Not stoppable: only numbers about the round are missing."""
         started, working, trained, aggregated = times
-        config, pool, updates, rows = self.config, self.pool, collected.updates, collected.rows
-        losses = [row.get("train_loss", math.nan) for row in rows]
+        config, pool, rows = self.config, self.pool, collected.rows
         down = {client: message.nbytes for client, message in messages.items()}
-        up = [row.pop("bytes_up") for row in rows]
-        row: dict[str, Any] = {
-            "round": plan.number,
-            "local_epochs": plan.local_epochs,
-            "epochs_total": sum(self.intervals[: plan.number]),
-            "participants": len(updates.clients),
-            **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
-            "loss": math.nan,
-            "train_loss": float(np.average(losses, weights=[row["samples"] for row in rows])) if rows else math.nan,
-            "bytes_down": sum(down.values()),
-            "bytes_up": sum(up),
-        }
-        if self.method.traits.weighted_mean and rows:
-            context.report.clients("weight", sample_weights(updates.samples))
-        for name, values in context.report.client_columns.items():
-            for client_row, value in zip(rows, values, strict=True):
-                client_row[name] = float(value)
+        up = [self._bytes_up + pytree.nbytes(update.extra) for update in collected.updates.each]
+        row = self._first_columns(plan, rows) | {"bytes_down": sum(down.values()), "bytes_up": sum(up)}
+        self._put_client_columns(context, collected)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
                 row |= evaluate_round(config, pool, self.state, rows, self._notes.fault, plan.ends)
@@ -255,7 +204,7 @@ class Rounds:
             "seconds_aggregate": aggregated - trained,
             "seconds_evaluate": finished - aggregated,
             "seconds_round": finished - started,
-            "clients_per_second": len(updates.clients) / max(trained - started, 1e-9),
+            "clients_per_second": len(rows) / max(trained - started, 1e-9),
             "slot_utilization": collected.busy / max((trained - working) * collected.slots, 1e-9),
         }
         with self.recorder.phase("write"):
@@ -265,6 +214,27 @@ class Rounds:
         self.observer.clients_finished(rows)
         self.observer.round_finished(row)
         self._stopping.see(row)
+
+    def _first_columns(self, plan: RoundPlan, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+        """The columns of a round that its training alone fills, and places for those that evaluation may."""
+        losses = [row.get("train_loss", math.nan) for row in rows]
+        return {
+            "round": plan.number,
+            "local_epochs": plan.local_epochs,
+            "epochs_total": sum(self.intervals[: plan.number]),
+            "participants": len(rows),
+            **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
+            "loss": math.nan,
+            "train_loss": float(np.average(losses, weights=[row["samples"] for row in rows])) if rows else math.nan,
+        }
+
+    def _put_client_columns(self, context: Context, collected: Collected) -> None:
+        """Put what the method reports of each client, and the weight of its update, into the clients' rows."""
+        if self.method.traits.weighted_mean and collected.rows:
+            context.report.clients("weight", sample_weights(collected.updates.samples))
+        for name, values in context.report.client_columns.items():
+            for row, value in zip(collected.rows, values, strict=True):
+                row[name] = float(value)
 
     # -- checkpoints ------------------------------------------------------------------------------------------------
 
@@ -280,12 +250,3 @@ class Rounds:
         self.state = self._saves.latest(self.worker) or self._saves.none()
         if self.config.evaluation.ends_early:
             self._stopping.restart(self.folder.rounds().to_dict("records") if self.state.round else ())
-
-
-@contextmanager
-def _stage(number: int, stage: str) -> Iterator[None]:
-    """Names round and stage in what the server's half of a method raises."""
-    try:
-        yield
-    except (Exception, SystemExit) as error:
-        raise code_error(f"round {number}, stage {stage}", error, traceback.format_exc()) from error

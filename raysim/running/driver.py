@@ -1,21 +1,40 @@
-"""The driver's work: load the clients' data, train the rounds that are left, keep the results."""
+"""The driver's work: load the clients' data, train the rounds that are left, keep the results.
+
+It imports torch and all that a run needs, and is therefore imported late.
+"""
 
 from __future__ import annotations
 
 from contextlib import ExitStack, closing
 from typing import TYPE_CHECKING, Literal
 
+from raysim.client_side.device import device_of
+from raysim.client_side.model_notes import decays_untrained, outputs_probabilities
+from raysim.client_side.model_parts import check_head_of_body
+from raysim.client_side.worker import Worker, fixed_threads
+from raysim.engine import precision_probe
+from raysim.engine.cohort_run import Stopped
+from raysim.engine.inline_backend import InlinePool
 from raysim.engine.load_federation import load_federation
+from raysim.engine.loss_decomposition import without_aggregation
 from raysim.engine.observer import RunNotes, Several, step
+from raysim.engine.recovery import run_through
+from raysim.engine.rounds import Rounds
+from raysim.exchange.pool_protocol import OFF
+from raysim.monitor.chrome_trace import Trace
+from raysim.monitor.partition_plot import PartitionDrawing
+from raysim.monitor.profiler import Profile
 from raysim.monitor.status_file import Recorder
 from raysim.results.model_file import MODEL_NAME, save_global_model
 from raysim.running.preflight import check_federation
+from raysim.running.repeat_check import check_repeats
 from raysim.running.summary import conclude
 from raysim.schedule import at_once, planned_intervals, trainable, updates_a_step
-from raysim.storage import run_folder
 from raysim.storage.process_lock import driving
+from raysim.storage.run_folder import RunFolder
 from raysim.workloads.federated_data import ONE_CLASS, has_one_class
 from raysim.workloads.parallel_map import Sequential
+from raysim.wrappers import attack
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +50,7 @@ Status = Literal["finished", "stopped"]
 SYNTHETIC = "the data is synthetic: made up for tests, its accuracy says nothing about real data"
 
 
-def drive(  # noqa: PLR0915 - the steps of a run in their order
+def drive(
     config: RunConfig,
     path: Path,
     make_pool: Callable[[Federation, int], Pool],
@@ -44,21 +63,7 @@ def drive(  # noqa: PLR0915 - the steps of a run in their order
     ``parallel`` computes what has to be known of the data before the first round, such as spectra of graphs; in this
     process if it is None.
     """
-    from raysim.client_side.model_notes import decays_untrained, outputs_probabilities
-    from raysim.client_side.model_parts import check_head_of_body
-    from raysim.client_side.worker import Worker, fixed_threads
-    from raysim.engine import precision_probe
-    from raysim.engine.cohort_run import Stopped
-    from raysim.engine.loss_decomposition import without_aggregation
-    from raysim.engine.recovery import run_through
-    from raysim.engine.rounds import Rounds
-    from raysim.exchange.pool_protocol import OFF
-    from raysim.monitor.chrome_trace import Trace
-    from raysim.monitor.partition_plot import PartitionDrawing
-    from raysim.monitor.profiler import Profile
-    from raysim.running.repeat_check import check_repeats
-
-    folder = run_folder.RunFolder.open(path)
+    folder = RunFolder.open(path)
     with ExitStack() as stack:
         stack.enter_context(driving(path))
         recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
@@ -70,60 +75,77 @@ def drive(  # noqa: PLR0915 - the steps of a run in their order
         with step(observer, "loading the data"):
             federation = load_federation(config, parallel or Sequential(observer.preparing))
         check_federation(config, federation)
-        useful = at_once(config, federation.clients)
         stack.enter_context(fixed_threads(config.engine.threads))
-        starting = "starting client actors" if config.engine.backend == "ray" else "building the model"
-        observer.preparing(starting, 0, 1)
-        pool = make_pool(federation, useful)
-        try:
-            federation = pool.federation
-            check_head_of_body(config, federation)
-            worker = Worker(config, federation)
-            worker.built(0)  # what is wrong with a model is said before anything is timed on it
-            resolved = precision_probe.resolve(config, pool, path, observer.note)
+        with step(observer, "starting client actors" if config.engine.backend == "ray" else "building the model"):
+            pool = stack.enter_context(closing(make_pool(federation, at_once(config, federation.clients))))
             drawing = PartitionDrawing(observer.note, pool, path, config.pictures)
             notes = RunNotes(folder, Several(observer, drawing))
-            pool.recorder = Profile(folder, Trace(path / "trace.json")) if config.engine.profile else OFF
-            rounds = Rounds(resolved, worker, pool, notes, stopping)
-            observer.preparing(starting, 1, 1)
-            recorder.begins()
-            observer.placed(pool.plan)
-            if federation.synthetic:
-                observer.note(SYNTHETIC)
-            if has_one_class(federation):
-                notes.hint(ONE_CLASS)
-            if ignored := clients_ignored(config, federation):
-                notes.hint(ignored)
-            for found in filter(None, (decays_untrained(worker), outputs_probabilities(worker))):
-                notes.hint(found)
-            of_clock = rounds.clock.notes if rounds.clock else ()
-            told = (without_aggregation(worker), *getattr(federation, "notes", ()), *of_clock)
-            for found in filter(None, (*told, attack_note(config, federation))):
-                notes.note(found)
-            rounds.go_back()
-            if rounds.state.round:
-                observer.note(f"goes on after round {rounds.state.round}")
-            else:
-                check_repeats(rounds, notes.note)
-            try:
-                with drawing:
-                    run_through(rounds, notes)
-            except Stopped:
-                folder.log(f"stopped after round {rounds.state.round}")
-                recorder.ends("stopped")
-                return "stopped"
-            save_global_model(path, rounds.worker, rounds.state.server, rounds.state.round)
-            rounds.proof.end(rounds.state.round, path / MODEL_NAME)
-            if rounds.clock is not None:
-                from raysim.report.devices_plot import write_devices
+            rounds = _rounds(config, pool, notes, stopping)
+        recorder.begins()
+        observer.placed(pool.plan)
+        _tell(config, rounds, notes)
+        _begin(rounds, notes)
+        try:
+            with drawing:
+                run_through(rounds, notes)
+        except Stopped:
+            folder.log(f"stopped after round {rounds.state.round}")
+            recorder.ends("stopped")
+            return "stopped"
+        _keep(config, rounds)
+        recorder.ends("finished")
+        return "finished"
 
-                virtual_seconds = rounds.clock.step(rounds.state.round).time
-                write_devices(path, rounds.clock.fleet, virtual_seconds, pictured=config.pictures)
-            conclude(config, folder, federation, rounds.worker.model(0).buffer.numel())
-            recorder.ends("finished")
-            return "finished"
-        finally:
-            pool.close()
+
+def inline_pool(config: RunConfig, federation: Federation, useful: int = 1) -> Pool:
+    """The pool of an in-process run."""
+    return InlinePool(Worker(config, federation, device_of(config.engine)))
+
+
+def _rounds(config: RunConfig, pool: Pool, notes: RunNotes, stopping: Callable[[], bool]) -> Rounds:
+    """The round loop before its first round, with everything decided that was left to the run."""
+    check_head_of_body(config, pool.federation)
+    worker = Worker(config, pool.federation)
+    worker.built(0)  # what is wrong with a model is said before anything is timed on it
+    resolved = precision_probe.resolve(config, pool, notes.folder.path, notes.observer.note)
+    pool.recorder = Profile(notes.folder, Trace(notes.folder.path / "trace.json")) if config.engine.profile else OFF
+    return Rounds(resolved, worker, pool, notes, stopping)
+
+
+def _tell(config: RunConfig, rounds: Rounds, notes: RunNotes) -> None:
+    """Say what a user should know of data, model and devices before the first round."""
+    federation, worker = rounds.pool.federation, rounds.worker
+    if federation.synthetic:
+        notes.observer.note(SYNTHETIC)
+    slips = (decays_untrained(worker), outputs_probabilities(worker))
+    one_class = ONE_CLASS if has_one_class(federation) else ""
+    for found in filter(None, (one_class, clients_ignored(config, federation), *slips)):
+        notes.hint(found)
+    of_clock = rounds.clock.notes if rounds.clock else ()
+    told = (without_aggregation(worker), *getattr(federation, "notes", ()), *of_clock)
+    for found in filter(None, (*told, attack_note(config, federation))):
+        notes.note(found)
+
+
+def _begin(rounds: Rounds, notes: RunNotes) -> None:
+    """Take up the last checkpoint, or try code that was given before the first round."""
+    rounds.go_back()
+    if rounds.state.round:
+        notes.observer.note(f"goes on after round {rounds.state.round}")
+    else:
+        check_repeats(rounds, notes.note)
+
+
+def _keep(config: RunConfig, rounds: Rounds) -> None:
+    """Write what a finished run leaves beside its tables: the model, the end of its proof, devices, the summary."""
+    folder, last = rounds.folder, rounds.state.round
+    save_global_model(folder.path, rounds.worker, rounds.state.server, last)
+    rounds.proof.end(last, folder.path / MODEL_NAME)
+    if rounds.clock is not None:
+        from raysim.report.devices_plot import write_devices
+
+        write_devices(folder.path, rounds.clock.fleet, rounds.clock.step(last).time, pictured=config.pictures)
+    conclude(config, folder, rounds.pool.federation, rounds.worker.model(0).buffer.numel())
 
 
 def clients_ignored(config: RunConfig, federation: Federation) -> str:
@@ -139,16 +161,5 @@ def clients_ignored(config: RunConfig, federation: Federation) -> str:
 
 def attack_note(config: RunConfig, federation: Federation) -> str:
     """A sentence on an attack that works out from the run what it does; else empty."""
-    from raysim.wrappers.attack import note
-
     clients = trainable(config, federation.clients)
-    return note(config.attack, config.seed, clients, updates_a_step(config, clients))
-
-
-def inline_pool(config: RunConfig, federation: Federation, useful: int = 1) -> Pool:
-    """The pool of an in-process run."""
-    from raysim.client_side.device import device_of
-    from raysim.client_side.worker import Worker
-    from raysim.engine.inline_backend import InlinePool
-
-    return InlinePool(Worker(config, federation, device_of(config.engine)))
+    return attack.note(config.attack, config.seed, clients, updates_a_step(config, clients))

@@ -16,7 +16,6 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.leaving import staying
 from raysim.monitor import status_file
 from raysim.results.result import load_result
-from raysim.running.driver import drive, inline_pool
 from raysim.running.given_checks import check_observer
 from raysim.running.open_run import prepare
 from raysim.running.outcome import Outcome, guarded
@@ -28,6 +27,7 @@ from raysim.storage.atomic_files import write_atomically
 if TYPE_CHECKING:
     from raysim.engine.observer import Observer
     from raysim.results.result import RunResult
+    from raysim.running.driver import Status
     from raysim.workloads.objective import Figure
 
 
@@ -110,7 +110,7 @@ def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, dif
 
             outcome = run_on_ray(config, folder, observer, verbose=verbose, stopping=stopping, keep=keep_ray)
         else:
-            outcome = guarded(lambda: drive(config, folder, partial(inline_pool, config), observer, stopping))
+            outcome = guarded(lambda: _drive(config, folder, observer, stopping))
     except RaysimError as error:  # of an observer
         outcome = Outcome("failed", str(error), error.traceback)
         raise
@@ -122,6 +122,13 @@ def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, dif
         else:
             status_file.settle(folder, outcome.status, outcome.message)
     return replace(outcome, refused=False) if computed else outcome
+
+
+def _drive(config: RunConfig, folder: Path, observer: Observer, stopping: Callable[[], bool]) -> Status:
+    """Drive the run in this process."""
+    from raysim.running.driver import drive, inline_pool
+
+    return drive(config, folder, partial(inline_pool, config), observer, stopping)
 
 
 def blocked() -> bool:
