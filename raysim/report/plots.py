@@ -12,7 +12,7 @@ import numpy as np
 from raysim import columns
 from raysim.report.canvas import FILE, LIGHT, MUTED, Form, new_figure, picture_bytes, style
 from raysim.report.page_svg import page_svg
-from raysim.results.result import running_costs
+from raysim.results.costs import running_costs
 from raysim.units import scale, time_unit
 
 if TYPE_CHECKING:

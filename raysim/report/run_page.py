@@ -21,7 +21,8 @@ from raysim.report.html import Photo, Picture, Table, in_both_forms, render
 from raysim.report.partition_map import heat_map
 from raysim.report.plots import chart_picture, cost_picture, drawn_costs, run_picture
 from raysim.report.settings_line import repeat_command, settings_line
-from raysim.results.result import costs_to_accuracies, load_result
+from raysim.results.costs import costs_to_accuracies
+from raysim.results.result import load_result
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.complaint import complain
 from raysim.storage.folder_files import read_bytes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from raysim import columns
 from raysim.config.privacy import NEIGHBORS
 from raysim.config.run_config import RunConfig, to_dict
-from raysim.results.result import costs_to_accuracies
+from raysim.results.costs import costs_to_accuracies
 from raysim.schedule import planned_intervals
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.run_record import run_title

@@ -10,7 +10,7 @@ from pydantic import AfterValidator
 
 from raysim.config.nearest import did_you_mean
 from raysim.report.canvas import LIGHT, new_figure, picture_bytes
-from raysim.results.result import running_costs
+from raysim.results.costs import running_costs
 from raysim.studies.entries import Entry, Measured, Png
 from raysim.units import scale
 
@@ -24,7 +24,7 @@ AGAINST = {
     "virtual_seconds": ("virtual minutes", 1 / 60),
     "joules": ("kJ", 1e-3),
 }
-"""Cost of rounds (:func:`raysim.results.result.running_costs`, or what clients sent) → its axis' name and factor."""
+"""Cost of rounds (:func:`raysim.results.costs.running_costs`, or what clients sent) → its axis' name and factor."""
 WIDE = 20
 """Where the dearest row cost more than this many times the cheapest, the axis of costs is logarithmic."""
 Runs = Mapping[tuple[str, str], Sequence["DataFrame"]]

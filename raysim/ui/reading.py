@@ -11,7 +11,7 @@ from raysim.report.clients import Clients
 from raysim.report.html import render, render_parts
 from raysim.report.plots import COSTS, unit_of_costs
 from raysim.report.run_page import of_config, of_files, of_rounds
-from raysim.results.result import running_costs
+from raysim.results.costs import running_costs
 from raysim.storage.csv_table import TEXT_COLUMNS
 from raysim.storage.folder_files import open_file
 from raysim.storage.run_record import read_run_config, read_summary

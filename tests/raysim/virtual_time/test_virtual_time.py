@@ -15,7 +15,8 @@ from raysim.config import registry
 from raysim.config.run_config import RunConfig, build
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
-from raysim.results.result import LEVELS, RunResult
+from raysim.results.costs import LEVELS
+from raysim.results.result import RunResult
 from raysim.running.open_run import prepare
 from raysim.running.simulation import execute, run
 from tests.fingerprint import fingerprint
