@@ -8,9 +8,7 @@ from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
-from raysim import schedule
+from raysim import columns, schedule
 from raysim.aggregators.means import sample_weights
 from raysim.client_side.last_batch import with_last_batch
 from raysim.client_side.model_parts import without_batch_norm
@@ -60,8 +58,8 @@ class Rounds:
         self.config, self.worker, self.pool, self._notes = config, worker, pool, notes
         self.folder, self.observer, self.recorder = notes.folder, notes.observer, pool.recorder
         self.intervals = schedule.planned_intervals(config)
-        columns = measurable(worker) if config.evaluation.ends_early else ()
-        self._stopping = EarlyStopping(config.evaluation, worker.objective, columns)
+        measured = measurable(worker) if config.evaluation.ends_early else ()
+        self._stopping = EarlyStopping(config.evaluation, worker.objective, measured)
         model = worker.built(0)
         if config.training.freeze_batchnorm and not has_batch_norm(model.module):
             raise without_batch_norm(config)  # a model of a user's own need not declare what it has
@@ -199,6 +197,7 @@ class Rounds:
                 self._notes.note(wrong)
             row |= self.clock.columns(plan.number)
             self.clock.mark(plan.number, rows)
+        row |= columns.made(row, rows)
         row |= {
             "seconds_train": trained - started,
             "seconds_aggregate": aggregated - trained,
@@ -216,8 +215,7 @@ class Rounds:
         self._stopping.see(row)
 
     def _first_columns(self, plan: RoundPlan, rows: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        """The columns of a round that its training alone fills, and places for those that evaluation may."""
-        losses = [row.get("train_loss", math.nan) for row in rows]
+        """The columns of a round that follow from its plan, and places for those that are filled later."""
         return {
             "round": plan.number,
             "local_epochs": plan.local_epochs,
@@ -225,7 +223,7 @@ class Rounds:
             "participants": len(rows),
             **({"accuracy": math.nan} if self.worker.objective.accurate else {}),
             "loss": math.nan,
-            "train_loss": float(np.average(losses, weights=[row["samples"] for row in rows])) if rows else math.nan,
+            "train_loss": math.nan,
         }
 
     def _put_client_columns(self, context: Context, collected: Collected) -> None:

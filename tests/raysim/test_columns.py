@@ -36,6 +36,7 @@ MADE_UP = Column(
     terminal="gold {}",
     summary="last",
     metric="gauge",
+    made=lambda row, clients: row["participants"] / 2 / len(clients),
 )
 
 
@@ -57,11 +58,7 @@ def test_pages_pictures_terminal_and_studies() -> None:
     assert "gold  50.00 %" in stream.getvalue()
 
 
-def test_summary_live_page_and_what_may_be_watched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from raysim.engine import evaluation, rounds
-
-    real = evaluation.evaluate_round
-    monkeypatch.setattr(rounds, "evaluate_round", lambda *given: real(*given) | {"gold": 0.5})
+def test_summary_live_page_and_what_may_be_watched(tmp_path: Path) -> None:
     options = {"model.name": "logistic", "workload.clients": 2, "workload.limit": 60, "devices.preset": "phones"}
     config = small_run(tmp_path / "run", options, schedule__rounds=1)
     assert raysim.run(config).summary["gold"] == 0.5

@@ -36,7 +36,7 @@ place("clients").addEventListener("click", ({ target }) => {
 const axis = new CostAxis(byId("against"), () => charts.forEach((chart) => chart.draw()));
 let charts = [];
 
-/** The charts and their curves are those of raysim/columns.py. */
+/** The charts and their curves are those of raysim/columns/. */
 function showCharts({ list, series, costs }) {
   charts = charts.length ? charts : list.map((one) => new Chart(byId(one.name), one, one.costs ? axis : null));
   axis.show(costs);

@@ -1,5 +1,7 @@
 """The columns of a run's tables: what each holds and everywhere it is shown. A new column is one entry here.
 
+The entry also makes its values, where they follow from the round's other columns and its clients' rows (``made``).
+
 Read by tables (:mod:`raysim.storage.csv_table`), the terminal, TensorBoard, Ray's metrics and their Grafana dashboard,
 ``summary.json``, pages, comparisons and studies. Columns that a method reports, and metrics given in Python, have no
 entry: they are plain numbers of which neither the larger nor the smaller one is better.
@@ -7,67 +9,17 @@ entry: they are plain numbers of which neither the larger nor the smaller one is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from operator import attrgetter
-from typing import Any, Literal
+from typing import Any
 
-from raysim.units import Unit
-
-Best = Literal["largest", "smallest", ""]
-"""Which value is the better one; empty: neither (a number of participants)."""
-How = Literal["last", "best", "total"]
-"""How the values of all rounds become one number: the last known one, the best one, or their sum."""
-
-
-@dataclass(frozen=True)
-class Column:
-    """One column of a table of rounds or clients."""
-
-    unit: Unit = "plain"
-    best: Best = ""
-    title: str = ""
-    """Name in tiles, comparisons and the terminal; empty: the column's own name with spaces."""
-    help: str = ""
-    """Meaning, a sentence of reference for Ray's metrics and tooltips."""
-    when: str = ""
-    """Option that asks for the column (``devices.on``), or ``always``; empty: it depends on the data, the method or a
-    wrapper (see :mod:`raysim.engine.round_columns`)."""
-    timing: bool = False
-    """Whether it measures the real machine, so that no two runs share its values."""
-    tiles: tuple[How, ...] = ()
-    """The numbers that a page and a comparison sum up a run by."""
-    chart: str = ""
-    """Chart of a run's page that it is a curve of (:data:`CHARTS`)."""
-    label: str = ""
-    """Name in the legend of its chart; empty: the title."""
-    band: str = ""
-    """Column whose values are drawn as a band around the curve."""
-    terminal: str = ""
-    """Words around its value in the terminal, as in ``loss {}``; empty: not there."""
-    summary: How | Literal[""] = ""
-    """Its number in ``summary.json``; empty: not there."""
-    against_costs: bool = False
-    """Whether TensorBoard draws it against traffic and virtual time too."""
-    metric: Literal["gauge", "counter", "phase", ""] = ""
-    """Its kind among Ray's metrics; ``phase``: one of the labels of ``raysim_phase_seconds``."""
-    parts: tuple[str, ...] = ()
-    """Columns that it is the sum of; such a column stands in no table of rounds."""
-
-
-@dataclass(frozen=True)
-class Chart:
-    """One chart of a run's page and of its Grafana dashboard."""
-
-    title: str
-    unit: Unit
-    stacked: bool = False
-    """Bars on each other in the place of lines."""
-    costs: bool = False
-    """Whether it can be drawn against costs instead of rounds."""
-    whole: bool = False
-    """Whether its axis reaches from 0 to 1, whatever the values."""
-
+from raysim.columns.column import Best as Best
+from raysim.columns.column import Chart as Chart
+from raysim.columns.column import Column as Column
+from raysim.columns.column import How as How
+from raysim.columns.column import Row as Row
 
 CHARTS: Mapping[str, Chart] = {
     "accuracy": Chart("Accuracy", "percent", costs=True),
@@ -154,6 +106,14 @@ def _again(start: str, name: str) -> Column:
     return Column(column.unit, column.best, summary="last" if f"{start}{name}" == "unseen_accuracy" else "")
 
 
+def _train_loss(row: Row, clients: Sequence[Row]) -> float:
+    """The mean of the clients' training losses by their samples; nan where one has none."""
+    import numpy as np
+
+    losses = [client.get("train_loss", math.nan) for client in clients]
+    return float(np.average(losses, weights=[client["samples"] for client in clients])) if clients else math.nan
+
+
 COLUMNS: dict[str, Column] = {
     **_JUDGED,
     "train_loss": Column(
@@ -165,6 +125,7 @@ COLUMNS: dict[str, Column] = {
         label="training",
         terminal="train loss {}",
         metric="gauge",
+        made=_train_loss,
     ),
     "label_accuracy": replace(_RATE, summary="last"),
     "absolute_error": replace(_LOSS, summary="last"),
@@ -283,6 +244,16 @@ def texts() -> tuple[str, ...]:
 def is_timing(name: str) -> bool:
     """Whether a column measures the real machine, so that two runs of one config differ in it."""
     return column_of(name).timing
+
+
+def made(row: Row, clients: Sequence[Row]) -> dict[str, float]:
+    """The columns of a round that follow from others.
+
+    Args:
+        row: the round's columns so far.
+        clients: the rows of its clients.
+    """
+    return {name: column.made(row, clients) for name, column in COLUMNS.items() if column.made is not None}
 
 
 def asked(config: Any) -> Iterator[str]:
