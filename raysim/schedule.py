@@ -16,7 +16,6 @@ from raysim.units import counted
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
-    from raysim.config.sections import Schedule
 
 
 def planned_intervals(config: RunConfig) -> list[int]:
@@ -115,17 +114,6 @@ def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: i
         join_every: local epochs between two groups.
     """
     return sum(joins[: epochs_before // join_every + 1]) if joins else clients
-
-
-def cohort(options: Schedule, present: int, generator: np.random.Generator) -> NDArray[np.int64]:
-    """A round's clients of 0 … present − 1 in ascending order, int64 [n]; with Poisson sampling n may be 0.
-
-    That every client joins by itself with probability q is the same as to draw their number from the binomial
-    distribution of (present, q) and then that many, all subsets alike: its cost is that of the cohort, not of all.
-    """
-    if options.sampling == "poisson":
-        return sample(int(generator.binomial(present, options.sampling_rate)), present, generator)
-    return participants(present, options.sampling_rate, generator)
 
 
 def participants(present: int, sampling_rate: float, generator: np.random.Generator) -> NDArray[np.int64]:

@@ -19,11 +19,10 @@ def check_together(config: RunConfig) -> None:
     cross_check(config.training, config.schedule, config.engine)
     timing.check(config.timing, config.devices, config.training, config.evaluation)
     timing.check_events(config.events)
-    if config.schedule.sampling == "poisson" and config.devices.on:
+    if config.devices.on and not config.schedule.sampler.in_virtual_time:
         raise ConfigError(
-            f"schedule.sampling: poisson with devices.preset {config.devices.preset}: in virtual time only idle "
-            "clients are sampled, so that they do not take part independently. Set schedule.sampling to fixed, or "
-            "devices.preset to none."
+            f"schedule.sampling: {config.schedule.sampling} with devices.preset {config.devices.preset}: in virtual "
+            "time only idle clients are sampled, uniformly. Set schedule.sampling to fixed, or devices.preset to none."
         )
     wrappers.check(config.defense, config.timing)
     wrappers.check_attack(config.attack, config.timing)

@@ -1,8 +1,8 @@
-"""Codecs, defense rules, attacks and timing modes: each is found by its file, as methods are by theirs.
+"""Codecs, rules, attacks, timing modes and samplers: each is found by its file, as methods are by theirs.
 
 The section's option lists the name, and the file of that name (``top-k``: ``wrappers/codecs/top_k.py``; a keyword of
 Python has an underscore behind it, ``async_.py``) defines ``KIND``, a frozen dataclass whose fields are the section's
-options that it reads, by their names. Of codecs, defense rules and attacks nothing is imported that no run asks for.
+options that it reads, by their names. But for timing modes and samplers nothing is imported that no run asks for.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-Folder = Literal["wrappers.codecs", "wrappers.rules", "wrappers.attacks", "virtual_time.rules"]
+Folder = Literal["wrappers.codecs", "wrappers.rules", "wrappers.attacks", "virtual_time.rules", "samplers"]
 
 
 def kind_class(folder: Folder, name: str) -> type[Any]:

@@ -148,14 +148,14 @@ def neighbors(config: RunConfig) -> str:
     An ε of replaced clients is not to be compared with one of clients that are added or removed: the same training with
     the same noise has both, and the first is several times as large (docs/wrappers.md).
     """
-    kind, poisson = config.privacy.kind, config.schedule.sampling == "poisson"
+    kind = config.privacy.kind
     if kind == "dp-sgd":
         return "sampling: poisson, one sample added or removed"
     if kind == "local":
         return "sampling: not counted, one client's data replaced"
     if config.devices.on:
         return "sampling: not counted, one client replaced"
-    return "sampling: poisson, one client added or removed" if poisson else "sampling: fixed, one client replaced"
+    return f"sampling: {config.schedule.sampling}, one client {config.schedule.sampler.neighbors}"
 
 
 def check_method(config: RunConfig, name: str, traits: Any) -> None:
@@ -187,8 +187,14 @@ def _check_central(config: RunConfig) -> None:
             "a step weighs updates of several rounds by their staleness, so that ε would be wrong. Set privacy.kind to "
             "local or dp-sgd, or take a timing.mode whose steps take updates of one round."
         )
-    fixed = config.schedule.sampling == "fixed" and config.schedule.sampling_rate < 1
-    if config.privacy.accountant == "pld" and fixed and not config.devices.on:
+    sampler = config.schedule.sampler
+    if not sampler.neighbors:
+        raise ConfigError(
+            f"privacy.kind: central with schedule.sampling {config.schedule.sampling}, of whose cohorts no ε is known. "
+            "Set schedule.sampling to fixed or poisson, or privacy.kind to local or dp-sgd."
+        )
+    replaced = sampler.neighbors == "replaced" and config.schedule.sampling_rate < 1
+    if config.privacy.accountant == "pld" and replaced and not config.devices.on:
         raise ConfigError(
             f"privacy.accountant: pld with schedule.sampling_rate {config.schedule.sampling_rate}: dp-accounting has "
             "no privacy loss distribution of a cohort of fixed size. Set privacy.accountant to rdp, schedule.sampling "

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Annotated, Literal
 
+from raysim.config.schedule import Schedule as Schedule
 from raysim.workloads.batch_bounds import LastBatch
 from raysim.workloads.objective import Margin
 from raysim.workloads.option_types import (
@@ -101,57 +102,6 @@ class Training:
     def rate_in(self, round: int) -> float:
         """The learning rate of a round, counted from 1."""
         return self.learning_rate * self.learning_rate_decay ** (round - 1)
-
-
-@dataclass(frozen=True)
-class Schedule:
-    """Who takes part in a round, and for how many local epochs."""
-
-    rounds: Annotated[PositiveInt, Help("communications between clients and server")] = 20
-    local_epochs: Annotated[PositiveInt, Help("local epochs between two communications (FedRAD's interval f)")] = 2
-    epochs: Annotated[
-        NonNegativeInt,
-        Help(
-            "local epochs E of the whole run in the place of rounds: as many rounds as E holds whole "
-            "local_epochs; what is left over is not trained, as in the paper. 0: rounds times local_epochs",
-            "FedRAD, section 3.1",
-        ),
-    ] = 0
-    intervals: Annotated[
-        Literal["method", "fixed", "random"],
-        Help(
-            "epochs between communications: as the method asks, always local_epochs, or FedRAD's random ones",
-            "FedRAD, Algorithm 1",
-        ),
-    ] = "method"
-    sampling_rate: Annotated[
-        PositiveShare,
-        Help(
-            "share of the present clients that a round samples; with schedule.sampling poisson of each the probability"
-        ),
-    ] = 1.0
-    sampling: Annotated[
-        Literal["fixed", "poisson"],
-        Help(
-            "a round's clients: fixed: sampling_rate of those present, at least one; poisson: each by itself with "
-            "probability sampling_rate, so that a round may have none; what ε is about follows (docs/wrappers.md)"
-        ),
-    ] = "fixed"
-    unseen_clients: Annotated[
-        NonNegativeInt,
-        Help(
-            "the last N clients never take part; they are judged like the others, and the rounds table has "
-            "unseen_accuracy, the mean over them (other columns of clients leave them out)",
-            "Yuan et al. 2022, arXiv 2110.14216",
-        ),
-    ] = 0
-    joins: Annotated[
-        tuple[PositiveInt, ...],
-        Help("clients that join one group after another, 3,2,3,2 say; empty: all from the start", "FedRAD, Table 2"),
-    ] = ()
-    join_every: Annotated[
-        NonNegativeInt, Help("total local epochs between two groups of joins; 0 if there is no second")
-    ] = 0
 
 
 @dataclass(frozen=True)

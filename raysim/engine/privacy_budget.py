@@ -72,7 +72,7 @@ class PrivacyBudget:
         while self._round < number:
             self._round += 1
             self._count(self._round)
-        kind, replaced = self._config.privacy.kind, self._config.schedule.sampling == "fixed"
+        kind, replaced = self._config.privacy.kind, self._config.schedule.sampler.neighbors == "replaced"
         if not self._counts:
             return set()
         if kind == "central":

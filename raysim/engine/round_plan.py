@@ -13,6 +13,7 @@ from raysim.cohort import cohort_of
 if TYPE_CHECKING:
     from raysim.cohort import Cohort
     from raysim.config.run_config import RunConfig
+    from raysim.samplers._sampler import Sampler
     from raysim.virtual_time.clock import VirtualClock
     from raysim.workloads.federated_data import Federation
 
@@ -63,24 +64,24 @@ class Planner:
         """The plan of a round, counted from 1; in virtual time of tasks whose updates come with a step > ``after``."""
         config, existing, options = self._config, self._federation, self._config.schedule
         epochs, trainable = self._epochs_before[number - 1], self._trainable
+        sampler: Sampler = options.sampler
         present = schedule.joined(epochs, trainable, self._joins, options.join_every)
         if self._clock is None:
             generator = seeds.numpy_generator(config.seed, "participants", number)
-            cohort = clients = schedule.cohort(options, present, generator).tolist()
+            cohort = clients = sampler.cohort(number, present, generator).tolist()
             begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
         else:
             tasks = self._clock.tasks(number, after)
             begins = {flight.client: flight.start for flight, _ in tasks}
             steps = {flight.client: step for flight, step in tasks}
             cohort, clients, ends = self._clock.cohort(number), [*begins], self._clock.step(number).time
-        rate = options.sampling_rate if options.sampling == "poisson" else None
         every = config.evaluation.decompose_every
         return RoundPlan(
             number,
             self.intervals[number - 1],
             config.training.rate_in(number),
             {client: existing.samples(client) for client in clients},
-            cohort_of(existing, cohort, present, trainable, rate),
+            cohort_of(existing, cohort, present, trainable, sampler.poisson_rate),
             evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
             decomposes=every > 0 and number % every == 0,
             begins=begins,

@@ -149,9 +149,9 @@ def test_a_method_that_reads_the_number_of_rounds_says_so() -> None:
 
 def drawn(present: int, rate: float, rounds: int, seed: int = 0) -> list[list[int]]:
     """The Poisson cohorts of some rounds, from the streams that a run takes."""
-    options = Schedule(sampling="poisson", sampling_rate=rate)
+    sampler = Schedule(sampling="poisson", sampling_rate=rate).sampler
     streams = (seeds.numpy_generator(seed, "participants", number) for number in range(1, rounds + 1))
-    return [schedule.cohort(options, present, stream).tolist() for stream in streams]
+    return [sampler.cohort(number, present, stream).tolist() for number, stream in enumerate(streams, start=1)]
 
 
 @settings(deadline=None, max_examples=60)

@@ -11,6 +11,7 @@ import pytest
 import raysim
 from raysim.config.command_line import parse
 from raysim.config.kind_files import Folder, kind_class, kind_object
+from raysim.config.sections import Schedule
 from raysim.config.timing import MODES, Timing
 from raysim.config.wrappers import Attack, Compression, Defense
 from raysim.workloads.option_types import OnlyWith
@@ -22,6 +23,7 @@ OPTIONS: tuple[tuple[Folder, type[Any], str], ...] = (
     ("wrappers.rules", Defense, "rule"),
     ("wrappers.attacks", Attack, "kind"),
     ("virtual_time.rules", Timing, "mode"),
+    ("samplers", Schedule, "sampling"),
 )
 
 
@@ -44,6 +46,7 @@ def test_a_kind_reads_the_options_that_say_so(folder: Folder, section: type[Any]
         for field in fields(kind_class(folder, name)):
             readers.setdefault(field.name, set()).add(name)
     readers.pop("trigger", None)  # no option: it follows from the data
+    readers.pop("sampling_rate", None)  # every sampler has it
     readers.pop("error_feedback", None)  # every codec's errors can be fed back; random-k alone is another then
     for read, names in readers.items():
         notes = [note for note in hints[read].__metadata__ if isinstance(note, OnlyWith)]

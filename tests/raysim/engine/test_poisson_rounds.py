@@ -16,6 +16,7 @@ from raysim.errors import ConfigError, RaysimError
 from raysim.report.run_page import page
 from raysim.results.result import comparable
 from raysim.running.simulation import run
+from raysim.samplers.poisson import Poisson
 from raysim.storage.run_folder import RunFolder
 from raysim.wrappers.accounting import Sums, epsilon
 from raysim.wrappers.privacy import gaussian_noise, whole_updates
@@ -178,3 +179,12 @@ def test_privacy_loss_distributions_know_poisson_cohorts(tmp_path: Path) -> None
     small_run(tmp_path / "run", POISSON, **options)
     with pytest.raises(ConfigError, match=r"privacy.accountant: pld .* schedule.sampling to poisson"):
         small_run(tmp_path / "run", POISSON, schedule__sampling="fixed", **options)
+
+
+def test_a_sampler_of_whose_cohorts_no_epsilon_is_known_gets_no_central_noise(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Poisson, "neighbors", "")
+    small_run(tmp_path / "run", POISSON, privacy__kind="local", privacy__noise_multiplier=1.0)
+    with pytest.raises(ConfigError, match=r"privacy\.kind: central with schedule\.sampling poisson, of whose"):
+        small_run(tmp_path / "run", POISSON, **NOISE)

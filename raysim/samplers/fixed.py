@@ -1,0 +1,30 @@
+"""Cohorts of one size, all subsets alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+from raysim.samplers._sampler import Sampler
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Fixed(Sampler):
+    """round(sampling_rate · N) clients, at least one; halves go to even."""
+
+    meaning: ClassVar[str] = "sampling_rate of those present, at least one"
+    in_virtual_time: ClassVar[bool] = True
+    neighbors: ClassVar[Literal["replaced"]] = "replaced"
+
+    def cohort(self, number: int, present: int, generator: np.random.Generator) -> NDArray[np.int64]:
+        """A uniform sample without replacement."""
+        from raysim.schedule import participants
+
+        return participants(present, self.sampling_rate, generator)
+
+
+KIND = Fixed
