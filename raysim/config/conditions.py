@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from raysim.config import privacy, registry, timing, wrappers
+from raysim.config import privacy_conditions, registry, timing, wrappers
 from raysim.config.section_checks import cross_check
 from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from raysim.config.run_config import RunConfig
+    from raysim.config.all_sections import Sections
     from raysim.config.sections import Evaluation
     from raysim.traits import Traits
 
 
-def check_together(config: RunConfig) -> None:
+def check_together(config: Sections) -> None:
     """ConfigError for options of the fixed sections that contradict one another, or have no effect."""
     cross_check(config.training, config.schedule, config.engine)
     timing.check(config.timing, config.devices, config.training, config.evaluation)
@@ -26,7 +26,7 @@ def check_together(config: RunConfig) -> None:
         )
     wrappers.check(config.defense, config.timing)
     wrappers.check_attack(config.attack, config.timing)
-    privacy.check(config)
+    privacy_conditions.check(config)
 
 
 def _check_fine_tuning(evaluation: Evaluation, method: str, traits: Traits) -> None:
@@ -41,14 +41,14 @@ def _check_fine_tuning(evaluation: Evaluation, method: str, traits: Traits) -> N
         )
 
 
-def check_method(config: RunConfig) -> None:
+def check_method(config: Sections) -> None:
     """ConfigError for options that the run's method cannot do with, by its traits."""
     traits = getattr(config.method, "traits", None)
     if traits is None:  # a class without is refused where its functions are checked
         return
     name = registry.public_name("method", config.method)
-    wrappers.check_method(config, name, traits)
-    privacy.check_method(config, name, traits)
+    _check_wrappers(config, name, traits)
+    privacy_conditions.check_method(config, name, traits)
     timing.check_method(config.timing, name, traits)
     for option, allowed in (("optimizer", "sgd"), ("optimizer_state", "fresh")):
         value = getattr(config.training, option)
@@ -68,3 +68,47 @@ def check_method(config: RunConfig) -> None:
                 f"{path}: {value} is not possible with method {name}, which trains on all data in one place. Allowed: "
                 f"{allowed}."
             )
+
+
+def _check_wrappers(config: Sections, name: str, traits: Traits) -> None:
+    """ConfigError for a wrapper that the method does not go with, by its traits."""
+    attack, defense, privacy, compression = config.attack, config.defense, config.privacy, config.compression
+    for section in (attack, privacy, compression, defense):
+        if section.on and traits.pooled:
+            raise ConfigError(
+                f"{type(section).__name__.lower()}: there are no updates to change with method {name}, which trains on "
+                "all data in one place. Leave the section out, or take a method such as fedavg, fedprox or fedbn."
+            )
+    central = privacy.kind if privacy.kind == "central" else "none"
+    for option, value in (("defense.rule", defense.rule), ("privacy.kind", central)):
+        if value != "none" and not traits.weighted_mean:
+            raise ConfigError(
+                f"{option}: {value} needs a method whose server takes the weighted mean of updates, and is not "
+                f"possible with method {name}, whose server does more than that. Set it to none, or take a method such "
+                "as fedavg, fedprox or fedbn."
+            )
+    _check_one_vector(config, name, traits)
+    if compression.down != "none" and not (traits.weighted_mean or traits.one_model):
+        raise ConfigError(
+            f"compression.down: {compression.down} needs a method that sends one model, the same to all clients, and "
+            f"is not possible with method {name}. Set it to none, or take a method such as fedavg, fednova or feddyn."
+        )
+
+
+def _check_one_vector(config: Sections, name: str, traits: Traits) -> None:
+    """ConfigError for what changes the vector that a client sends, where it sends others too, or none."""
+    attack = config.attack.kind if config.attack.changes_vectors else "none"
+    noise = config.privacy.kind if config.privacy.kind in ("local", "dp-sgd") else "none"
+    chosen = (("attack.kind", attack), ("privacy.kind", noise), ("compression.kind", config.compression.kind))
+    for option, value in chosen:
+        if value != "none" and not (traits.weighted_mean or traits.one_vector):
+            raise ConfigError(
+                f"{option}: {value} needs a method whose clients send one vector, the change of the model, and is not "
+                f"possible with method {name}, whose clients send more than that, or nothing. Set it to none, or take "
+                "a method such as fedavg, fednova or feddyn (docs/wrappers.md has all)."
+            )
+    if noise != "none" and traits.reads:
+        raise ConfigError(
+            f"privacy.kind: {noise} puts noise on what a client sends, but not with method {name}, {traits.reads}. "
+            "Set it to none, or take a method such as fedavg, fednova or feddyn."
+        )

@@ -10,7 +10,6 @@ from raysim.config.options import Option, plain, show
 from raysim.errors import ConfigError
 
 if TYPE_CHECKING:
-    from raysim.config.run_config import RunConfig
     from raysim.workloads.option_types import Condition, OnlyWith, Value
 
 
@@ -28,12 +27,13 @@ def check_exist(options: Mapping[str, Option]) -> None:
             _check_values(path, option, note.of)
 
 
-def check(config: RunConfig, options: Mapping[str, Option]) -> None:
+def check(config: object, options: Mapping[str, Option]) -> None:
     """ConfigError if an option is set, and others have values with which it is not read.
 
     An option is set if it differs from the default of its class.
 
     Args:
+        config: a run's, with its sections by their names.
         options: those that are looked at, and all that their notes name.
     """
     for path, option in options.items():
@@ -64,12 +64,12 @@ def _advice(condition: Condition, option: Option) -> str:
     return f"{condition.path} to {', '.join(others)} or {last}" if others else f"{condition.path} to {last}"
 
 
-def _holds(config: RunConfig, options: Mapping[str, Option], condition: Condition) -> bool:
+def _holds(config: object, options: Mapping[str, Option], condition: Condition) -> bool:
     value = _value(config, condition.path)
     return value in condition.values if condition.values else value != options[condition.path].default
 
 
-def _value(config: RunConfig, path: str) -> Any:
+def _value(config: object, path: str) -> Any:
     section, _, name = path.rpartition(".")
     return getattr(getattr(config, section) if section else config, name)
 

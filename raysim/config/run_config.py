@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
 
 from raysim.config import earlier_names, preconditions, registry, total_epochs
+from raysim.config.all_sections import Sections
 from raysim.config.conditions import check_method, check_together
 from raysim.config.nearest import STUDY, did_you_mean
 from raysim.config.options import Option, options_of_class, plain
@@ -41,23 +42,9 @@ DEFAULT_NAMES: Mapping[str, str] = {"method.name": "fedrad", "workload.name": "d
 
 
 @dataclass(frozen=True)
-class RunConfig:
+class RunConfig(Sections):
     """Everything that one run depends on. Creating one checks every value (ConfigError)."""
 
-    method: Any
-    workload: Any
-    model: Any
-    training: Training = field(default_factory=Training)
-    schedule: Schedule = field(default_factory=Schedule)
-    evaluation: Evaluation = field(default_factory=Evaluation)
-    devices: Devices = field(default_factory=Devices)
-    timing: Timing = field(default_factory=Timing)
-    events: Events = field(default_factory=Events)
-    attack: Attack = field(default_factory=Attack)
-    privacy: Privacy = field(default_factory=Privacy)
-    compression: Compression = field(default_factory=Compression)
-    defense: Defense = field(default_factory=Defense)
-    engine: Engine = field(default_factory=Engine)
     seed: Annotated[NonNegativeInt, Help("root of every random stream of the run")] = 0
     output: Annotated[str, Help("run folder to write; empty: a new one under ./runs", placement=True)] = ""
     pictures: Annotated[

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from raysim.config.kind_files import kind_class
 from raysim.errors import ConfigError
 from raysim.workloads.option_types import Ge, Help, Lt, NonNegativeInt, OnlyWith, Positive, PositiveInt, PositiveShare
 
 if TYPE_CHECKING:
-    from raysim.config.run_config import RunConfig
     from raysim.config.timing import Timing
 
 
@@ -224,48 +223,4 @@ def check_attack(attack: Attack, timing: Timing) -> None:
             f"attack.kind: {attack.kind} is made from the honest updates of the same server step, and with "
             f"{timing.rule.single} a step takes one update. Set timing.mode to buffered, with timing.buffer 2 or more, "
             "or to sync, or attack.kind to sign-flip, gaussian or label-flip."
-        )
-
-
-def check_method(config: RunConfig, name: str, traits: Any) -> None:
-    """ConfigError for a wrapper that the method does not go with, by its traits."""
-    attack, defense, privacy, compression = config.attack, config.defense, config.privacy, config.compression
-    for section in (attack, privacy, compression, defense):
-        if section.on and traits.pooled:
-            raise ConfigError(
-                f"{type(section).__name__.lower()}: there are no updates to change with method {name}, which trains on "
-                "all data in one place. Leave the section out, or take a method such as fedavg, fedprox or fedbn."
-            )
-    central = privacy.kind if privacy.kind == "central" else "none"
-    for option, value in (("defense.rule", defense.rule), ("privacy.kind", central)):
-        if value != "none" and not traits.weighted_mean:
-            raise ConfigError(
-                f"{option}: {value} needs a method whose server takes the weighted mean of updates, and is not "
-                f"possible with method {name}, whose server does more than that. Set it to none, or take a method such "
-                "as fedavg, fedprox or fedbn."
-            )
-    _check_one_vector(config, name, traits)
-    if compression.down != "none" and not (traits.weighted_mean or traits.one_model):
-        raise ConfigError(
-            f"compression.down: {compression.down} needs a method that sends one model, the same to all clients, and "
-            f"is not possible with method {name}. Set it to none, or take a method such as fedavg, fednova or feddyn."
-        )
-
-
-def _check_one_vector(config: RunConfig, name: str, traits: Any) -> None:
-    """ConfigError for what changes the vector that a client sends, where it sends others too, or none."""
-    attack = config.attack.kind if config.attack.changes_vectors else "none"
-    noise = config.privacy.kind if config.privacy.kind in ("local", "dp-sgd") else "none"
-    chosen = (("attack.kind", attack), ("privacy.kind", noise), ("compression.kind", config.compression.kind))
-    for option, value in chosen:
-        if value != "none" and not (traits.weighted_mean or traits.one_vector):
-            raise ConfigError(
-                f"{option}: {value} needs a method whose clients send one vector, the change of the model, and is not "
-                f"possible with method {name}, whose clients send more than that, or nothing. Set it to none, or take "
-                "a method such as fedavg, fednova or feddyn (docs/wrappers.md has all)."
-            )
-    if noise != "none" and traits.reads:
-        raise ConfigError(
-            f"privacy.kind: {noise} puts noise on what a client sends, but not with method {name}, {traits.reads}. "
-            "Set it to none, or take a method such as fedavg, fednova or feddyn."
         )

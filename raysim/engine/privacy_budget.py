@@ -15,7 +15,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from raysim.client_side.model_parts import NO_BATCH_NORM, mixes_samples
-from raysim.config.privacy import NEIGHBORS, neighbors
+from raysim.config.privacy import NEIGHBORS
+from raysim.config.privacy_conditions import neighbors
 from raysim.errors import ConfigError
 from raysim.training.private_gradient import poisson_sampling
 from raysim.units import counted

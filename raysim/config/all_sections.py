@@ -1,0 +1,31 @@
+"""All sections of a run's config, as the checks between them take it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from raysim.config.privacy import Privacy
+from raysim.config.sections import Engine, Evaluation, Schedule, Training
+from raysim.config.timing import Devices, Events, Timing
+from raysim.config.wrappers import Attack, Compression, Defense
+
+
+@dataclass(frozen=True)
+class Sections:
+    """The three sections that a name picks, and the fixed ones."""
+
+    method: Any
+    workload: Any
+    model: Any
+    training: Training = field(default_factory=Training)
+    schedule: Schedule = field(default_factory=Schedule)
+    evaluation: Evaluation = field(default_factory=Evaluation)
+    devices: Devices = field(default_factory=Devices)
+    timing: Timing = field(default_factory=Timing)
+    events: Events = field(default_factory=Events)
+    attack: Attack = field(default_factory=Attack)
+    privacy: Privacy = field(default_factory=Privacy)
+    compression: Compression = field(default_factory=Compression)
+    defense: Defense = field(default_factory=Defense)
+    engine: Engine = field(default_factory=Engine)
