@@ -23,8 +23,8 @@ class Sampler(ABC):
     in_virtual_time: ClassVar[bool] = False
     """Whether the clock, which draws uniformly of the clients that are idle, draws in its manner."""
     neighbors: ClassVar[Literal["replaced", "added or removed", ""]] = ""
-    """By which client two data sets differ that a run's ε tells apart (raysim/wrappers/accounting.py has both forms);
-    empty: no ε of its cohorts is known, and central noise is refused."""
+    """The client by which two data sets differ that a run's ε tells apart (raysim/wrappers/accounting.py has both
+    forms); empty: no ε of its cohorts is known, and central noise is refused."""
 
     sampling_rate: float
 
