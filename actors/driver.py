@@ -12,9 +12,9 @@ import ray
 
 from raysim.actors.quick_import import garbage_collection_paused
 from raysim.actors.sending import send_modules_by_name
+from raysim.driver.outcome import Outcome, guarded
 from raysim.engine.observer import Forwarding, Several
 from raysim.errors import ResultsError
-from raysim.running.outcome import Outcome, guarded
 
 
 class EventLog(Forwarding):
@@ -97,7 +97,7 @@ class DriverActor:
         try:
             with garbage_collection_paused():
                 from raysim.actors.metrics import Metrics
-                from raysim.running.driver import drive
+                from raysim.driver.drive import drive
 
             observer = Several(self._events, Metrics(self._folder.name))
             parallel = RayParallel(self._events.preparing, early.dismiss)

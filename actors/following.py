@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 from raysim.actors import cluster_probe
 from raysim.actors.sending import check_sendable
 from raysim.actors.watch import Watch
+from raysim.driver.outcome import Outcome
 from raysim.errors import ConfigError
 from raysim.exchange.profile_marks import now
-from raysim.running.outcome import Outcome
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig

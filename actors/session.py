@@ -22,9 +22,9 @@ from raysim.actors.sending import check_sendable
 from raysim.actors.shared_ray import Connection, Request
 from raysim.actors.start_retry import patiently
 from raysim.actors.watch import Watch
+from raysim.driver.outcome import Outcome
 from raysim.engine.observer import Forwarding, hears_of_clients, step
 from raysim.errors import ConfigError, PlacementError
-from raysim.running.outcome import Outcome
 from raysim.storage.checkpoint import newest_first
 from raysim.storage.run_folder import RunFolder
 

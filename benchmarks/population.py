@@ -96,10 +96,10 @@ def child(options: dict[str, Any], store: int, spill: str) -> dict[str, Any]:
 def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
     """From the loaded data to the plan of the first round, without Ray and after one model was built."""
     from raysim.client_side.worker import Worker
+    from raysim.driver.drive import inline_pool
     from raysim.engine.cohort_run import Stopped
     from raysim.engine.observer import RunNotes, Silent
     from raysim.engine.rounds import Rounds
-    from raysim.running.driver import inline_pool
     from raysim.storage.run_folder import RunFolder
 
     Worker(config, federation).model(0)

@@ -18,11 +18,11 @@ from raysim import missing_packages
 from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
 from raysim.config.command_line import Invocation, parse
+from raysim.driver.outcome import Outcome
 from raysim.engine.observer import Several
 from raysim.errors import FINISHED, REFUSED, ConfigError, DiskFullError, RaysimError
 from raysim.leaving import staying
 from raysim.monitor.progress import Progress, title_of
-from raysim.running.outcome import Outcome
 from raysim.storage.complaint import complain
 from raysim.storage.process_lock import launching
 

@@ -56,8 +56,8 @@ def clock_of(config: RunConfig) -> VirtualClock:
     """
     from raysim.client_side.last_batch import with_last_batch
     from raysim.client_side.worker import Worker
+    from raysim.driver.federation_checks import check_federation
     from raysim.engine.load_federation import load_federation
-    from raysim.running.preflight import check_federation
     from raysim.virtual_time.clock import VirtualClock
     from raysim.workloads.parallel_map import Sequential
 

@@ -8,9 +8,9 @@ from typing import TextIO
 
 from raysim.config.config_file import CONFIG_NAME, naming_words, read_config_file
 from raysim.config.help_text import json_text
+from raysim.driver.outcome import Outcome
 from raysim.errors import FAILED, FINISHED, REFUSED
 from raysim.monitor.progress import plain_text
-from raysim.running.outcome import Outcome
 from raysim.storage.complaint import complain
 from raysim.storage.folder_files import printable
 from raysim.storage.run_folder import is_run

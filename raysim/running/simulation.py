@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import RunConfig, to_dict
+from raysim.driver.outcome import Outcome, guarded
 from raysim.engine.observer import Hints, Named, Several, Silent
 from raysim.errors import ConfigError, RaysimError
 from raysim.leaving import staying
@@ -18,16 +19,15 @@ from raysim.monitor import status_file
 from raysim.results.result import load_result
 from raysim.running.given_checks import check_observer
 from raysim.running.open_run import prepare
-from raysim.running.outcome import Outcome, guarded
 from raysim.running.python_objects import SOURCE_NAME, config_of
 from raysim.schedule import planned_intervals
 from raysim.storage import run_folder
 from raysim.storage.atomic_files import write_atomically
 
 if TYPE_CHECKING:
+    from raysim.driver.drive import Status
     from raysim.engine.observer import Observer
     from raysim.results.result import RunResult
-    from raysim.running.driver import Status
     from raysim.workloads.objective import Figure
 
 
@@ -126,7 +126,7 @@ def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, dif
 
 def _drive(config: RunConfig, folder: Path, observer: Observer, stopping: Callable[[], bool]) -> Status:
     """Drive the run in this process."""
-    from raysim.running.driver import drive, inline_pool
+    from raysim.driver.drive import drive, inline_pool
 
     return drive(config, folder, partial(inline_pool, config), observer, stopping)
 

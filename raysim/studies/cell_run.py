@@ -22,8 +22,8 @@ from raysim.storage.run_folder import is_run
 from raysim.studies import failures
 
 if TYPE_CHECKING:
+    from raysim.driver.outcome import Outcome
     from raysim.engine.observer import Observer
-    from raysim.running.outcome import Outcome
     from raysim.studies.study_file import Cell
 
 BACKEND = "engine.backend"

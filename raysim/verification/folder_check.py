@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 from raysim import columns
 from raysim.config import earlier_names
 from raysim.config.config_file import CONFIG_NAME, check_seal, read_config_file
+from raysim.driver.summary import of_rounds
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.results.model_file import MODEL_NAME
-from raysim.running.summary import of_rounds
 from raysim.storage import checkpoint
 from raysim.storage.checkpoint_digests import CheckpointDigests, read_digests
 from raysim.storage.folder_files import is_there, read_bytes

@@ -12,8 +12,8 @@ from raysim.actors.early_actors import EarlyActors
 from raysim.actors.parallel_map import RayParallel
 from raysim.actors.pool import RayPool
 from raysim.config.run_config import RunConfig
+from raysim.driver.drive import drive
 from raysim.engine.observer import Observer
-from raysim.running.driver import drive
 from raysim.running.open_run import prepare
 from raysim.running.simulation import run
 from raysim.workloads.federated_data import Federation

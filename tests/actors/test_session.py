@@ -15,9 +15,9 @@ from raysim.actors import cluster_probe, session, start_retry
 from raysim.actors.watch import Watch as WatchOfRay
 from raysim.config.run_config import default_config, with_sections
 from raysim.config.sections import Engine
+from raysim.driver.outcome import Outcome
 from raysim.errors import PlacementError, ResultsError
 from raysim.launch import main
-from raysim.running.outcome import Outcome
 from raysim.storage.checkpoint import save
 from raysim.storage.client_shards import ClientFiles
 from raysim.workloads.given.given_data import GivenModel

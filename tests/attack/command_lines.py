@@ -11,8 +11,8 @@ from unittest.mock import patch
 
 from raysim.config import registry
 from raysim.config.run_config import options_of
+from raysim.driver.outcome import Outcome
 from raysim.errors import FINISHED, REFUSED
-from raysim.running.outcome import Outcome
 from tests.attack.configurations import drawn
 from tests.attack.folders import launch
 from tests.attack.place import Attempt, Place

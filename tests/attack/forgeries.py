@@ -18,7 +18,7 @@ from typing import Any
 
 from raysim.columns import is_timing
 from raysim.config.config_file import sealed
-from raysim.running.summary import of_rounds
+from raysim.driver.summary import of_rounds
 from raysim.storage.proof_file import PROOF_NAME, ProofFile, read_proof
 from raysim.storage.row_digest import cells_digest
 from raysim.storage.run_folder import RunFolder

@@ -15,9 +15,9 @@ import pytest
 
 from raysim import study
 from raysim.config.run_config import RunConfig, to_yaml
+from raysim.driver.outcome import Outcome
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
-from raysim.running.outcome import Outcome
 from raysim.storage.claims import claimed
 from raysim.studies import cell_run, failures, side_by_side, study_file, tables
 from raysim.studies.cell_run import End

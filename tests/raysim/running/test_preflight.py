@@ -13,8 +13,9 @@ import pytest
 from raysim import seeds
 from raysim.config import registry
 from raysim.config.run_config import build
+from raysim.driver.federation_checks import check_federation
 from raysim.engine.load_federation import load_federation
-from raysim.running.preflight import check_federation, check_request
+from raysim.running.preflight import check_request
 from raysim.workloads.parallel_map import sequential
 from tests.raysim.conftest import Start
 

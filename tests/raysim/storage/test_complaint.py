@@ -11,7 +11,7 @@ import pytest
 
 from raysim import evaluate, launch, study, timeline
 from raysim.cli.exit_status import tell
-from raysim.running.outcome import Outcome
+from raysim.driver.outcome import Outcome
 from raysim.storage.complaint import complain
 
 FOREIGN = "\x1b]0;owned\x07\x1b[2J\r\x9b5m"

@@ -16,9 +16,9 @@ from typing import Any
 import pytest
 
 from raysim.config.run_config import build
+from raysim.driver.outcome import Outcome
 from raysim.engine.observer import Silent
 from raysim.running.open_run import prepare
-from raysim.running.outcome import Outcome
 from raysim.running.simulation import execute
 from raysim.storage.run_folder import RunFolder
 from raysim.ui.serving import Address, Page

@@ -12,6 +12,9 @@ from raysim.client_side.device import device_of
 from raysim.client_side.model_notes import decays_untrained, outputs_probabilities
 from raysim.client_side.model_parts import check_head_of_body
 from raysim.client_side.worker import Worker, fixed_threads
+from raysim.driver.federation_checks import check_federation
+from raysim.driver.repeat_check import check_repeats
+from raysim.driver.summary import conclude
 from raysim.engine import precision_probe
 from raysim.engine.cohort_run import Stopped
 from raysim.engine.inline_backend import InlinePool
@@ -26,9 +29,6 @@ from raysim.monitor.partition_plot import PartitionDrawing
 from raysim.monitor.profiler import Profile
 from raysim.monitor.status_file import Recorder
 from raysim.results.model_file import MODEL_NAME, save_global_model
-from raysim.running.preflight import check_federation
-from raysim.running.repeat_check import check_repeats
-from raysim.running.summary import conclude
 from raysim.schedule import at_once, planned_intervals, trainable, updates_a_step
 from raysim.storage.process_lock import driving
 from raysim.storage.run_folder import RunFolder
