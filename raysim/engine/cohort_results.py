@@ -25,7 +25,7 @@ class CohortResults:
         self.updates: dict[int, Update] = {}
         """Results by client, without those that failed."""
         self.digests: dict[int, Mapping[str, str]] = {}
-        """Of each update and new state, by column, where they are asked for."""
+        """Digests of each update and new state, by column, where they are asked for."""
         self.seconds: dict[int, float] = {}
         """How long each of their client tasks took."""
         self.states: dict[int, Any] = {}

@@ -109,7 +109,7 @@ class RunNotes:
         self.observer.note(text)
 
     def hint(self, text: str) -> None:
-        """What is allowed, and may be a mistake."""
+        """A sentence on something that is allowed, and may be a mistake."""
         self.folder.log(text)
         self.observer.hint(text)
 

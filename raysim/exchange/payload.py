@@ -119,5 +119,5 @@ class TrainedChunk:
     marks: tuple[Mark, ...] = ()
     """Where its time went, if that is asked for."""
     digests: tuple[Mapping[str, str], ...] = ()
-    """Of every client's update and new state, by column, if they are asked for; of clients whose single steps were
-    merged that of the sum of their group. Empty of one that failed."""
+    """Digests of every client's update and new state, by column, if they are asked for; of clients whose single
+    steps were merged that of the sum of their group. Empty of one that failed."""

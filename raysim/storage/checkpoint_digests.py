@@ -16,7 +16,7 @@ from raysim.storage.state_files import damaged, read_pair
 
 @dataclass(frozen=True)
 class CheckpointDigests:
-    """What a checkpoint holds."""
+    """Digests of the parts of a checkpoint."""
 
     round: int
     server: str

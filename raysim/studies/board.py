@@ -33,7 +33,7 @@ class _Line:
     heard: float = field(default_factory=time.monotonic)
 
     def seconds_left(self, expected: float) -> float:
-        """By its rounds so far; before the first, what is expected of the cell."""
+        """Seconds that are left, by the cell's rounds so far; before the first, those that are expected of it."""
         known = expected if math.isnan(self.news.seconds_left) else self.news.seconds_left
         return max(0.0, known - (time.monotonic() - self.heard))
 

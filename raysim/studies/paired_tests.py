@@ -37,7 +37,7 @@ ABOUT_MARKS = textwrap.fill(
 
 @dataclass(frozen=True)
 class PairedResult:
-    """What paired differences tell; None: with one pair nothing."""
+    """Results of tests of paired differences; None where there is one pair alone."""
 
     t: float | None
     """The p-value of Student's t."""

@@ -135,7 +135,7 @@ class SideBySide:
         return ended
 
     def _death(self, place: _Place) -> End:
-        """What follows from the death of a cell's process."""
+        """Decide what follows the death of a cell's process."""
         place.process.join(END_SECONDS)
         cell, code = place.cell, place.process.exitcode
         if place.round > self._died_in.get(cell.name, -1):
@@ -150,7 +150,7 @@ class SideBySide:
 
 
 def _settle(cell: Cell, end: End, seconds: float, left: CellsLeft, failed: list[str]) -> None:
-    """What the end of an attempt changes."""
+    """Take note of the end of an attempt."""
     if end.kind == "finished":
         left.took(cell, seconds)
     elif end.kind == "failed":

@@ -51,7 +51,7 @@ def first_difference(check: FolderCheck, folder: Path, rounds: Iterable[int]) ->
 
 
 def explanations(folder: Path) -> list[str]:
-    """What differs between the machine that a run was made on, by its environment.json, and this one."""
+    """Differences between the machine that a run was made on, by its environment.json, and this one."""
     try:
         before = read_facts(folder, "environment.json", lambda found: None)
     except ResultsError:

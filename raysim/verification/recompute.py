@@ -31,7 +31,7 @@ _DECIDED = ("precision", "last_batch")
 
 
 def spans(wanted: Iterable[int], kept: Sequence[int]) -> list[tuple[int, int]]:
-    """What has to be computed for some rounds: (round of a checkpoint or 0, last round), ascending.
+    """Spans that have to be computed for some rounds: (round of a checkpoint or 0, last round), ascending.
 
     Args:
         wanted: the rounds.

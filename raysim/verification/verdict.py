@@ -1,4 +1,4 @@
-"""What a check of a run's folder has found."""
+"""The verdict on a run's folder."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ class Difference:
     where: str
     """A file, or a part of one."""
     what: str
-    """What is wrong with it."""
+    """A sentence on what is wrong with it."""
     round: int | None = None
     client: int | None = None
     item: str = ""
@@ -33,9 +33,9 @@ class Verdict:
     checked: list[str] = field(default_factory=list)
     differences: list[Difference] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    """What could not be checked, and why."""
+    """Sentences on what could not be checked, and why."""
     explanations: list[str] = field(default_factory=list)
-    """What of the machine differs from the one that the run was made on."""
+    """Differences between this machine and the one that the run was made on."""
     head: str = ""
     """The head of the folder's chain."""
 
