@@ -15,6 +15,8 @@ import raysim
 from raysim import schedule
 from raysim.config import registry
 from raysim.config.run_config import RunConfig
+from raysim.engine import rounds
+from raysim.engine.cohort_run import Collector
 from raysim.errors import RaysimError
 from raysim.running.simulation import run
 from tests.fingerprint import fingerprint
@@ -155,3 +157,17 @@ def test_with_a_common_local_test_set_all_models_are_judged_on_it(tmp_path: Path
     # Of the 359 common test images a whole number is right; a client's own test set would have 12.
     right = result.clients["accuracy"].to_numpy() * 359
     assert right == pytest.approx(np.round(right), abs=1e-9)
+
+
+def test_updates_are_collected_for_the_method_with_its_noise(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The noise is found once the rounds are planned; whatever uses the method is built after that."""
+    built: list[Any] = []
+
+    def collector(config: RunConfig, method: Any, *rest: Any) -> Collector:
+        built.append(method)
+        return Collector(config, method, *rest)
+
+    monkeypatch.setattr(rounds, "Collector", collector)
+    run(config(tmp_path, "fedavg", schedule__rounds=2, privacy__kind="central", privacy__epsilon=50.0))
+    (method,) = built
+    assert method.noise > 0 and method.spent(2)["epsilon"] <= 50
