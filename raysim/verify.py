@@ -131,7 +131,8 @@ def placed(config: RunConfig, actors: int, *, cpu: bool = False) -> RunConfig:
         actors=actors,
         address="local",
         dashboard=False,
-        tensorboard=False,
+        observer=(),
+        experiment="",
         profile=False,
         gpus_per_client=0.0 if cpu else config.engine.gpus_per_client,
     )

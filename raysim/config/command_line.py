@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Literal
 
 from raysim.config import earlier_names, registry
-from raysim.config.config_file import CONFIG_NAME, check_calls, check_names, given_calls, read_config_file
+from raysim.config.config_file import CONFIG_NAME, OBSERVER, check_calls, check_names, given_calls, read_config_file
 from raysim.config.options import Option, plain
 from raysim.config.registry import NO_CLASSES, Classes
 from raysim.config.run_config import (
@@ -37,6 +37,8 @@ Action = Literal["run", "help", "list", "print-config", "version"]
 PAGE_ADDRESS = "127.0.0.1:0"
 """Default address of the live page: any free port, reachable from this machine only."""
 _COMMANDS = ("config", "resume", "trust", "help", "list", "print-config", "json", "version", "verbose", "ui")
+SEVERAL = {OBSERVER}
+"""Options that may stand on a command line several times; their values are joined."""
 _FLAGS = ("help", "h", "list", "print_config", "version", "json", "verbose")
 
 
@@ -112,7 +114,8 @@ def parse(argv: Sequence[str]) -> Invocation:
     notes = []
     for typed, word in line.pairs:
         path = full_name(typed, options)
-        given[path] = _value(typed, word, options.get(path))
+        value = _value(typed, word, options.get(path))
+        given[path] = f"{given[path]},{value}" if path in (SEVERAL & given.keys()) else value
         notes += earlier_names.note(typed, path)
     config = build([*files, given])
     overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
@@ -165,6 +168,8 @@ def given_options(words: Sequence[str], alternatives: Sequence[Mapping[str, obje
     given: dict[str, object] = dict(named)
     for typed, text in line.pairs:
         path = full_name(typed, options)
+        if path in SEVERAL & given.keys():
+            text = ",".join([*map(str, given[path]), text or ""])  # type: ignore[call-overload]
         if path in options:
             given[path] = plain(options[path].convert(_value(typed, text, options[path])))
     return given

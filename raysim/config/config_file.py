@@ -22,8 +22,9 @@ from raysim.storage.untrusted_files import MAX_YAML_BYTES, UnreadableFileError, 
 CONFIG_NAME = "config.yaml"
 ADDRESS = "engine.address"
 DOWNLOAD = "workload.download"
-CALLING = (ADDRESS, DOWNLOAD)
-"""Options by which a run calls another machine: a file alone cannot ask for them."""
+OBSERVER = "engine.observer"
+CALLING = (ADDRESS, DOWNLOAD, OBSERVER)
+"""Options by which a run calls another machine, or imports observers: a file alone cannot ask for them."""
 _SEAL = "# SHA-256 of the lines above, which --resume checks: "
 
 
@@ -90,10 +91,10 @@ def check_calls(
     *,
     advice: str = "",
 ) -> None:
-    """Refuse a file by which a run would call another machine, unless the user has said so too.
+    """Refuse a file by which a run would call another machine or import observers, unless the user has said so too.
 
     A Ray cluster is shown its token, and is sent the code and the data of the run; a download tells its server who asks
-    for what the file names.
+    for what the file names; and importing an observer runs its code.
 
     Args:
         given: the options that the user gave directly; those of ``CALLING`` among them are used instead of the file's.
@@ -101,8 +102,8 @@ def check_calls(
         advice: how to name the option; empty: on the command line.
 
     Raises:
-        ConfigError: the file names a cluster's address (other than ``local`` and ``auto``) or turns the download of
-            data on, and is not trusted.
+        ConfigError: the file names a cluster's address (other than ``local`` and ``auto``), turns the download of data
+            on or names an observer of its own, and is not trusted.
     """
     if _is_trusted(file, trusted):
         return
@@ -121,6 +122,13 @@ def check_calls(
             f"{file} downloads data ({DOWNLOAD}; {source}), and a file alone cannot ask for that. If you want it, "
             f"{advice or words}."
         )
+    observers = settings.get(OBSERVER)
+    if _calls(OBSERVER, observers) and OBSERVER not in given:
+        words = f"add --observer {_typed(observers)}, {folder}; --observer [] leaves them out"
+        raise ConfigError(
+            f"{file} names code of its own: observer {_typed(observers)!r}. Importing it would run that code, so a "
+            f"file alone cannot ask for it. If you know it, {advice or words}."
+        )
 
 
 def without_download(settings: Mapping[str, object], file: Path, trusted: Sequence[Path] = ()) -> dict[str, object]:
@@ -137,9 +145,16 @@ def given_calls(names: Iterable[str]) -> list[str]:
 
 def _calls(option: str, value: object) -> bool:
     """Whether another machine would be called; of values that no option allows, too."""
-    if option == ADDRESS:
-        return isinstance(value, str) and ":" in value
+    if option in (ADDRESS, OBSERVER):
+        return ":" in _typed(value)
     return value not in (None, False) and str(value).lower() != "false"
+
+
+def _typed(value: object) -> str:
+    """A value as it is typed on a command line."""
+    if isinstance(value, list | tuple):
+        return ",".join(map(str, value))
+    return "true" if value is True else str(value)
 
 
 def _is_trusted(file: Path, trusted: Sequence[Path]) -> bool:
@@ -152,7 +167,7 @@ def naming_words(settings: Mapping[str, object]) -> str:
     code = [(kind, settings.get(f"{kind}.name")) for kind in registry.KINDS]
     given = [(kind, name) for kind, name in code if isinstance(name, str) and ":" in name]
     calls = [(option, settings[option]) for option in CALLING if _calls(option, settings.get(option))]
-    words = [(option, "true" if value is True else value) for option, value in [*given, *calls]]
+    words = [(option, _typed(value)) for option, value in [*given, *calls]]
     return "".join(f" --{option} {value}" for option, value in words)
 
 

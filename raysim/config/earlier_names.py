@@ -15,7 +15,10 @@ RENAMED: Mapping[str, str] = {
 def current(flat: Mapping[str, object]) -> dict[str, object]:
     """Settings by today's names, except those of a workload of one's own, which may call its options as it likes."""
     ours = ":" not in str(flat.get("workload.name"))
-    return {RENAMED.get(path, path) if ours else path: value for path, value in flat.items()}
+    found = {RENAMED.get(path, path) if ours else path: value for path, value in flat.items()}
+    if "engine.tensorboard" in found and found.pop("engine.tensorboard") in (True, "true"):
+        found.setdefault("engine.observer", ["tensorboard"])
+    return found
 
 
 def own_name(path: str, options: Collection[str]) -> str:

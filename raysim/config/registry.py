@@ -100,7 +100,16 @@ def names_of(classes: Classes) -> dict[str, object]:
     return {f"{kind}.name": class_name(kind, classes[kind]) for kind in KINDS if kind in classes}
 
 
-def _load(kind: Kind, name: str, location: str) -> type[Any]:
+def imported(kind: str, name: str, location: str) -> object:
+    """The object at ``module:attribute``.
+
+    Args:
+        kind: the noun for it, for messages.
+        name: the name that was given for it; its location, of a user's own.
+
+    Raises:
+        ConfigError: there is none.
+    """
     module_name, _, attribute = location.partition(":")
     try:
         module = importlib.import_module(module_name)
@@ -125,6 +134,11 @@ def _load(kind: Kind, name: str, location: str) -> type[Any]:
             f"{kind} {name!r}: {module_name} ({place}) does not define {attribute!r}."
             f"{did_you_mean(attribute, own)}{listing}"
         ) from error
+    return found
+
+
+def _load(kind: Kind, name: str, location: str) -> type[Any]:
+    found = imported(kind, name, location)
     if kind == "model" and not is_dataclass(found):
         from raysim.workloads.models.own_module import is_module_class, options_of_module
 

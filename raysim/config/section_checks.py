@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
 import re
 from typing import TYPE_CHECKING
@@ -21,11 +20,6 @@ def cross_check(training: Training, schedule: Schedule, engine: Engine) -> None:
             f"training.optimizer_state: kept with schedule.sampling_rate {schedule.sampling_rate}: the moments of a "
             "client that was not sampled belong to a model of many rounds ago. Set schedule.sampling_rate to 1, or "
             "training.optimizer_state to fresh."
-        )
-    if engine.tensorboard and importlib.util.find_spec("tensorboard") is None:
-        raise ConfigError(
-            "engine.tensorboard: the package tensorboard is not installed. Install it with pip install tensorboard, or "
-            "leave the option out."
         )
     total_epochs.check(schedule)
     if len(schedule.joins) > 1 and schedule.join_every == 0:

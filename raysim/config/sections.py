@@ -239,9 +239,23 @@ class Engine:
         ),
     ] = False
     dashboard: Annotated[bool, Help("start Ray's dashboard", placement=True)] = True
-    tensorboard: Annotated[
-        bool, Help("write curves for TensorBoard into the run's folder while it goes on", placement=True)
-    ] = False
+    observer: Annotated[
+        tuple[str, ...],
+        Help(
+            "who is told of rounds as they happen: tensorboard, mlflow, wandb, trackio (docs/running.md, Trackers), or "
+            "package.module:Class of your own; --observer may stand there several times",
+            placement=True,
+        ),
+    ] = ()
+    experiment: Annotated[
+        str,
+        Help(
+            "name under which trackers file the run (experiment of MLflow, project of W&B and trackio); empty: the "
+            "title of its study, else the name of the folder that holds the run's",
+            placement=True,
+        ),
+        OnlyWith("engine.observer", say="mlflow"),
+    ] = ""
     address: Annotated[
         str, Help("Ray cluster: local (a new one), auto, ray://HOST:PORT or HOST:PORT", placement=True)
     ] = "local"

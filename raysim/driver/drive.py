@@ -68,10 +68,6 @@ def drive(
         stack.enter_context(driving(path))
         recorder = stack.enter_context(Recorder(path, planned_intervals(config)))
         observer = Several(observer, recorder)
-        if config.engine.tensorboard:
-            from raysim.monitor.tensorboard import TensorBoard
-
-            observer = Several(observer, stack.enter_context(closing(TensorBoard(path))))
         with step(observer, "loading the data"):
             federation = load_federation(config, parallel or Sequential(observer.preparing))
         check_federation(config, federation)

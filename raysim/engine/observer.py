@@ -85,6 +85,10 @@ class Observer(Protocol):
         return
 
 
+HEARD = tuple(name for name in vars(Observer) if not name.startswith("_"))
+"""An observer's functions."""
+
+
 @contextmanager
 def step(observer: Observer, label: str) -> Iterator[None]:
     """Shows that the run is at one step of its start, which has no parts to count."""

@@ -7,16 +7,13 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from raysim.columns import is_known
-from raysim.engine.observer import Observer
+from raysim.engine.observer import HEARD
 from raysim.errors import ConfigError, RaysimError, reason_of
 
 if TYPE_CHECKING:
     import torch
 
     from raysim.workloads.federated_data import InputSpec
-
-HEARD = [name for name in vars(Observer) if not name.startswith("_")]
-"""An observer's functions."""
 
 
 def check_has_data(model: object, clients: object, workload_named: bool) -> None:

@@ -9,6 +9,7 @@ from raysim.config.registry import NO_CLASSES, Classes, names_of
 from raysim.config.run_config import RunConfig, build, classes_of, differences, to_dict
 from raysim.engine.checkpointing import check_rounds
 from raysim.errors import ResultsError
+from raysim.monitor import observers
 from raysim.results.given_again import check_digests
 from raysim.running.preflight import check_request
 from raysim.storage import run_folder
@@ -28,6 +29,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     """
     if resume is not None:
         return _resumed(config, Path(resume))
+    observers.check(config.engine.observer)
     check_request(config)
     plain = to_dict(config)
     method, data = plain["method"]["name"], data_name(plain["workload"])
@@ -48,6 +50,7 @@ def _resumed(config: RunConfig, path: Path) -> Path:
             + "\nLeave them out to resume, or start a new run with --config "
             f"{path / CONFIG_NAME} and your changes"
         )
+    observers.check(config.engine.observer)
     check_request(config)
     longer = stored.schedule.rounds != config.schedule.rounds
     if longer:

@@ -16,6 +16,7 @@ from raysim.engine.observer import Hints, Named, Several, Silent
 from raysim.errors import ConfigError, RaysimError
 from raysim.leaving import staying
 from raysim.monitor import status_file
+from raysim.monitor.observers import opened
 from raysim.results.result import load_result
 from raysim.running.given_checks import check_observer
 from raysim.running.open_run import prepare
@@ -41,7 +42,7 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
     test: object = None,
     loss: Figure | None = None,
     metrics: Mapping[str, Figure] | None = None,
-    observer: Observer | None = None,
+    observer: Observer | str | None = None,
     progress: bool = False,
     **options: object,
 ) -> RunResult:
@@ -57,13 +58,16 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
         test: the global test set, or a list or dict of every client's own.
         loss: (outputs, labels) → a loss for each sample, or their mean; None: that of the task.
         metrics: the same by name, for further columns of the tables.
-        observer: is told of rounds as they happen (:class:`raysim.engine.observer.Observer`).
+        observer: is told of rounds as they happen (:class:`raysim.engine.observer.Observer`); or names, ``"mlflow"``,
+            as ``--observer`` takes them.
         progress: show the progress in the terminal or the notebook.
         options: settings by their short or full names, as on the command line, or by sections (``engine={…}``).
 
     Raises:
         RaysimError: as the command line reports it; every error of a user's making is one.
     """
+    if isinstance(observer, str):
+        options, observer = options | {"engine.observer": observer}, None
     check_observer(observer)
     if isinstance(method, RunConfig):
         objects = {"model": model, "clients": clients, "test": test, "loss": loss, "metrics": metrics}
@@ -102,7 +106,30 @@ def execute(  # noqa: PLR0913 - what the two ways to run, and their callers, dif
     """Drive the run where the config says; how it ended. With ``keep_ray`` the process's next run finds the same Ray.
 
     A new run without a round is taken back, unless it is finished: its files go, and so does a folder that it made.
+    The config's own observers are told after ``observer``, and closed when all is in the folder.
     """
+    try:
+        with opened(config.engine.observer, folder) as named:
+            told = Several(observer, *named) if named else observer
+            return _driven(config, folder, told, resumed=resumed, verbose=verbose, stopping=stopping, keep_ray=keep_ray)
+    except RaysimError as error:
+        if not error.traceback:
+            raise
+        if not resumed and not (folder / "rounds.csv").exists():
+            run_folder.take_back(folder)  # an observer could not be made
+        return Outcome("failed", str(error), error.traceback)
+
+
+def _driven(  # noqa: PLR0913 - as execute
+    config: RunConfig,
+    folder: Path,
+    observer: Observer,
+    *,
+    resumed: bool,
+    verbose: bool,
+    stopping: Callable[[], bool],
+    keep_ray: bool,
+) -> Outcome:
     outcome = Outcome("stopped")  # what a KeyboardInterrupt leaves
     try:
         if config.engine.backend == "ray":

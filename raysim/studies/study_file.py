@@ -10,7 +10,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from raysim.config.config_file import check_calls, check_names, read_plain
+from raysim.config.config_file import OBSERVER, check_calls, check_names, read_plain
 from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
@@ -22,6 +22,8 @@ from raysim.studies.entries import Context, explained, file_name, mistake
 from raysim.studies.keys import ColumnEntry, RowEntry, StudyFile
 from raysim.studies.pictures import HeatMap, Picture
 from raysim.studies.places import place
+
+EXPERIMENT = "engine.experiment"
 
 
 @dataclass(frozen=True)
@@ -86,12 +88,15 @@ class Study:
 
     def cells(self) -> Iterator[Cell]:
         """Every run, in the order column, seed, row."""
+        base = self.base
+        if any(OBSERVER in layer for layer in (base, *self.columns.values(), *self.rows.values())):
+            base = {EXPERIMENT: self.title, **base}
         for column, options in self.columns.items():
             for seed in self.seeds[column]:
                 for row, method in self.rows.items():
                     own = self.inside.get((row, column), {})
                     path = self.results / file_name(column) / f"{file_name(row)}-seed{seed}.csv"
-                    yield Cell(column, row, seed, (self.base, options, method, own), path)
+                    yield Cell(column, row, seed, (base, options, method, own), path)
 
 
 def read(path: Path, trusted: Sequence[Path] = ()) -> Study:

@@ -58,7 +58,7 @@ def _compared(folder: Path) -> int:
 DOORS: Mapping[str, Callable[[Path], int]] = {
     "resume": lambda folder: launch(["--resume", str(folder)]).print().code,
     "longer": lambda folder: launch(
-        ["--resume", str(folder), "--rounds", "8", "--engine.profile=true", "--engine.tensorboard=true"]
+        ["--resume", str(folder), "--rounds", "8", "--engine.profile=true", "--observer=tensorboard"]
     ).print().code,
     "report": lambda folder: report([str(folder)]),
     "compare": _compared,

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from raysim.errors import ConfigError
 from raysim.running.simulation import run
 from tests.small_runs import small_run
 from tests.watch import stopped
@@ -20,7 +18,7 @@ BASE: dict[str, Any] = {
     "schedule.rounds": 5,
     "evaluation.every": 2,
     "devices.preset": "phones",
-    "engine.tensorboard": True,
+    "engine.observer": "tensorboard",
 }
 
 
@@ -42,9 +40,3 @@ def test_a_resumed_run_has_every_round_once(tmp_path: Path) -> None:
     assert curve("megabytes/accuracy") == list(zip(megabytes, judged["accuracy"], strict=True))
     seconds = judged["virtual_seconds"].round()
     assert curve("virtual_seconds/loss") == list(zip(seconds, judged["loss"], strict=True))
-
-
-def test_without_the_package_it_is_said_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(ConfigError, match=r"engine\.tensorboard: the package tensorboard is not installed"):
-        small_run(tmp_path / "run", BASE)

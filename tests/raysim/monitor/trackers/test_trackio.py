@@ -1,0 +1,26 @@
+"""What trackio's local store has of a run that was stopped and resumed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.raysim.monitor.trackers.tracked_run import curves, head, resumed
+
+trackio = pytest.importorskip("trackio")
+
+
+def test_the_store_has_every_round_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from trackio import sqlite_storage, utils
+
+    for module in (sqlite_storage, utils):
+        monkeypatch.setattr(module, "TRACKIO_DIR", tmp_path / "store")  # which it reads from the environment on import
+    result = resumed(tmp_path / "run", "trackio")
+    (found,) = trackio.Api().runs("A table- of runs")
+    assert found.name == "run"
+    assert found.config is not None and {"method": "fedavg", "seed": "3"}.items() <= found.config.items()
+    rows = sqlite_storage.SQLiteStorage.get_logs("A table- of runs", "run", run_id=found.id)
+    for name, curve in curves(result).items():
+        assert [(row["step"], row[name]) for row in rows if name in row] == curve
+    assert (rows[-1]["status"], rows[-1]["proof"]) == ("finished", head(tmp_path / "run"))

@@ -1,0 +1,43 @@
+"""A run that was stopped and resumed, with a tracker; each tool's test reads the files back."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from raysim.results.result import RunResult
+from raysim.running.simulation import run
+from tests.small_runs import small_run
+from tests.watch import stopped
+
+BASE: dict[str, Any] = {
+    "model.name": "logistic",
+    "workload.clients": 4,
+    "workload.limit": 100,
+    "schedule.rounds": 4,
+    "evaluation.every": 2,
+    "seed": 3,
+}
+EXPERIMENT = "A table: of runs"
+
+
+def resumed(folder: Path, tracker: str) -> RunResult:
+    """The run in ``folder``, stopped after two rounds and gone on with."""
+    config = small_run(folder, BASE | {"engine.observer": tracker, "engine.experiment": EXPERIMENT})
+    return run(config, resume=stopped(config, rounds=2))
+
+
+def head(folder: Path) -> str:
+    """The head of the run's proof."""
+    summary = json.loads((folder / "summary.json").read_text())
+    return str(summary["proof"])
+
+
+def curves(result: RunResult) -> dict[str, list[tuple[int, float]]]:
+    """Two columns of the rounds table as (round, value), without the rounds that did not measure them."""
+    rounds = result.rounds
+    return {
+        name: list(zip(rounds["round"][rounds[name].notna()], rounds[name].dropna(), strict=True))
+        for name in ("train_loss", "accuracy")
+    }
