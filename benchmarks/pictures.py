@@ -1,9 +1,9 @@
-"""Draw the pictures of the live page, of a run and of a timeline in docs/ anew, and say which are out of date.
+"""Draw the pictures in docs/ that are not a study's anew, and say which are out of date.
 
 ``python -m benchmarks.pictures [NAME ...]`` draws, ``python -m benchmarks.pictures --check`` only looks. A picture
 carries a stamp of what it is made of: the settings of its run, and the code that draws it, without its comments,
-docstrings and imports. The pictures of studies are drawn from their rows by ``python -m raysim.study FILE
---table-only``.
+docstrings and imports. That of spectra takes its graphs from ``RAYSIM_DATA``. The pictures of studies are drawn from
+their rows by ``python -m raysim.study FILE --table-only``.
 """
 
 from __future__ import annotations
@@ -79,6 +79,14 @@ def _timeline(drawn: Drawn) -> bytes:
         return Path(folder, "plan", "timeline.png").read_bytes()
 
 
+def _spectra(drawn: Drawn) -> bytes:
+    from raysim import spectra
+
+    with tempfile.TemporaryDirectory() as folder:
+        spectra.main([*drawn.words, "--output", f"{folder}/spectra.png"])
+        return Path(folder, "spectra.png").read_bytes()
+
+
 def _curve(drawn: Drawn) -> bytes:
     from raysim import launch
 
@@ -144,6 +152,12 @@ PICTURES = (
     ),
     Drawn(
         "docs/fedrad-digits.png", ("--method", "fedrad"), ("raysim/report/plots.py", "raysim/report/canvas.py"), _curve
+    ),
+    Drawn(
+        "docs/pictures/spectra-sm-sn-cv.png",
+        ("--setting", "SM-SN-CV"),
+        ("raysim/report/spectra_plot.py", "raysim/report/canvas.py"),
+        _spectra,
     ),
     *(Drawn(path, _PAGE, ("raysim/ui/static/*", "raysim/report/settings_line.py"), _page) for path in _SCREENS),
 )

@@ -9,13 +9,26 @@ import pytest
 
 from benchmarks import pictures
 from benchmarks.pictures import PICTURES, ROOT, Drawn, stamped
+from raysim.studies import study_file
+
+SUFFIXES = (".png", ".svg", ".jpg", ".gif", ".webp")
 
 
 @pytest.mark.parametrize("picture", PICTURES, ids=lambda picture: Path(picture.path).stem)
-def test_a_picture_of_the_docs_is_current_and_shown(picture: Drawn) -> None:
+def test_a_picture_of_the_docs_is_current(picture: Drawn) -> None:
     assert picture.is_current(), f"draw it anew: python -m benchmarks.pictures {Path(picture.path).stem}"
-    pages = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")]
-    assert any(Path(picture.path).name in page.read_text(encoding="utf-8") for page in pages)
+
+
+def test_every_picture_of_the_docs_is_drawn_by_a_program_and_shown() -> None:
+    drawn = {picture.path for picture in PICTURES}
+    for file in sorted((ROOT / "docs" / "studies").glob("*.yaml")):
+        study = study_file.read(file)
+        found = [part for part in (study.picture, study.heat_map, study.curves) if part is not None]
+        drawn |= {part.path.resolve().relative_to(ROOT.resolve()).as_posix() for part in found}
+    kept = {path.relative_to(ROOT).as_posix() for path in (ROOT / "docs").rglob("*") if path.suffix in SUFFIXES}
+    assert kept == drawn | {"docs/pictures/ray-actors.png"}  # of Ray's own dashboard
+    pages = "".join(page.read_text(encoding="utf-8") for page in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")])
+    assert [path for path in sorted(kept) if f"({path.removeprefix('docs/')})" not in pages and path not in pages] == []
 
 
 def test_the_timeline_is_drawn_anew_as_large_as_it_is_in_the_docs() -> None:

@@ -61,8 +61,10 @@ def read_nodes(path: Path) -> NodeGraph:
     else:
         raise WorkloadError(f"no file or folder {path}; give an .npz file, or the folder of Planetoid's ind.NAME.x …")
     if len(found) != 1:
+        below = sorted([*path.glob("*/raw/*.npz"), *path.glob("*/raw/ind.*.allx")])
+        hint = f"; there is one in {below[0].parents[1]}" if below and not found else ""
         raise WorkloadError(
-            f"{path} has {len(found)} graphs, and one is needed: NAME.npz, or ind.NAME.x, …, of one set"
+            f"{path} has {len(found)} graphs, and one is needed: NAME.npz, or ind.NAME.x, …, of one set{hint}"
         )
     try:
         if found[0].name.endswith(".allx"):

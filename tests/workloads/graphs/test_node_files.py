@@ -203,3 +203,10 @@ def test_no_graph_or_two(tmp_path: Path) -> None:
     (tmp_path / "toy.npz").unlink()
     with pytest.raises(WorkloadError, match=r"there is no .*ind\.toy\.ty"):
         read_nodes(tmp_path)
+
+
+def test_the_folder_above_a_set_of_pygs_is_told_where_the_set_is(tmp_path: Path) -> None:
+    (tmp_path / "root" / "Toy" / "raw").mkdir(parents=True)
+    planetoid(tmp_path / "root" / "Toy" / "raw")
+    with pytest.raises(WorkloadError, match=r"of one set; there is one in .*root/Toy$"):
+        read_nodes(tmp_path / "root")
