@@ -123,8 +123,10 @@ class _Simulation:
     # -- dispatch ---------------------------------------------------------------------------------------------------
 
     def _dispatch(self) -> None:
-        """Give tasks to idle clients, as many as the mode asks for."""
-        wanted = self.rule.begins(self._now())
+        """Give tasks to idle clients, as many as the mode asks for, unless a cohort is waited for."""
+        if self.opened is not None:
+            return
+        wanted = self.rule.begins(self.cohort, len(self.flying))
         if wanted <= 0 or self.time < self.wake < math.inf:
             return
         if self.rule.in_rounds and len(self.idle) == self.present and self.fleet.profiles.availability is None:
@@ -205,15 +207,13 @@ class _Simulation:
 
     def _due(self) -> bool:
         """Whether the server takes a step now. A round that can bring nothing any more is opened again."""
-        due = self.rule.due(self._now())
+        now = Moment(self.time, self.opened, self.cohort, len(self.buffer), len(self.flying))
+        due = self.rule.due(now)
         if due and not self.buffer and not (self.rule.stale and self.flying):
             self._cancel()
             self.opened = None
             self._failed(True)
         return due and bool(self.buffer)
-
-    def _now(self) -> Moment:
-        return Moment(self.time, self.opened, self.cohort, len(self.buffer), len(self.flying))
 
     def _cancel(self) -> None:
         """End all tasks under way; they are late."""

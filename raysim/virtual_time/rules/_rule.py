@@ -73,8 +73,13 @@ class TimingRule(ABC):
         return cohort
 
     @abstractmethod
-    def begins(self, now: Moment) -> int:
-        """How many client tasks are to begin now; 0 or less: none."""
+    def begins(self, cohort: int, flying: int) -> int:
+        """How many client tasks are to begin now; 0 or less: none. Not asked while a cohort is waited for.
+
+        Args:
+            cohort: clients of a usual round, or that train at a time.
+            flying: client tasks under way.
+        """
 
     def ends(self, opened: float) -> float:
         """Virtual seconds at which a round that began then is over at the latest; inf: it waits for clients alone."""
@@ -120,13 +125,9 @@ class RoundRule(TimingRule):
         """Only where late clients' updates are carried over."""
         return False
 
-    def sampled(self, cohort: int) -> int:
-        """How many clients begin together, where a usual round samples this many."""
+    def begins(self, cohort: int, flying: int) -> int:
+        """A whole cohort."""
         return cohort
-
-    def begins(self, now: Moment) -> int:
-        """A whole cohort, where none is waited for."""
-        return self.sampled(now.cohort) if now.opened is None else 0
 
     def due(self, now: Moment) -> bool:
         """Also for a round that can bring nothing: it is opened again."""
@@ -170,9 +171,9 @@ class Continuous(TimingRule):
         """As many as are asked for, else those of a round."""
         return self.concurrency or cohort
 
-    def begins(self, now: Moment) -> int:
+    def begins(self, cohort: int, flying: int) -> int:
         """As many as are missing."""
-        return now.cohort - now.flying
+        return cohort - flying
 
     def due(self, now: Moment) -> bool:
         """With the updates that a step takes."""

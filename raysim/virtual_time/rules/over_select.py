@@ -20,8 +20,8 @@ class OverSelect(CutShort):
 
     over_select: float
 
-    def sampled(self, cohort: int) -> int:
-        """More than a usual round, rounded up."""
+    def begins(self, cohort: int, flying: int) -> int:
+        """More than in a usual round, rounded up."""
         return math.ceil(self.over_select * cohort)
 
     def enough(self, now: Moment, opened: float) -> bool:
