@@ -85,9 +85,17 @@ class Page:
         await self._runner.setup()
         await web.TCPSite(self._runner, address.host, address.port).start()
 
+    async def _end(self) -> None:
+        await self._runner.cleanup()
+        streams = asyncio.all_tasks() - {asyncio.current_task()}  # which never end by themselves
+        for stream in streams:
+            stream.cancel()
+        if streams:
+            await asyncio.wait(streams, timeout=1.0)
+
     def close(self) -> None:
         """Stop serving."""
-        asyncio.run_coroutine_threadsafe(self._runner.cleanup(), self._loop).result(10.0)
+        asyncio.run_coroutine_threadsafe(self._end(), self._loop).result(10.0)
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join(10.0)
         self._loop.close()

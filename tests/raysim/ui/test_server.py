@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import urllib.error
@@ -44,6 +45,22 @@ def test_the_stream_begins_with_all_parts(page: Page) -> None:
             if line.startswith("event: "):
                 parts[line[7:]] = json.loads(stream.readline().decode().removeprefix("data: "))
     assert "<h1>fedavg on digits</h1>" in parts["head"]["html"] and len(parts["charts"]["series"]["accuracy"]) == 2
+
+
+def test_a_page_that_is_closed_leaves_no_stream_behind(folder: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Asyncio wrote that a task "was destroyed but it is pending" for each browser that was looking."""
+    served = Page(folder, Address("127.0.0.1", 0))
+    streams = [urllib.request.urlopen(f"{served.url}events", timeout=10) for _ in range(4)]
+    for number, stream in enumerate(streams):
+        stream.readline()
+        if number % 2:
+            stream.close()
+    served.close()
+    del served
+    gc.collect()
+    for stream in streams:
+        stream.close()
+    assert caplog.text == ""
 
 
 def test_nothing_from_elsewhere_is_allowed_in(page: Page) -> None:
