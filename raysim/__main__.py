@@ -14,6 +14,7 @@ from raysim.version import __version__
 COMMANDS = {
     "launch": ("raysim.launch", "run one configuration; --help shows every option, --list methods and workloads"),
     "study": ("raysim.study", "run a table of configurations, kept cell by cell"),
+    "search": ("raysim.search.__main__", "search the best values of a method's options, on validation data"),
     "evaluate": ("raysim.evaluate", "judge the trained model of a run again"),
     "verify": ("raysim.verify", "check a run's folder against its proof, or compute rounds of it again"),
     "report": ("raysim.report.__main__", "write the page of a run, or a page that compares several"),
@@ -44,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             sys.path.insert(0, here)  # as with python -m: a method or model of one's own lies there
         command = importlib.import_module(COMMANDS[words[0]][0])
         return int(command.main(words[1:]))
-    several = words[0] in ("sweep", "grid", "search", "tune", "benchmark")
+    several = words[0] in ("sweep", "grid", "tune", "benchmark")
     guess = f" {STUDY}" if several else did_you_mean(words[0], COMMANDS)
     print(f"raysim: there is no command {words[0]!r}.{guess}\n{listing}", file=sys.stderr)
     return REFUSED

@@ -43,44 +43,16 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from raysim.cli.interruption import Interruption
 from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
 from raysim.storage.complaint import complain
 from raysim.studies import command, failures
-from raysim.studies.board import Board
-from raysim.studies.cell_run import on_ray
-from raysim.studies.cells_left import CellsLeft, usual_workers
 from raysim.studies.checks import check_cell, check_measures
-from raysim.studies.side_by_side import SideBySide, one_after_another
-from raysim.studies.study_file import Cell, Study, read
+from raysim.studies.computing import compute
+from raysim.studies.study_file import Study, read
 from raysim.studies.tables import finished, place_of_table, unmeasured, write_table
-
-
-def run_missing(study: Study, missing: Sequence[Cell], workers: int | None, asked: Callable[[], bool]) -> list[str]:
-    """Run the cells that are not there, each once whatever the number of processes with this study; those that failed.
-
-    A cell that another process has claimed is left to it, and waited for once there is no other; if that process dies,
-    this one takes the cell over.
-
-    Args:
-        workers: how many cells run side by side; 1: all in this process; None: as many as cores may be used.
-        asked: whether the user wants to stop.
-    """
-    inline = [cell for cell in missing if not on_ray(cell)]
-    failed, table = list[str](), Table(study)
-    for cells, count in ((inline, workers), ([cell for cell in missing if on_ray(cell)], 1)):
-        if not cells or asked():
-            continue
-        count = count or usual_workers(cell.config() for cell in cells)
-        left = CellsLeft(cells, longest_first=count > 1)
-        with Board(left, count) as board:
-            if count == 1:
-                failed += one_after_another(left, board, asked, table.cell_ended)
-            else:
-                failed += SideBySide(left, count, board).run(asked, table.cell_ended)
-    return failed
 
 
 class Table:
@@ -120,7 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     interruption = Interruption()
     try:
         with interruption, interruption.deferred():
-            failed = [] if arguments.table_only else run_missing(study, missing, arguments.workers, interruption.asked)
+            run = [] if arguments.table_only else missing
+            failed = compute(run, arguments.workers, interruption.asked, Table(study).cell_ended)
             write_table(study)
     except (RaysimError, OSError) as error:
         complain(error)

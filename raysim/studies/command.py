@@ -44,7 +44,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     parser.add_argument("--table-only", action="store_true", help="run nothing, write the table of what is there")
     parser.add_argument(
         "--workers",
-        type=_count,
+        type=count_of,
         metavar="N",
         help="cells that run side by side, each in a process of its own; 1: all in this one; by default one a core",
     )
@@ -84,7 +84,8 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     return Command(path, trusted, known.table_only, known.workers)
 
 
-def _count(text: str) -> int:
+def count_of(text: str) -> int:
+    """A number of workers."""
     if not text.isdecimal() or int(text) < 1:
         raise ConfigError(f"--workers {text}: not allowed. Allowed: a whole number ≥ 1.")
     return int(text)
@@ -102,7 +103,7 @@ def _study(grid: Sequence[str], seeds: str, measures: Sequence[str], rest: Seque
         "table": "table.md",
         "base": given_options(rest, combinations),
         "grid": axes,
-        "seeds": _seeds(seeds),
+        "seeds": seeds_of(seeds),
         "measures": {name: name.replace("_", " ") for name in measures},
         "statistics": True,
     }
@@ -122,7 +123,7 @@ def _axis(text: str) -> tuple[str, list[Any]]:
     return name.lstrip("-"), found
 
 
-def _seeds(text: str) -> list[int]:
+def seeds_of(text: str) -> list[int]:
     """Seeds from ``0-4``, ``0,2,5`` or both mixed."""
     found: list[int] = []
     for part in text.split(","):

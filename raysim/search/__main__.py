@@ -1,0 +1,75 @@
+"""Search the best values of a method's options by Optuna, on validation data, with a budget that is said.
+
+``python -m raysim.search --method fedprox --space mu=0.001:1:log --space learning_rate=0.01:0.5:log --trials 20
+--seeds 0-2 --validation_share 0.2 --rounds 20 --output runs/search`` leaves ``table.md`` (all trials) and ``best.yaml``
+(for ``--config``) in its folder. Trials are asked in batches of fixed size and told in their order, so the table is the
+same for any number of workers and after kills; the same command goes on, and a larger ``--trials`` adds to it.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from functools import partial
+
+from raysim.cli.interruption import Interruption
+from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
+from raysim.search import command
+from raysim.search.table import page
+from raysim.search.trials import Trial, best_of, carry_out
+from raysim.storage.atomic_files import write_atomically
+from raysim.storage.complaint import complain
+from raysim.studies.computing import compute
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command line; 0 unless the request has a mistake (2) or no trial has a value (1)."""
+    try:
+        request = command.read(argv, (__doc__ or "").split("\n\n")[0])
+    except (RaysimError, OSError) as error:
+        complain(error)
+        return REFUSED
+    interruption = Interruption()
+    try:
+        with interruption, interruption.deferred():
+            made = carry_out(
+                request.search,
+                lambda cells: compute(cells, request.workers, interruption.asked, lambda: None),
+                interruption.asked,
+                partial(_write, request),
+            )
+    except (RaysimError, OSError) as error:
+        complain(error)
+        return FAILED
+    except KeyboardInterrupt:
+        return _interrupted(interruption)
+    if len(made) < request.search.trials:
+        return _interrupted(interruption)
+    _write(request, made)
+    best = best_of(made, request.search.measure)
+    if best is None:
+        name, folder = request.search.measure.name, request.search.results
+        complain(f"no trial has a value of {name}: all of them failed. The reasons: {folder}/*.failed.csv")
+        return FAILED
+    print(f"best: trial {best.number}; {request.folder / 'table.md'}, {request.folder / 'best.yaml'}")
+    return FINISHED
+
+
+def _interrupted(interruption: Interruption) -> int:
+    print("raysim: interrupted; the same command goes on", file=sys.stderr)
+    return interruption.exit_code
+
+
+def _write(request: command.Command, trials: Sequence[Trial]) -> None:
+    """Write the table, and the settings of the best trial so far."""
+    import yaml
+
+    text = page(request.search, trials, request.words, request.config)
+    write_atomically(request.folder / "table.md", text.encode())
+    if (best := best_of(trials, request.search.measure)) is not None:
+        settings = {**request.search.base, **best.values}
+        write_atomically(request.folder / "best.yaml", yaml.safe_dump(settings, sort_keys=False).encode())
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,141 @@
+"""The command line of ``python -m raysim.search``, and the folder that keeps a search."""
+
+from __future__ import annotations
+
+import argparse
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from raysim.columns import VALIDATION
+from raysim.config.command_line import given_options
+from raysim.config.config_file import read_plain
+from raysim.config.run_config import RunConfig, build, choose_classes, options_of
+from raysim.errors import ConfigError
+from raysim.report.measures import Measure, find
+from raysim.search.space import read_axes
+from raysim.search.trials import Search
+from raysim.storage.atomic_files import write_atomically
+from raysim.studies.command import count_of, seeds_of
+
+USAGE = "python -m raysim.search --space NAME=LOW:HIGH[:log] … --output FOLDER [--trials 20] [options of all runs]"
+FILE = "search.yaml"
+"""The request, in the search's folder."""
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command line, read and checked."""
+
+    search: Search
+    config: RunConfig
+    """The settings of all runs, without those that are searched."""
+    folder: Path
+    workers: int | None
+    words: str
+    """The command line that makes the same search again."""
+
+
+def read(argv: Sequence[str] | None, description: str) -> Command:
+    """The command line; its folder gets the request, or has the same one.
+
+    Raises:
+        ConfigError: something in it is missing, unknown or not allowed, or the folder has another search.
+    """
+    parser = _parser(description)
+    known, rest = parser.parse_known_args(argv)
+    if not known.space or known.output is None:
+        raise ConfigError(f"--{'space' if not known.space else 'output'} is missing.\nusage: {USAGE}")
+    if find_spec("optuna") is None:
+        raise ConfigError("the package optuna is not installed. Install it with pip install optuna.")
+    base = given_options(rest, [{}])
+    if "seed" in base:
+        raise ConfigError("--seed: a search has seeds, --seeds 0-2.")
+    measure = find(known.measure)
+    axes = read_axes(known.space, options_of(choose_classes([base])[0]))
+    searched = {axis.path for axis in axes}
+    if both := next((path for path in base if path in searched), None):
+        raise ConfigError(f"--{both}: it is searched (--space); leave one of the two out.")
+    config = build([base, {axis.path: axis.first for axis in axes}])
+    _check_measure(measure, config)
+    seeds = tuple(seeds_of(known.seeds))
+    results = known.output / "results"
+    search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results)
+    _keep(known.output / FILE, search)
+    return Command(search, config, known.output, known.workers, _words(search, known.seeds, rest))
+
+
+def _parser(description: str) -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m raysim.search", usage=USAGE, description=description, allow_abbrev=False
+    )
+    add = parser.add_argument
+    add(
+        "--space",
+        action="append",
+        default=[],
+        metavar="NAME=RANGE",
+        help="an option that is searched: mu=0.001:1:log, momentum=0:0.9, optimizer=sgd,adam; a name alone: the "
+        "option's own range or values",
+    )
+    add("--trials", type=count_of, default=20, metavar="N", help="trials in all, 20 by default")
+    add("--batch", type=count_of, default=4, metavar="N", help="trials that are asked at once, 4 by default")
+    add("--seeds", default="0", metavar="0-4", help="seeds of every trial, whose mean counts; 0 by default")
+    add("--measure", default="validation_accuracy", metavar="NAME", help="a column of validation data that counts")
+    add("--sampler-seed", type=int, default=0, metavar="N", help="seed of Optuna's sampler, 0 by default")
+    add("--workers", type=count_of, metavar="N", help="runs side by side; by default one a core")
+    add("--output", type=Path, default=None, metavar="FOLDER", help="the folder of the search")
+    return parser
+
+
+def _check_measure(measure: Measure, config: RunConfig) -> None:
+    """ConfigError where test data would choose, or there is no validation data."""
+    if not measure.column.startswith(VALIDATION) or measure.how == "validated":
+        raise ConfigError(
+            f"--measure {measure.name}: a search may not choose by test data, or what it finds would be judged by what "
+            f"chose it. Allowed: {VALIDATION}accuracy, {VALIDATION}loss, or best_ before them."
+        )
+    if getattr(config.workload, "validation_share", None) == 0:
+        raise ConfigError(
+            "workload.validation_share: 0, so there is no validation data to choose by. Set it, --validation_share 0.2 "
+            "say."
+        )
+    if config.evaluation.ends_early and not config.evaluation.measure.startswith(VALIDATION):
+        raise ConfigError(
+            "evaluation.measure: runs of a search may not end early by test data. Set it to validation_accuracy, or "
+            "leave evaluation.patience and evaluation.stop_at out."
+        )
+
+
+def _keep(path: Path, search: Search) -> None:
+    """Write the request; one that is there already may differ in the number of trials alone."""
+    import yaml
+
+    request: dict[str, Any] = {
+        "space": [axis.words() for axis in search.axes],
+        "batch": search.batch,
+        "seeds": [*search.seeds],
+        "measure": search.measure.name,
+        "sampler_seed": search.sampler_seed,
+        "base": dict(search.base),
+    }
+    if path.exists():
+        if read_plain(path, "") != request:
+            raise ConfigError(f"{path} is another search. Give its command line again, or another --output.")
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(request, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+    write_atomically(path, text.encode())
+
+
+def _words(search: Search, seeds: str, rest: Sequence[str]) -> str:
+    """The command line without workers and folder, which change nothing in the table."""
+    words = ["python", "-m", "raysim.search"]
+    for axis in search.axes:
+        words += ["--space", axis.words()]
+    words += ["--trials", str(search.trials), "--batch", str(search.batch), "--seeds", seeds]
+    words += ["--measure", search.measure.name, "--sampler-seed", str(search.sampler_seed), *rest]
+    return shlex.join(words)

@@ -1,0 +1,87 @@
+"""A search from the command line: its table for any number of workers and after a kill, and the refusals."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from raysim.errors import ConfigError
+from raysim.search import command
+from raysim.search.__main__ import main
+
+WORDS = [
+    *("--method", "fedprox", "--model", "logistic", "--workload.limit", "100", "--clients", "3", "--rounds", "2"),
+    *("--validation_share", "0.2", "--space", "mu=0.001:1:log", "--space", "learning_rate=0.01:0.5:log"),
+    *("--trials", "4", "--batch", "2"),
+]
+
+
+def _killed(folder: Path) -> None:
+    """Begin the search with two workers, and kill it once a cell is there."""
+    words = [sys.executable, "-m", "raysim.search", *WORDS, "--output", str(folder), "--workers", "2"]
+    process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    for _ in range(1200):
+        if [*folder.glob("results/*.csv")] or process.poll() is not None:
+            break
+        time.sleep(0.05)
+    process.send_signal(signal.SIGKILL)
+    assert process.wait() == -signal.SIGKILL
+
+
+@pytest.mark.slow
+def test_one_and_two_workers_and_a_kill_make_one_table(tmp_path: Path) -> None:
+    assert main([*WORDS, "--output", str(tmp_path / "one"), "--workers", "1"]) == 0
+    _killed(tmp_path / "two")
+    assert not (tmp_path / "two" / "best.yaml").exists() or "2 trials left" in (tmp_path / "two/table.md").read_text()
+    assert main([*WORDS, "--output", str(tmp_path / "two"), "--workers", "2"]) == 0
+    page, best = ((tmp_path / "one" / name).read_text() for name in ("table.md", "best.yaml"))
+    assert page == (tmp_path / "two" / "table.md").read_text()
+    assert best == (tmp_path / "two" / "best.yaml").read_text()
+    assert "Budget: 4 trials × 1 seed × 2 rounds = 8 rounds" in page and page.count("**") == 8
+    assert "Chosen by the mean of validation_accuracy over the seeds, on validation data." in page
+    before = {path: path.stat().st_mtime_ns for path in (tmp_path / "one" / "results").iterdir()}
+    assert main([*WORDS, "--output", str(tmp_path / "one")]) == 0
+    assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "one" / "results").iterdir()}
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        (["--measure", "accuracy"], "--measure accuracy: a search may not choose by test data"),
+        (["--measure", "best_accuracy"], "a search may not choose by test data"),
+        (["--measure", "validated_accuracy"], "a search may not choose by test data"),
+        (["--measure", "validated_validation_accuracy"], "a search may not choose by test data"),
+        (["--measure", "acuracy"], "no measure 'acuracy'. Did you mean accuracy?"),
+        (["--validation_share", "0"], "workload.validation_share: 0, so there is no validation data to choose by"),
+        (["--patience", "3"], "runs of a search may not end early by test data"),
+        (["--mu", "0.1"], "--method.mu: it is searched"),
+        (["--seed", "3"], "a search has seeds, --seeds 0-2"),
+        (["--trials", "0"], "Allowed: a whole number ≥ 1"),
+        (["--space", "nothing=1:2"], "Unknown option nothing"),
+        (["--config", "mine.yaml"], "only options of runs may stand here"),
+    ],
+)
+def test_what_cannot_be_searched_is_refused(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], more: list[str], message: str
+) -> None:
+    assert main([*WORDS, *more, "--output", str(tmp_path / "search")]) == 2
+    assert message in capsys.readouterr().err
+    assert not (tmp_path / "search").exists()
+
+
+def test_a_folder_keeps_one_search(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command.read([*WORDS, "--output", str(tmp_path)], "")
+    command.read([*WORDS, "--trials", "8", "--output", str(tmp_path)], "")
+    assert main([*WORDS, "--batch", "3", "--output", str(tmp_path)]) == 2
+    assert "search.yaml is another search" in capsys.readouterr().err
+
+
+def test_without_optuna_it_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raysim.search.command.find_spec", lambda name: None)
+    with pytest.raises(ConfigError, match="Install it with pip install optuna"):
+        command.read([*WORDS, "--output", str(tmp_path / "search")], "")
