@@ -36,23 +36,25 @@ class LeavingItems(Items):
 
 
 class Locked(FedAvg):
-    """FedAvg whose client 1 returns what no process can send to another."""
+    """FedAvg whose client 1 returns what no process can send to another, and whose client 2 changes its process."""
 
     def train(self, *given: Any) -> Any:
         update, state = super().train(*given)
+        if given[-1].client == 2:
+            torch.set_default_dtype(torch.float64)
         return (replace(update, extra={"own": {"lock": threading.Lock()}}) if given[-1].client == 1 else update), state
 
 
 def run(output: Path, method: Any = "fedavg", **given: Any) -> None:
     engine = {"backend": "ray", "actors": 1, "dashboard": False, "repeat_check": "never", "on_client_error": "skip"}
-    clients = [samples(SAMPLES), samples(40, 1), samples(40, 2)]
+    clients = [samples(SAMPLES), *(samples(40, seed) for seed in (1, 2, 3))]
     settings = QUICK | {"rounds": 1, "engine": engine, "model": seeded(), "clients": clients}
     raysim.run(method, output=str(output), **{**settings, **given})
 
 
 @pytest.mark.usefixtures("ray_session")
 def test_leaving_and_what_cannot_be_sent_are_errors_of_their_client_or_evaluation(tmp_path: Path) -> None:
-    """No actor ends, and in one run: client 0 leaves in its loss, client 1 returns a lock, the metric leaves."""
+    """No actor ends; in one run client 0 leaves in its loss, 1 and 2 do as ``Locked`` says, and the metric leaves."""
     watch = Watch()
     given = {"loss": leaving_loss, "metrics": {"mine": LeavesInEvaluation()}, "observer": watch}
     with pytest.raises(raysim.RaysimError, match=r"round 1, evaluate .*: SystemExit: sys.exit\(0\) was called"):
@@ -61,6 +63,7 @@ def test_leaving_and_what_cannot_be_sent_are_errors_of_their_client_or_evaluatio
     assert "client 0, round 1, stage train: SystemExit: os._exit(0) was called" in skipped
     named = "client 1, round 1, stage update: Update.extra.own.lock: a value of type lock can neither be sent nor saved"
     assert named in skipped and "Traceback" not in skipped.partition(named)[2]
+    assert "client 2, round 1, stage train: the code changed torch's default dtype (torch.float32 → torch" in skipped
     assert "died" not in skipped
 
 
