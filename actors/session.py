@@ -214,7 +214,7 @@ def run_on_ray(
         if sound and made and (keep or kept is not None):
             shared_ray.keep(made[0])
         else:
-            _clean_up(future, own, ENOUGH if watch.own is not None or own is None else 0.0)
+            _clean_up(future, own, bool(made), ENOUGH if watch.own is not None or own is None else 0.0)
 
 
 def _introduce(observer: Any, started_here: bool, dashboard: str) -> None:
@@ -266,10 +266,15 @@ def _kept(folder: Path) -> str:
     return "No checkpoint had been written: start the run again"
 
 
-def _clean_up(future: Future[Outcome], own: OwnRay | None, seconds: float) -> None:
-    """Let go of the driver and end the Ray that was started here; by force what does not end by itself."""
+def _clean_up(future: Future[Outcome], own: OwnRay | None, connected: bool, seconds: float) -> None:
+    """Let go of the driver, and end the Ray that was started here or leave the one that was joined; by force if needed.
+
+    Args:
+        connected: whether a run of raysim made the connection.
+        seconds: that the driver has to end.
+    """
     if wait([future], seconds).done:
-        if own is not None:
+        if own is not None or connected:
             shared_ray.shut_down(own)
         return
     if own is not None:

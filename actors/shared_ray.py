@@ -27,6 +27,8 @@ Calls = SimpleQueue[tuple["Future[Any]", Callable[[], Any]]]
 
 SHUTDOWN = 20.0
 """Seconds that Ray has to shut down before what is left of it is killed."""
+LEAVE = 5.0
+"""Seconds that leaving a cluster may take, which notices by itself that this process has gone."""
 BROKEN = 2.0
 """The same for one of which a part is dead or frozen: it is killed before, and this process lets go."""
 
@@ -117,7 +119,7 @@ def shut_down(own: OwnRay | None) -> None:
     broken = own is not None and bool(own.dead() or own.frozen())
     if own is not None and broken:
         own.end()
-    done = wait([submit(ray.shutdown)], BROKEN if broken else SHUTDOWN).done
+    done = wait([submit(ray.shutdown)], LEAVE if own is None else BROKEN if broken else SHUTDOWN).done
     if own is not None:
         own.end()
     if not done:

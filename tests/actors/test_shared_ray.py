@@ -5,14 +5,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
+from concurrent.futures import Future
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from raysim.actors import shared_ray
+from raysim.actors import session, shared_ray
 from raysim.actors.own_ray import MARK, OwnRay
 from raysim.actors.shared_ray import Request
+from raysim.running.outcome import Outcome
 from tests.fingerprint import fingerprint
 from tests.processes import marked, within
 
@@ -113,6 +116,21 @@ def test_a_ray_that_has_been_shut_down_is_not_used_again(monkeypatch: pytest.Mon
     request, own = Request("local", dashboard=False, verbose=False), Dead()
     shared_ray.keep(shared_ray.Connection(request, own, ""))  # type: ignore[arg-type]
     assert shared_ray.take(request) is None and own.ended
+
+
+def test_a_cluster_that_does_not_answer_is_left_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ray waits a minute for a head that has fallen silent, also at the end of a run that has finished."""
+    import ray
+
+    answered, ended = threading.Event(), Future[Outcome]()
+    ended.set_result(Outcome("finished"))
+    monkeypatch.setattr(ray, "shutdown", answered.wait)
+    monkeypatch.setattr(shared_ray, "LEAVE", 0.1)
+    monkeypatch.setattr(shared_ray, "_calls", None)
+    monkeypatch.setattr(shared_ray, "given_up", False)
+    session._clean_up(ended, None, True, 0.0)
+    assert shared_ray.given_up  # the command line then ends without Ray's exit handlers
+    answered.set()
 
 
 def test_a_forked_process_neither_uses_nor_ends_the_ray_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -25,7 +25,7 @@ from tests.launched import ROOT
 from tests.processes import within
 from tests.small_runs import IN_PROCESS, LOGISTIC, ON_RAY, small_run, words
 
-LIMIT, ENDING, START = 12, 10, 240
+LIMIT, ENDING, START = 12, 15, 240
 """Seconds: the limit of silence, from then to the end of the run, and what a run may take until its first false
 answer."""
 SOUND = 500
@@ -127,7 +127,7 @@ def turned(place: Place, lie: str, honest: int, random: Random) -> Attempt:
     ending = Ending(process.returncode, error)
     fault = late or ending.fault()
     if not fault and ending.code != FINISHED and folder.exists():
-        again = launch(["--resume", str(folder), "--engine.backend=inline"])
+        again = launch(["--resume", str(folder), "--engine.backend=inline", "--engine.address=local"])
         error += again.error
         fault = again.fault() or ("it cannot be resumed" if again.code else "")
     whole = run(small_run(place.new(), IN_PROCESS | LOGISTIC | {"schedule.rounds": RUN["schedule.rounds"]})).folder
