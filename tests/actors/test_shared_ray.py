@@ -11,11 +11,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from raysim.running.outcome import Outcome
 
 from raysim.actors import session, shared_ray
 from raysim.actors.own_ray import MARK, OwnRay
 from raysim.actors.shared_ray import Request
+from raysim.driver.outcome import Outcome
 from tests.fingerprint import fingerprint
 from tests.processes import marked, within
 
