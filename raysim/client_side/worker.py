@@ -19,6 +19,7 @@ import torch
 from raysim import seeds
 from raysim.client_side.drift import Drift, Moment
 from raysim.client_side.model_parts import check_parts, check_types, extended
+from raysim.client_side.pooling import keep_layout
 from raysim.client_side.sharing import common_names, nothing_to_share
 from raysim.config.given_code import has_own_code
 from raysim.errors import ConfigError
@@ -107,6 +108,8 @@ class Worker:
             if wanted and not shared:
                 raise ConfigError(nothing_to_share(self.federation.name, wanted))
             self._models[inputs] = FlatModel(module, shared, self.device)
+            if self.device == "cpu" and self._models[inputs].channels_last:
+                keep_layout(module)
         return self._models[inputs]
 
     def first_state(self, client: int) -> ClientState | None:

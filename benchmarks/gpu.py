@@ -1,0 +1,201 @@
+"""Everything about raysim that waits for a GPU, in about ten minutes; without a GPU it says so and ends with code 0.
+
+    python -m benchmarks.gpu --rows rows.csv
+
+Federated averaging on synthetic images, two rounds, with 1, 2, 4 and 8 client actors on one GPU: W1 to W3 and P2 of
+benchmarks/README.md and a ResNet-18, in float32, and P2 and ResNet-18 in bfloat16 too. A row has the seconds of the
+second round, the GPU's utilization and largest memory (of nvidia-smi, all processes together), and a digest of the
+trained model: it must be the same for any number of actors. What no longer fits into ``--minutes`` is left out, and
+said. The last rows are client tasks of one step, merged into batches and not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from benchmarks.published import add, machine
+from benchmarks.rounds.raysim_models import MODELS
+from benchmarks.rounds.task import WORKLOADS
+from raysim.storage.proof_file import PROOF_NAME, read_proof
+
+ROOT = Path(__file__).resolve().parent.parent
+ACTORS = (1, 2, 4, 8)
+LOOK = 0.2
+"""Seconds between two looks at the GPU."""
+TEST_SAMPLES = 1000
+ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Case:
+    """A population with one model."""
+
+    model: str
+    clients: int
+    samples: int
+    batch_size: int
+    sampling_rate: float = 1.0
+    further: Mapping[str, object] = field(default_factory=dict)
+
+    def words(self, actors: int, folder: Path) -> list[str]:
+        """The options of raysim.launch for this number of actors on one GPU."""
+        options = {
+            "method": "fedavg",
+            "model": self.model,
+            "workload": "synthetic",
+            "workload.train_size": self.clients * self.samples,
+            "workload.test_size": TEST_SAMPLES,
+            "workload.clients": self.clients,
+            "workload.partition": "iid",
+            "workload.local_test": "global",
+            "training.batch_size": self.batch_size,
+            "training.learning_rate": 0.05,
+            "schedule.rounds": ROUNDS,
+            "schedule.local_epochs": 1,
+            "schedule.sampling_rate": self.sampling_rate,
+            "evaluation.every": ROUNDS,
+            "evaluation.client_limit": 1,
+            "engine.actors": actors,
+            "engine.gpus_per_client": 1 / actors,
+            "engine.cpus_per_client": 0,
+            "engine.dashboard": "false",
+            "pictures": "false",
+            "output": folder,
+            **self.further,
+        }
+        return [word for name, value in options.items() for word in (f"--{name}", str(value))]
+
+
+def of_rounds(name: str) -> Case:
+    """A workload of images of benchmarks.rounds."""
+    workload = WORKLOADS[name]
+    options = MODELS[workload.model]
+    model = f"{type(options).__module__}:{type(options).__name__}"
+    share = workload.participants / workload.clients
+    return Case(model, workload.clients, workload.samples, workload.batch_size, share)
+
+
+def cases() -> dict[str, Case]:
+    """By name, the most wanted first."""
+    bfloat = {"training.precision": "bf16"}
+    small, residual, single = of_rounds("P2"), Case("resnet18", 16, 250, 50), of_rounds("W2")
+    return {
+        "P2": small,
+        "ResNet-18": residual,
+        "P2, bf16": replace(small, further=bfloat),
+        "ResNet-18, bf16": replace(residual, further=bfloat),
+        "W1": of_rounds("W1"),
+        "W3": of_rounds("W3"),
+        "W2": single,
+        "W2, steps apart": replace(single, further={"engine.merge_single_steps": "false"}),
+    }
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", type=Path, default=Path("gpu.csv"), help="the CSV file that rows are added to")
+    parser.add_argument("--minutes", type=float, default=10.0, help="begin nothing after as many")
+    options = parser.parse_args()
+    name = gpu_name()
+    if not name:
+        print("no GPU")
+        return 0
+    end = time.monotonic() + 60 * options.minutes
+    fine = [measure(each, case, end, options.rows, name) for each, case in cases().items()]
+    return 0 if all(fine) else 1
+
+
+def measure(name: str, case: Case, end: float, rows: Path, gpu: str) -> bool:
+    """Add the rows of a case to the file; whether all runs finished, with the same bits.
+
+    Args:
+        end: of ``time.monotonic``, after which no run begins.
+        gpu: its name.
+    """
+    digests, finished = set(), True
+    for actors in ACTORS:
+        if time.monotonic() > end:
+            print(f"left out, no time: {name} with {actors} actors")
+            continue
+        found = run(case, actors)
+        if found is None:
+            finished = False
+            continue
+        digests.add(found["digest"])
+        row = {"case": name, "actors": actors, **found, "same_bits": len(digests) == 1, "gpu": gpu} | machine()
+        add(rows, row)
+        print(row, flush=True)
+    return finished and len(digests) <= 1
+
+
+def gpu_name() -> str:
+    """The first GPU that torch can use; empty if there is none."""
+    import torch
+
+    return torch.cuda.get_device_name(0) if torch.cuda.is_available() else ""
+
+
+def run(case: Case, actors: int) -> dict[str, Any] | None:
+    """One run's figures; None if it failed, which has been said."""
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place) / "run"
+        looks: list[tuple[int, int]] = []
+        with watched(looks):
+            command = [sys.executable, "-m", "raysim.launch", *case.words(actors, folder)]
+            done = subprocess.run(command, stdout=subprocess.DEVNULL, cwd=ROOT)
+        if done.returncode:
+            print(f"{case.model} with {actors} actors: code {done.returncode}; what it said is above", file=sys.stderr)
+            return None
+        return figures(folder, looks)
+
+
+def figures(folder: Path, looks: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    """Those of a finished run, and of the looks at the GPU meanwhile."""
+    with (folder / "rounds.csv").open(newline="") as file:
+        last = list(csv.DictReader(file))[-1]
+    busy = [use for use, _ in looks if use]
+    servers = [entry.content["server"] for entry in read_proof(folder / PROOF_NAME) if "server" in entry.content]
+    return {
+        "seconds_train": float(last["seconds_train"]),
+        "seconds_round": float(last["seconds_round"]),
+        "utilization_percent": round(sum(busy) / len(busy), 1) if busy else 0.0,
+        "peak_mib": max((memory for _, memory in looks), default=0),
+        "accuracy": float(last["accuracy"]),
+        "digest": servers[-1],
+    }
+
+
+@contextmanager
+def watched(looks: list[tuple[int, int]]) -> Iterator[None]:
+    """Meanwhile add (utilization in percent, MiB in use) of the first GPU at every look."""
+    over = threading.Event()
+    query = ["nvidia-smi", "--query-gpu=utilization.gpu,memory.used", "--format=csv,noheader,nounits", "--id=0"]
+
+    def look() -> None:
+        while not over.wait(LOOK):
+            text = subprocess.run(query, capture_output=True, text=True).stdout
+            if len(numbers := text.split(",")) == 2:
+                looks.append((int(numbers[0]), int(numbers[1])))
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    try:
+        yield
+    finally:
+        over.set()
+        thread.join()
+
+
+if __name__ == "__main__":
+    sys.exit(main())
