@@ -117,7 +117,7 @@ def _disturbed(folder: Path, options: Mapping[str, object], disturbance: str, ra
         with disk.watched():
             run(whole)
         if disk.crashed and (image / "config.yaml").exists():
-            shutil.rmtree(folder)
+            shutil.rmtree(folder, ignore_errors=True)  # gone where nothing was computed yet
             image.rename(folder)
             if disturbance == "killed":
                 return folder
