@@ -14,7 +14,7 @@ from contextlib import ExitStack, closing, redirect_stdout
 from pathlib import Path
 from typing import TextIO
 
-from raysim import missing_packages
+from raysim import missing_packages, portable
 from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
 from raysim.config.command_line import Invocation, parse
@@ -75,6 +75,8 @@ def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as
     from raysim.storage.run_folder import take_back
 
     invocation = parse(words)
+    if invocation.action == "run" and invocation.config.engine.portable:
+        portable.start_again()
     if invocation.action != "run":
         try:
             print(invocation.text, file=output, flush=True)

@@ -14,6 +14,7 @@ from pathlib import Path
 from random import SystemRandom
 from typing import Any
 
+from raysim import portable
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.help_text import json_text
 from raysim.config.run_config import RunConfig, classes_of, with_sections
@@ -56,6 +57,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         computes = options.all or options.rounds or options.spot
         config = placed(read_config(options.folder, options), options.actors, cpu=options.cpu) if computes else None
+        if config is not None and config.engine.portable:
+            portable.start_again()
         rounds = None if options.all else options.rounds
         verdict = verify(options.folder, config, rounds=rounds, tasks=options.spot, head=options.head)
     except RaysimError as error:

@@ -180,6 +180,16 @@ class Engine:
             placement=True,
         ),
     ] = 0
+    portable: Annotated[
+        bool,
+        Help(
+            "the same bits on every x86 processor with AVX2: caps the instruction sets of torch, oneDNN, MKL, numpy "
+            "and OpenBLAS in every process of the run, which costs time"
+        ),
+        OnlyWith("engine.gpus_per_client", 0.0, why="cannot be kept"),
+        OnlyWith("training.precision", "float32", why="cannot be kept"),
+        OnlyWith("engine.address", "local", why="cannot be kept"),
+    ] = False
     merge_single_steps: Annotated[
         bool,
         Help(

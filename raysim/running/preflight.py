@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from raysim import seeds
+from raysim import portable, seeds
 from raysim.client_side.model_parts import lacks_part, mixes_samples, without_batch_norm
 from raysim.config import registry
 from raysim.config.nearest import nearest
@@ -46,6 +46,8 @@ def check_request(config: RunConfig) -> None:
         _check_functions(kind, getattr(config, kind))
     _check_model_kind(config)
     _check_resources(config)
+    if config.engine.portable:
+        portable.check()
     sketch = getattr(config.workload, "sketch", None)
     if sketch is None or config.engine.address.startswith("ray://"):  # then the data is on the cluster's head
         return

@@ -1,0 +1,66 @@
+"""Portable runs: the caps of instruction sets are set in every process, and what cannot be kept is refused."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from raysim import portable
+from raysim.config.run_config import build
+from raysim.errors import ConfigError
+from raysim.running.preflight import check_request
+from tests.small_runs import small_run, words
+
+SETTINGS = {
+    "method.name": "fedavg",
+    "model.name": "cnn",
+    "workload.limit": 120,
+    "workload.clients": 2,
+    "schedule.rounds": 1,
+    "schedule.local_epochs": 1,
+    "engine.backend": "inline",
+    "engine.portable": True,
+    "pictures": False,
+}
+
+
+@pytest.mark.slow
+def test_caps_that_are_set_already_change_no_digest(tmp_path: Path) -> None:
+    """Without the option each of these caps has other digests on a processor with AVX-512."""
+    heads = set()
+    for cap in ("default", "avx512"):
+        folder = tmp_path / cap
+        command = [sys.executable, "-m", "raysim.launch", *words(SETTINGS), f"--output={folder}"]
+        environment = {**os.environ, "ATEN_CPU_CAPABILITY": cap, "ONEDNN_MAX_CPU_ISA": "SSE41"}
+        subprocess.run(command, env=environment, check=True, capture_output=True)
+        heads.add(json.loads((folder / "summary.json").read_text())["proof"])
+    assert len(heads) == 1
+
+
+def test_a_process_that_has_chosen_its_instructions_is_told_what_to_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = small_run(tmp_path / "run", {}, engine__portable=True)
+    for name in portable.VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    portable.start_again()  # not in a process that is no command of raysim's
+    with pytest.raises(ConfigError, match=r"Start Python with ATEN_CPU_CAPABILITY='avx2' .*or the run with python -m"):
+        check_request(config)
+    for name, value in portable.VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    check_request(config)
+
+
+@pytest.mark.parametrize(
+    "option",
+    [{"engine.gpus_per_client": 1.0}, {"training.precision": "bf16"}, {"engine.address": "auto"}],
+    ids=lambda option: next(iter(option)),
+)
+def test_what_it_cannot_hold_is_refused(option: dict[str, object]) -> None:
+    with pytest.raises(ConfigError, match=r"engine\.portable: true cannot be kept with"):
+        build([{"engine.portable": True, **option}])
