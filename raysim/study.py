@@ -33,10 +33,10 @@ one column: ``in: {CNN: {method.mu: 0.1}}``, and show another measure in the pla
 another over equal seeds, with its 95 % interval (:mod:`raysim.studies.differences`); ``statistics`` tests them
 (:mod:`raysim.studies.paired_tests`).
 
-Cells run side by side, each in a process of its own with one core (``--workers``), the longest first; a cell that was
-interrupted or killed goes on from its last checkpoint. A file that says ``engine.backend: ray`` has its cells run on
-Ray, one after another. Several processes may run one study: each takes cells that no other has claimed, and ends when
-all are there.
+Cells run side by side, each in a process of its own with one core (``--workers``), or each as a Ray task (``--cells-on
+ray``), the longest first; a cell that was interrupted or killed goes on from its last checkpoint. A file that says
+``engine.backend: ray`` has its cells' clients on Ray, one cell after another. Several processes may run one study: each
+takes cells that no other has claimed, and ends when all are there.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         with interruption, interruption.deferred():
             run = [] if arguments.table_only else missing
-            failed = compute(run, arguments.workers, interruption.asked, Table(study).cell_ended)
+            failed = compute(run, arguments.workers, interruption.asked, Table(study).cell_ended, arguments.cells_on)
             write_table(study)
     except (RaysimError, OSError) as error:
         complain(error)

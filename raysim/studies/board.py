@@ -31,6 +31,7 @@ class _Line:
     begun: float = field(default_factory=time.monotonic)
     news: News = field(default_factory=News)
     heard: float = field(default_factory=time.monotonic)
+    introduced: bool = False
 
     def seconds_left(self, expected: float) -> float:
         """Seconds that are left, by the cell's rounds so far; before the first, those that are expected of it."""
@@ -78,13 +79,12 @@ class Board:
             self._live = None
 
     def begins(self, cell: Cell) -> None:
-        """A cell is begun, or gone on with."""
+        """A cell is to be begun, or gone on with; another process may be quicker."""
         self._lines[cell.name] = _Line(cell)
-        if self._live is None:
-            print(cell.name, flush=True)
 
     def hears(self, cell: Cell, news: News) -> None:
-        """A round of a cell has ended, or there is a note on it."""
+        """A cell has begun, a round of it has ended, or there is a note on it."""
+        self._introduce(self._lines[cell.name])
         if news.note:
             if self._live is not None:
                 self.says(f"{cell.name}: {news.note}")
@@ -94,6 +94,8 @@ class Board:
     def ends(self, cell: Cell, end: End) -> None:
         """A cell is finished, stopped, or has failed; of one that another process has, nothing is said."""
         line = self._lines.pop(cell.name)
+        if end.kind in ("failed", *WORDS):
+            self._introduce(line)
         if end.kind == "failed":
             self._failed += 1
             self.says(f"{cell.name}: {end.reason}", error=True)
@@ -101,6 +103,12 @@ class Board:
             accuracy = "" if math.isnan(line.news.accuracy) else f", accuracy {line.news.accuracy:.4f}"
             took = units.duration(time.monotonic() - line.begun)
             self.says(f"{cell.name}: {WORDS[end.kind]}{accuracy}, {took}")
+
+    def _introduce(self, line: _Line) -> None:
+        """Say once that a cell has begun, where there is no table."""
+        if self._live is None and not line.introduced:
+            print(line.cell.name, flush=True)
+        line.introduced = True
 
     def says(self, text: str, *, error: bool = False) -> None:
         """Print a line, above the live table where there is one."""

@@ -39,11 +39,18 @@ class Reporter(Silent):
         self._rounds, self._tell = rounds, tell
         self._first: tuple[int, float] | None = None
         self._told = 0.0
+        self._begun = False
         self._accuracy = math.nan
 
     def note(self, text: str) -> None:
         """Pass on what a user should know, of the cell alone."""
         self._tell(News(note=text))
+
+    def preparing(self, label: str, done: int, total: int) -> None:
+        """Tell that the cell has begun: it is this process's."""
+        if not self._begun:
+            self._tell(News(rounds=self._rounds))
+        self._begun = True
 
     def round_started(self, round: int, local_epochs: int, participants: int) -> None:
         """From the first round of this process on its pace is known."""

@@ -37,7 +37,7 @@ class End:
     reason: str = ""
 
 
-def on_ray(cell: Cell) -> bool:
+def runs_on_ray(cell: Cell) -> bool:
     """Whether the study file asks for a run on Ray by name; cells are in-process runs otherwise."""
     return next((layer[BACKEND] for layer in reversed(cell.layers) if BACKEND in layer), "inline") == "ray"
 
@@ -50,7 +50,7 @@ def folder_of(cell: Cell) -> Path:
 def config_of(cell: Cell) -> RunConfig:
     """The settings of the cell's run with those that change no result: where it happens, and what it leaves."""
     config = cell.config()
-    engine = config.engine if on_ray(cell) else replace(config.engine, backend="inline")
+    engine = config.engine if runs_on_ray(cell) else replace(config.engine, backend="inline")
     return replace(config, engine=engine, output=str(folder_of(cell)), pictures=False)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from statistics import fmean
 
 from raysim.config.run_config import RunConfig
@@ -48,8 +48,8 @@ class CellsLeft:
         """When the row of its earlier failure was written; 0: there was none."""
         return self._known[cell.path]
 
-    def take(self) -> Cell | None:
-        """The next cell that no other process is at; None if there is none at present."""
+    def take(self, fits: Callable[[Cell], bool] = lambda cell: True) -> Cell | None:
+        """The next cell that no other process is at; None if there is none at present, or it does not fit."""
         order = sorted(self._left, key=lambda cell: -self.expected(cell)) if self._longest_first else [*self._left]
         for cell in order:
             if cell.path.exists():
@@ -59,9 +59,11 @@ class CellsLeft:
             elif failures.made_at(cell) != self._known[cell.path]:
                 self._left.remove(cell)
                 self.failed_elsewhere.append(cell)
-            else:
+            elif fits(cell):
                 self._left.remove(cell)
                 return cell
+            else:
+                return None
         return None
 
     def put_back(self, cell: Cell) -> None:

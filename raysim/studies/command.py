@@ -14,8 +14,9 @@ from raysim.config.command_line import given_options
 from raysim.config.config_file import read_plain
 from raysim.errors import ConfigError
 from raysim.storage.atomic_files import write_atomically
+from raysim.studies.computing import Where
 
-USAGE = """python -m raysim.study FILE [--workers N] [--table-only] [--trust FOLDER]
+USAGE = """python -m raysim.study FILE [--workers N] [--cells-on ray] [--table-only] [--trust FOLDER]
        python -m raysim.study --grid OPTION=A,B … [--seeds 0-4] --output FOLDER [options of all runs]"""
 FILE = "study.yaml"
 """The study file that a grid's folder gets."""
@@ -30,6 +31,7 @@ class Command:
     table_only: bool
     workers: int | None
     """How many cells run side by side; None: not said."""
+    cells_on: Where = "processes"
 
 
 def read(argv: Sequence[str] | None, description: str) -> Command:
@@ -47,6 +49,12 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         type=count_of,
         metavar="N",
         help="cells that run side by side, each in a process of its own; 1: all in this one; by default one a core",
+    )
+    parser.add_argument(
+        "--cells-on",
+        choices=("processes", "ray"),
+        default="processes",
+        help="where cells run: in processes of this machine, or each as a Ray task of the cluster at engine.address",
     )
     parser.add_argument(
         "--trust",
@@ -81,7 +89,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     else:
         path = _made(known.output, _study(known.grid, known.seeds or "0", known.measure or ["accuracy"], rest))
         trusted += (known.output,)  # what the file names stands on the command line
-    return Command(path, trusted, known.table_only, known.workers)
+    return Command(path, trusted, known.table_only, known.workers, known.cells_on)
 
 
 def count_of(text: str) -> int:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import multiprocessing
 import signal
 import time
-from collections.abc import Callable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing.connection import wait
@@ -57,17 +58,80 @@ def one_after_another(
 
 
 @dataclass
-class _Place:
-    """A cell under way in a process of its own."""
+class Place:
+    """A cell under way."""
 
     cell: Cell
-    process: ForkServerProcess
     begun: float = field(default_factory=time.monotonic)
+
+
+class SideBySide(ABC):
+    """Computes several cells at a time."""
+
+    def __init__(self, left: CellsLeft, board: Board) -> None:
+        self._left, self._board = left, board
+        self._failed: list[str] = []
+
+    def run(self, asked: Callable[[], bool], finished: Callable[[], None]) -> list[str]:
+        """Compute the cells; a sentence for each that failed. Arguments as of :func:`one_after_another`."""
+        told = stopping = False
+        try:
+            while self._places() or (self._left and not stopping):
+                if asked() and not stopping:
+                    stopping = True
+                    self._stop()
+                while not stopping and (cell := self._left.take(self._has_room)) is not None:
+                    self._board.begins(cell)
+                    self._begin(cell)
+                if self._places():
+                    if self._listen():
+                        finished()
+                elif not stopping:
+                    told = _waits(self._left, self._board, told)
+        finally:
+            self._end()
+        return [*self._failed, *_failed_elsewhere(self._left)]
+
+    def _ended(self, place: Place, end: End) -> None:
+        """Note the end of an attempt, and show it."""
+        _settle(place.cell, end, time.monotonic() - place.begun, self._left, self._failed)
+        self._board.ends(place.cell, end)
+
+    @abstractmethod
+    def _places(self) -> Sequence[Place]:
+        """The cells under way."""
+
+    @abstractmethod
+    def _has_room(self, cell: Cell) -> bool:
+        """Whether the cell can be begun now."""
+
+    @abstractmethod
+    def _begin(self, cell: Cell) -> None:
+        """Begin it."""
+
+    @abstractmethod
+    def _listen(self) -> bool:
+        """Hear of the cells under way for a moment; whether one of them ended."""
+
+    @abstractmethod
+    def _stop(self) -> None:
+        """Ask the cells under way to stop after their present rounds, which are saved."""
+
+    @abstractmethod
+    def _end(self) -> None:
+        """Let go of what is still under way."""
+
+
+@dataclass
+class _Process(Place):
+    """A cell under way in a process of its own."""
+
     round: int = 0
     """The last of which it told."""
+    process: ForkServerProcess = field(kw_only=True)
 
 
-class SideBySide:
+class InProcesses(SideBySide):
     """Computes cells in up to ``workers`` processes at a time.
 
     A process that dies without a word (killed, or a crash in a library) is replaced by one that goes on from the cell's
@@ -75,49 +139,40 @@ class SideBySide:
     """
 
     def __init__(self, left: CellsLeft, workers: int, board: Board) -> None:
-        self._left, self._workers, self._board = left, workers, board
+        super().__init__(left, board)
+        self._workers = workers
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(["raysim.studies.loaded"])
-        self._places: dict[Connection, _Place] = {}
+        self._processes: dict[Connection, _Process] = {}
         self._died_in: dict[str, int] = {}
         """Name of a cell → the round after which its process died."""
-        self._failed: list[str] = []
 
-    def run(self, asked: Callable[[], bool], finished: Callable[[], None]) -> list[str]:
-        """Compute the cells; a sentence for each that failed. Arguments as of :func:`one_after_another`."""
-        told = stopping = False
-        try:
-            while self._places or (self._left and not stopping):
-                if asked() and not stopping:
-                    stopping = True
-                    for place in self._places.values():
-                        place.process.terminate()  # it saves its last whole round
-                while not stopping and len(self._places) < self._workers and (cell := self._left.take()) is not None:
-                    self._begin(cell)
-                if self._places:
-                    if self._listen():
-                        finished()
-                elif not stopping:
-                    told = _waits(self._left, self._board, told)
-        finally:
-            for place in self._places.values():
-                place.process.kill()
-                place.process.join(END_SECONDS)
-        return [*self._failed, *_failed_elsewhere(self._left)]
+    def _places(self) -> list[_Process]:
+        return [*self._processes.values()]
+
+    def _has_room(self, cell: Cell) -> bool:
+        return len(self._processes) < self._workers
 
     def _begin(self, cell: Cell) -> None:
         mine, its = self._context.Pipe()
         process = self._context.Process(target=work, args=(its, cell, self._left.failed_at(cell)), name=cell.name)
         process.start()
         its.close()  # so that its death shows as the connection's end
-        self._places[mine] = _Place(cell, process)
-        self._board.begins(cell)
+        self._processes[mine] = _Process(cell, process=process)
+
+    def _stop(self) -> None:
+        for place in self._processes.values():
+            place.process.terminate()
+
+    def _end(self) -> None:
+        for place in self._processes.values():
+            place.process.kill()
+            place.process.join(END_SECONDS)
 
     def _listen(self) -> bool:
-        """Hear of the cells under way for a moment; whether one of them ended."""
         ended = False
-        for connection in cast("list[Connection]", wait([*self._places], LISTEN)):
-            place = self._places[connection]
+        for connection in cast("list[Connection]", wait([*self._processes], LISTEN)):
+            place = self._processes[connection]
             try:
                 message = connection.recv()
             except (EOFError, OSError):
@@ -126,15 +181,14 @@ class SideBySide:
                 place.round = max(place.round, message.round)
                 self._board.hears(place.cell, message)
                 continue
-            del self._places[connection]
+            del self._processes[connection]
             place.process.join(END_SECONDS)
             connection.close()
-            _settle(place.cell, message, time.monotonic() - place.begun, self._left, self._failed)
-            self._board.ends(place.cell, message)
+            self._ended(place, message)
             ended = True
         return ended
 
-    def _death(self, place: _Place) -> End:
+    def _death(self, place: _Process) -> End:
         """Decide what follows the death of a cell's process."""
         place.process.join(END_SECONDS)
         cell, code = place.cell, place.process.exitcode

@@ -1,0 +1,116 @@
+"""Functions as Ray tasks that may take hours, on whatever node has room for them: cells of a study."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Collection
+from types import TracebackType
+from typing import TYPE_CHECKING, Any
+
+from raysim.actors import shared_ray
+from raysim.actors.cluster_probe import CLIENT
+from raysim.actors.code_shipping import modules
+from raysim.actors.own_ray import OwnRay
+from raysim.actors.session import start_ray
+from raysim.actors.shared_ray import Connection, Request
+from raysim.errors import RaysimError
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+
+RETRIES = 2
+"""Times that a task is sent again whose process or node died."""
+
+
+class LongTasks:
+    """A context manager with Ray started, or joined at ``engine.address``, for tasks of this process.
+
+    Args:
+        config: whose Ray, and whose code for a cluster that is joined from outside.
+
+    Raises:
+        PlacementError: Ray cannot start, or the cluster cannot be reached.
+    """
+
+    def __init__(self, config: RunConfig) -> None:
+        self._config = config
+        self._connection: Connection | None = None
+
+    def __enter__(self) -> LongTasks:
+        engine = self._config.engine
+        code = tuple(modules(self._config)) if engine.address.startswith(CLIENT) else ()
+        request = Request(engine.address, engine.dashboard, False, code)
+        self._connection = shared_ray.take(request)
+        if self._connection is not None or shared_ray.is_connected():
+            return self
+        own = OwnRay() if engine.address == "local" else None
+        handlers = _handlers()
+        try:
+            _, url = shared_ray.submit(lambda: start_ray(engine, code=code)).result()
+        except BaseException:
+            if own is not None:
+                own.end()
+            raise
+        finally:
+            for number, handler in handlers.items():  # set again: Ray takes some for itself while it starts
+                signal.signal(number, handler)
+        if own is not None:
+            own.started()
+        self._connection = Connection(request, own, url)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._connection is not None:
+            shared_ray.keep(self._connection)  # it ends with the process
+
+    def cores(self) -> int:
+        """The cores of the cluster at present, at least 1."""
+        return max(1, self.room(1, 0))
+
+    def room(self, cpus: float, gpus: float) -> int:
+        """How many tasks with these resources the cluster can do at a time at present."""
+        import ray
+
+        found = shared_ray.submit(ray.cluster_resources).result()
+        return int(min(found.get(kind, 0.0) / need for kind, need in (("CPU", cpus), ("GPU", gpus)) if need))
+
+    def send(self, name: str, cpus: float, gpus: float, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Send a task; a reference to what it returns."""
+        import ray
+
+        task: Any = ray.remote(num_cpus=cpus, num_gpus=gpus, max_retries=RETRIES)(function)
+        return shared_ray.submit(lambda: task.options(name=name).remote(*arguments)).result()
+
+    def returned(self, references: Collection[Any], seconds: float) -> dict[Any, Any]:
+        """Wait for a moment; what has returned since, by its reference.
+
+        A task that could not be done has a RaysimError in the place of its value.
+        """
+        import ray
+
+        def look() -> dict[Any, Any]:
+            ready, _ = ray.wait(list(references), num_returns=len(references), timeout=seconds)
+            return {reference: _value(reference) for reference in ready}
+
+        return shared_ray.submit(look).result()
+
+
+def _value(reference: Any) -> Any:
+    import ray
+
+    try:
+        return ray.get(reference)
+    except ray.exceptions.RayTaskError as error:
+        return RaysimError(str(error.cause))
+    except ray.exceptions.RayError as error:
+        reason = str(error).partition("\n")[0]
+        return RaysimError(f"its process or node died {RETRIES + 1} times: {reason}")
+
+
+def _handlers() -> dict[int, Any]:
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}

@@ -1,0 +1,73 @@
+"""Cells as Ray tasks: the bytes of in-process cells, also where a process of Ray's is killed; stopping."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from raysim import study
+from raysim.actors.long_tasks import LongTasks
+from raysim.storage.claims import claim_of
+from raysim.studies import cell_run, cells_on_ray, study_file
+from raysim.studies.board import Board
+from raysim.studies.cell_run import End, folder_of
+from raysim.studies.cells_left import CellsLeft
+from raysim.studies.study_file import Study
+from tests.raysim.studies.test_side_by_side import LONG, Rounds, made, rows
+
+
+def computed(study: Study, asked: Callable[[], bool]) -> list[str]:
+    """The study's cells on Ray; those that failed."""
+    cells = list(study.cells())
+    left = CellsLeft(cells, longest_first=True)
+    with LongTasks(cells[0].config()) as tasks, Board(left, 2) as board:
+        on_ray = cells_on_ray.CellsOnRay(left, None, board, tasks, study.results)
+        return on_ray.run(asked, lambda: None)
+
+
+def rounds_of(folder: Path) -> int:
+    table = folder / "rounds.csv"
+    return table.read_text(encoding="utf-8").count("\n") if table.exists() else 0
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_session")
+def test_cells_on_ray_leave_the_same_bytes_after_a_kill_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert study.main([str(made(tmp_path / "whole", LONG)), "--workers", "1"]) == 0
+    found = study_file.read(made(tmp_path / "ray", LONG))
+    cell, killed = next(found.cells()), list[int]()
+
+    def kill_once() -> bool:
+        if not killed and rounds_of(folder_of(cell)) > 6:
+            killed.append(json.loads(claim_of(cell.path).read_text(encoding="utf-8"))["process"])
+            os.kill(killed[0], signal.SIGKILL)
+        return False
+
+    assert computed(found, kill_once) == [] and killed
+    assert rows(tmp_path / "ray") == rows(tmp_path / "whole")
+    assert f"{cell.name}: finished, accuracy 0." in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("ray_session")
+def test_cells_on_ray_stop_after_their_present_round(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    found = study_file.read(made(tmp_path, LONG))
+    cell = next(found.cells())
+    assert computed(found, lambda: rounds_of(folder_of(cell)) > 6) == []
+    assert f"{cell.name}: stopped, its last whole round is saved" in capsys.readouterr().out
+    rounds = Rounds()
+    assert cell_run.run_cell(cell, rounds, lambda: False) == End("finished")
+    assert rounds.begun[0] > 6
+    assert not [*found.results.glob(".study-*")]
+
+
+def test_a_node_with_another_file_system_says_so(tmp_path: Path) -> None:
+    cell = next(study_file.read(made(tmp_path, 2)).cells())
+    end = cells_on_ray.work(cell, 0, str(tmp_path / "results" / ".study-of-another"))
+    assert end.kind == "failed" and "put the study where all nodes see it" in end.reason
+    assert not cell.path.exists()
