@@ -1,6 +1,6 @@
 """A process that computes one cell of a study, and tells its parent of it.
 
-It is forked from a server that has loaded the large packages and nothing else (:mod:`raysim.studies.loaded`), in a
+It is forked from a server that has loaded the modules that every run needs (:mod:`raysim.studies.loaded`), in a
 session of its own: Ctrl-C reaches the parent alone, which asks its cells to stop by SIGTERM. A cell whose parent is
 gone stops by itself. Both leave a checkpoint of the last whole round.
 """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from statistics import fmean
 
 from raysim.config.run_config import RunConfig
@@ -14,13 +15,26 @@ from raysim.storage.process_lock import is_held
 from raysim.studies import failures
 from raysim.studies.study_file import Cell
 
+QUOTA = Path("/sys/fs/cgroup/cpu.max")
+"""Microseconds of processor time in a period, and the period, of the container of this process."""
+
 
 def usual_workers(configs: Iterable[RunConfig]) -> int:
     """How many cells run side by side unless the user says: one a core that may be used, fewer if they share GPUs."""
     engines = [config.engine for config in configs]
-    cores = len(os.sched_getaffinity(0)) // max((engine.threads for engine in engines), default=1)
+    cores = usable_cores() // max((engine.threads for engine in engines), default=1)
     gpus = max((engine.gpus_per_client for engine in engines), default=0.0)
     return max(1, min(cores, int(1 / gpus)) if gpus else cores)
+
+
+def usable_cores() -> int:
+    """The cores that this process may use: those of its affinity, and no more than a container's share of time."""
+    cores = len(os.sched_getaffinity(0))
+    try:
+        quota, period = QUOTA.read_text(encoding="utf-8").split()
+        return max(1, min(cores, math.ceil(int(quota) / int(period))))
+    except (OSError, ValueError):  # no control group of version 2, or "max", no limit
+        return cores
 
 
 class CellsLeft:

@@ -6,3 +6,6 @@ import pandas  # noqa: F401
 import pyarrow.parquet  # noqa: F401
 import safetensors.torch  # noqa: F401
 import torch  # noqa: F401
+
+import raysim.driver.drive
+import raysim.running.simulation  # noqa: F401

@@ -18,7 +18,6 @@ from raysim.storage.claims import claim_of
 from raysim.storage.process_lock import is_held
 from raysim.studies import cell_run, side_by_side, study_file
 from raysim.studies.cell_run import End, folder_of
-from raysim.studies.cells_left import CellsLeft
 from raysim.studies.study_file import Cell
 from tests.processes import within
 from tests.raysim.small_study import keep
@@ -167,25 +166,6 @@ def test_a_cell_of_other_settings_starts_again(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("limit: 200", "limit: 300"), encoding="utf-8")
     assert goes_on(next(study_file.read(path).cells())) == 1
     assert not folder_of(cell).exists()
-
-
-def test_the_longest_cells_go_first_and_what_was_measured_counts(tmp_path: Path) -> None:
-    path = made(tmp_path, 2)
-    text = (
-        path.read_text().replace("FedProx: {", "FedProx: {schedule.rounds: 20, ").replace("seeds: [0]", "seeds: [0, 1]")
-    )
-    path.write_text(text, encoding="utf-8")
-    cells = list(study_file.read(path).cells())
-    left = CellsLeft(cells, longest_first=True)
-    first = left.take()
-    assert first is not None and first.name == "FedProx / seed 0"
-    left.took(first, 1.0)
-    assert [round(left.expected(cell), 6) for cell in cells] == [0.1, 1.0, 0.1, 1.0]
-    left.took(cells[0], 30.0)
-    second = left.take()
-    assert second is not None and second.name == "FedAvg / seed 0"
-    in_order = CellsLeft(cells, longest_first=False)
-    assert in_order.take() is cells[0]
 
 
 def test_a_worker_count_that_is_none_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
