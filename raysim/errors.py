@@ -5,6 +5,8 @@ Their base, :class:`RaysimError`, stands in workloads/errors.py with the error o
 
 from __future__ import annotations
 
+import sys
+import warnings
 from functools import partial
 
 from raysim.workloads.errors import RaysimError as RaysimError
@@ -68,6 +70,14 @@ class ClientError(RaysimError):
         # Keyword-only arguments are lost by the default pickling of exceptions; Ray sends these between processes.
         again = partial(ClientError, client=self.client, round=self.round, stage=self.stage, traceback=self.traceback)
         return again, (str(self),)
+
+
+def warn(text: str) -> None:
+    """Give a warning of Python's at the line of a user's program that called raysim."""
+    frame, level = sys._getframe(1), 2
+    while frame.f_back and frame.f_globals.get("__name__", "").partition(".")[0] in ("raysim", "contextlib"):
+        frame, level = frame.f_back, level + 1
+    warnings.warn(text, stacklevel=level)
 
 
 def code_error(where: str, error: BaseException, traceback: str) -> RaysimError:

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import functools
 import traceback
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from raysim.errors import code_error
+from raysim.errors import code_error, warn
 
 if TYPE_CHECKING:
     from raysim.exchange.pool_protocol import Seat
@@ -132,7 +131,7 @@ class Hints(Observer):
 
     def hint(self, text: str) -> None:
         """As the warning it is."""
-        warnings.warn(text, stacklevel=2)
+        warn(text)
 
 
 class Forwarding:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import numbers
-import warnings
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,7 @@ from raysim.config import registry
 from raysim.config.command_line import given_config
 from raysim.config.registry import Kind
 from raysim.config.run_config import RunConfig, flatten, with_sections
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, warn
 from raysim.results.given_again import gathered
 from raysim.running.given_checks import check_functions, check_has_data, copied, made_model
 from raysim.running.source_digest import identity_of, module_digest, own_classes, source_of
@@ -225,8 +224,7 @@ def _warn_of_numbers(section: GivenGraphs | GivenData) -> None:
         return
     meant = "loss=torch.nn.functional.mse_loss" if graphs else "task='regression'"
     if advice := as_graph_classes(labels) if graphs else as_classes(labels):
-        warnings.warn(
+        warn(
             "y holds whole numbers of a type for fractions (float), and they are learned as numbers: regression. "
             f"For classes give {advice}; if numbers are meant, say {meant}",
-            stacklevel=2,
         )

@@ -127,6 +127,7 @@ def test_a_softmax_is_told_at_the_start_of_a_run(tmp_path: Any) -> None:
     features, labels = np.random.default_rng(0).standard_normal((40, 4), np.float32), np.arange(40) % 3
     module = nn.Sequential(nn.Linear(4, 3), nn.Softmax(dim=1))
     data: dict[str, Any] = {"clients": [(features, labels)] * 2, "rounds": 1, "backend": "inline"}
-    with pytest.warns(UserWarning, match="Leave the Softmax at the model's end out"):
+    with pytest.warns(UserWarning, match="Leave the Softmax at the model's end out") as told:
         result = raysim.run(model=module, **data, output=str(tmp_path / "run"))
+    assert told[0].filename == __file__
     assert "Leave the Softmax at the model's end out" in (result.folder / "run.log").read_text()

@@ -97,8 +97,11 @@ def test_a_loss_and_metrics_of_ones_own_are_used_and_kept_by_digest(tmp_path: Pa
 
 def test_classes_that_are_written_as_fractions_are_told(tmp_path: Path) -> None:
     clients = [(x, y.astype(float)) for x, y in (samples(40, seed) for seed in range(3))]
-    with pytest.warns(UserWarning, match=r"learned as numbers: regression. For classes give y.astype\(int\); if"):
+    with pytest.warns(
+        UserWarning, match=r"learned as numbers: regression. For classes give y.astype\(int\); if"
+    ) as told:
         run("regression", tmp_path / "told", clients=clients, test=None, model="logistic")
+    assert told[0].filename == __file__
     meant = run("regression", tmp_path / "meant", clients=clients, test=None, model="logistic", task="regression")
     assert "absolute_error" in meant.rounds
 
