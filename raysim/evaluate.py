@@ -38,7 +38,7 @@ def evaluate_again(config: RunConfig, folder: Path) -> tuple[int, dict[str, floa
     from raysim.engine.evaluation import evaluate_round
     from raysim.engine.inline_backend import InlinePool
     from raysim.engine.load_federation import load_federation
-    from raysim.engine.newest_state import newest_state
+    from raysim.results.newest_state import newest_state
     from raysim.workloads.parallel_map import Sequential
 
     run = RunFolder.open(folder)

@@ -22,7 +22,7 @@ from benchmarks.agreement import problem
 from benchmarks.agreement.problem import Values
 from raysim.client_side.worker import Worker
 from raysim.engine.load_federation import load_federation
-from raysim.engine.newest_state import newest_state
+from raysim.results.newest_state import newest_state
 from raysim.results.result import RunResult
 from raysim.storage.run_folder import RunFolder
 from raysim.workloads.parallel_map import Sequential

@@ -70,7 +70,7 @@ def model_of(config: RunConfig, folder: Path, client: int | None = None) -> torc
         return global_model(config, folder)
     from raysim.client_side.worker import Worker, fixed_threads
     from raysim.engine.load_federation import load_federation
-    from raysim.engine.newest_state import newest_state
+    from raysim.results.newest_state import newest_state
     from raysim.workloads.parallel_map import Sequential
 
     federation = load_federation(config, Sequential())

@@ -73,8 +73,8 @@ def _tasks(
     from raysim.engine.inline_backend import InlinePool
     from raysim.engine.load_federation import load_federation
     from raysim.engine.rounds import Rounds
-    from raysim.engine.tasks_again import tasks_again
     from raysim.storage.run_folder import RunFolder
+    from raysim.verification.tasks_again import tasks_again
     from raysim.workloads.parallel_map import Sequential
 
     config = begun_at(check, config, folder, start)

@@ -10,10 +10,10 @@ import pytest
 
 from raysim.config.privacy import Privacy
 from raysim.config.run_config import RunConfig
-from raysim.engine.newest_state import newest_state
 from raysim.engine.round_columns import measurable
 from raysim.errors import ConfigError, RaysimError
 from raysim.report.run_page import page
+from raysim.results.newest_state import newest_state
 from raysim.results.result import comparable
 from raysim.running.simulation import run
 from raysim.samplers.poisson import Poisson

@@ -14,9 +14,9 @@ from safetensors.torch import load_file, save_file
 import raysim
 from raysim.config.run_config import RunConfig
 from raysim.engine.load_federation import load_federation
-from raysim.engine.newest_state import newest_state
 from raysim.errors import CheckpointError, ConfigError, DamagedError, ResultsError
 from raysim.methods.fedavg import FedAvg
+from raysim.results.newest_state import newest_state
 from raysim.results.result import RunResult, load_result
 from raysim.storage import checkpoint
 from raysim.storage.run_folder import RunFolder

@@ -10,7 +10,7 @@ import pytest
 from numpy.typing import NDArray
 
 from raysim.config.run_config import RunConfig
-from raysim.engine.newest_state import newest_state
+from raysim.results.newest_state import newest_state
 from raysim.results.result import load_result
 from raysim.running.simulation import run
 from raysim.storage.run_folder import RunFolder

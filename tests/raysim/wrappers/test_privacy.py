@@ -16,11 +16,11 @@ from raysim.config import registry
 from raysim.config.privacy import Privacy
 from raysim.config.run_config import RunConfig
 from raysim.config.wrappers import Attack, Compression, Defense
-from raysim.engine.newest_state import newest_state
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError, RaysimError
 from raysim.method import Update
 from raysim.methods.fedavg import FedAvg
+from raysim.results.newest_state import newest_state
 from raysim.running.open_run import prepare
 from raysim.running.simulation import execute, run
 from raysim.storage.run_folder import RunFolder
