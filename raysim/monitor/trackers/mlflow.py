@@ -6,9 +6,12 @@ import logging
 import os
 import time
 from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from raysim.monitor.tracker import Tracked, Tracker
+from raysim.storage.claims import alone
 
 STATUS = {"finished": "FINISHED", "failed": "FAILED", "stopped": "KILLED"}
 
@@ -19,21 +22,25 @@ class MLflow(Tracker):
     package = "mlflow"
 
     def begin(self, run: Tracked, earlier: str) -> str:
-        """Open a run of the experiment, which is made unless it is there."""
+        """Open a run of the experiment, which is made unless it is there; so is the store."""
         os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")  # nothing is ever sent that was not asked for
-        from mlflow.entities import Param
-        from mlflow.tracking import MlflowClient
+        import mlflow
 
         logging.getLogger("mlflow").setLevel(logging.WARNING)
-        self._client = MlflowClient()
+        _, local, store = mlflow.get_tracking_uri().rpartition("sqlite:///")
+        # One after another: two cells of a study that make a store at once would leave half of one.
+        with alone(Path(store if local else "mlflow")):
+            self._client = mlflow.MlflowClient()
+            found = self._client.get_experiment_by_name(run.experiment)
+            experiment = found.experiment_id if found else self._client.create_experiment(run.experiment)
         if earlier:
-            self._client.delete_run(earlier)
-        made = self._client.create_run(self._experiment(run.experiment), tags=dict(run.tags), run_name=run.name)
-        self._run = str(made.info.run_id)
-        settings = [Param(path, str(value)) for path, value in run.settings.items()]
-        for start in range(0, len(settings), 100):  # MLflow's limit
-            self._client.log_batch(self._run, params=settings[start : start + 100])
-        return self._run
+            with suppress(mlflow.MlflowException):  # it was in another store
+                self._client.delete_run(earlier)
+        self._run = self._client.create_run(experiment, tags={**run.tags}, run_name=run.name).info.run_id
+        params = [mlflow.entities.Param(path, str(value)) for path, value in run.settings.items()]
+        for start in range(0, len(params), 100):  # MLflow's limit
+            self._client.log_batch(self._run, params=params[start : start + 100])
+        return str(self._run)
 
     def log(self, number: int, values: Mapping[str, float]) -> None:
         """Keep the round, in one call."""
@@ -47,19 +54,6 @@ class MLflow(Tracker):
         if "proof" in summary:
             self._client.set_tag(self._run, "proof", summary["proof"])
         self._client.set_terminated(self._run, STATUS.get(status, "KILLED"))
-
-    def _experiment(self, name: str) -> str:
-        from mlflow.exceptions import MlflowException
-
-        for last in (False, True):
-            if (found := self._client.get_experiment_by_name(name)) is not None:
-                return str(found.experiment_id)
-            try:
-                return str(self._client.create_experiment(name))
-            except MlflowException:  # another cell of the study has made it meanwhile
-                if last:
-                    raise
-        raise AssertionError
 
 
 TRACKER = MLflow

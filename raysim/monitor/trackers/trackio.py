@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import sys
 from collections.abc import Mapping
-from contextlib import redirect_stdout
+from contextlib import redirect_stdout, suppress
+from io import StringIO
 from typing import Any
 
 from raysim.monitor.tracker import Tracked, Tracker
@@ -24,10 +24,10 @@ class Trackio(Tracker):
 
         project = re.sub(r"[^\w .-]+", "-", run.experiment)  # it is a file's name
         if earlier:
-            for known in trackio.Api().runs(project):
-                if known.id == earlier:
+            with suppress(ValueError):  # it was in another store
+                for known in [each for each in trackio.Api().runs(project) if each.id == earlier]:
                     known.delete()
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(StringIO()):  # of a study's cells it would tell each
             self._run = trackio.init(
                 project,
                 name=run.name,
@@ -48,7 +48,7 @@ class Trackio(Tracker):
         """Close the run; its status and the head of its proof stand with the last round."""
         proof = {"proof": summary["proof"]} if "proof" in summary else {}
         self._run.log({"status": status} | proof, step=self._number)
-        with redirect_stdout(sys.stderr):
+        with redirect_stdout(StringIO()):
             self._run.finish()
 
 

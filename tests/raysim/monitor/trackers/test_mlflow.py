@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import multiprocessing
 from pathlib import Path
 
 import pytest
 
-from tests.raysim.monitor.trackers.tracked_run import EXPERIMENT, curves, head, resumed
+from raysim.running.simulation import run
+from tests.raysim.monitor.trackers.tracked_run import BASE, EXPERIMENT, curves, head, resumed
+from tests.small_runs import small_run
 
 pytest.importorskip("mlflow")
 pytest.importorskip("sqlalchemy")
@@ -28,3 +31,25 @@ def test_the_store_has_every_round_once(tmp_path: Path, monkeypatch: pytest.Monk
     for name, curve in curves(result).items():
         history = client.get_metric_history(found.info.run_id, name)
         assert sorted((each.step, each.value) for each in history) == curve
+
+
+def _run(folder: Path) -> None:
+    run(small_run(folder, BASE | {"engine.observer": "mlflow"}))
+
+
+def test_two_processes_share_a_new_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow.tracking import MlflowClient
+
+    store = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
+    processes = [
+        multiprocessing.get_context("spawn").Process(target=_run, args=(tmp_path / "runs" / name,)) for name in "ab"
+    ]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    assert [process.exitcode for process in processes] == [0, 0]
+    client = MlflowClient(store)
+    experiment = client.get_experiment_by_name("runs")
+    assert {found.info.run_name for found in client.search_runs([experiment.experiment_id])} == {"a", "b"}
