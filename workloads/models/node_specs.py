@@ -113,6 +113,7 @@ class Sgc(BodyOfNodes):
     """Simplified graph convolution (Wu et al. 2019): a linear layer on Âᴷ X. Its body has no parameters."""
 
     name: ClassVar[str] = "sgc"
+    parts: ClassVar[tuple[str, ...]] = ("head.",)
 
     hops: Annotated[PositiveInt, Help("K, multiplications by Â", "Wu et al. 2019")] = 2
 
