@@ -13,14 +13,15 @@ from typing import Any
 
 from raysim.config.run_config import build
 from raysim.errors import FAILED, FINISHED, RaysimError
-from raysim.running.simulation import run
+from raysim.running.open_run import prepare
+from raysim.running.simulation import execute, run
 from raysim.verify import main
 from tests.attack.configurations import drawn
 from tests.attack.crash import Disk
 from tests.attack.folders import Ending, small
 from tests.attack.forgeries import COMPUTED, FOLDER
 from tests.attack.place import Attempt, Place
-from tests.watch import stopped
+from tests.watch import Watch
 
 VIRTUAL = {"devices__preset": "classes", "timing__mode": "buffered", "timing__buffer": 2}
 ORIGINALS: Mapping[str, Mapping[str, Any]] = {
@@ -110,7 +111,10 @@ def _disturbed(folder: Path, options: Mapping[str, object], disturbance: str, ra
 
     whole = config(folder)
     if disturbance in ("stopped", "resumed"):
-        stopped(whole, random.randint(1, 2))
+        watch, rounds = Watch(), random.randint(1, 2)
+        outcome = execute(whole, prepare(whole), watch, stopping=lambda: watch.round > rounds)
+        if outcome.status == "failed":  # it diverges with these options
+            raise RaysimError(outcome.message)
     elif disturbance.startswith("killed"):
         image = folder.with_name(f"{folder.name}-image")
         disk = Disk(folder, random.randint(5, 90), False, image, random)
