@@ -6,6 +6,8 @@ import re
 from math import comb
 from pathlib import Path
 
+import pandas as pd
+
 from tests.attack.forgeries import COMPUTED, FOLDER
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
@@ -26,3 +28,13 @@ def test_the_chances_of_spot_checks_are_those_of_the_formula() -> None:
     for checks, share, said in ((20, 0.05, "0.36"), (20, 0.1, "0.12"), (20, 0.2, "0.012"), (100, 0.05, "0.0059")):
         assert f"{(1 - share) ** checks:.2g}" == said and said in PAGE
     assert f"{comb(90, 20) / comb(100, 20):.2g}" == "0.095" and "with\n0.095" in PAGE
+
+
+def test_the_counts_are_what_the_commands_wrote() -> None:
+    rows = pd.read_csv(DOCS / "results" / "forgeries.csv").to_dict("records")
+    table = [f"| {row['door']} | {row['tried']} | {row['held']} |" for row in rows]
+    assert "\n".join(["| door | tried | held |", "|---|---|---|", *table]) in PAGE
+    runs = pd.read_csv(DOCS / "results" / "verified-runs.csv")
+    (actors,) = set(runs["actors"])
+    assert f"{(runs['found'] == 'equal').sum()} of {len(runs)} were equal" in PAGE
+    assert actors == 2 and "on two client actors" in PAGE
