@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import dataclasses
 import re
 import shlex
@@ -16,6 +17,7 @@ import torch
 import yaml
 
 import raysim
+from benchmarks import published
 from raysim.config.command_line import parse
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Traits, Updates
@@ -72,7 +74,8 @@ def test_the_study_describes_its_rows(path: Path) -> None:
 
 def test_every_row_belongs_to_a_study() -> None:
     known = {cell.path for path in STUDIES for cell in cells(path)}
-    rows = set((DOCS / "results").rglob("*.csv")) - {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK}
+    others = {SPECTRAL_COST, METHOD_COST, AGREEMENT, CANARY_AUDIT, ATTACK, published.ROWS}
+    rows = set((DOCS / "results").rglob("*.csv")) - others
     there = {path.with_name(path.name.replace(".failed.csv", ".csv")) for path in rows}
     assert sorted(map(str, there - known)) == []
     assert {path.with_suffix(".csv") for path in (DOCS / "results").rglob("*.yaml")} <= there
@@ -109,6 +112,13 @@ def test_the_counts_of_the_attack_are_what_the_command_wrote() -> None:
     page, rows = (DOCS / "faults.md").read_text(), pd.read_csv(ATTACK)
     table = [f"| {row['door']} | {row['tried']} | {row['held']} |" for row in rows.to_dict("records")]
     assert "\n".join(["| door | tried | held |", "|---|---|---|", *table]) in page
+
+
+def test_the_published_benchmarks_on_the_page_are_what_the_command_wrote() -> None:
+    page = (DOCS / "benchmarks.md").read_text(encoding="utf-8")
+    with published.ROWS.open(newline="") as file:
+        lines = [published.line(row) for row in csv.DictReader(file)]
+    assert lines and "\n".join(lines) in page
 
 
 @pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.stem)
