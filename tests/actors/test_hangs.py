@@ -5,7 +5,6 @@ In virtual time, with clients' noise, compression and a rule.
 
 from __future__ import annotations
 
-import os
 import shutil
 import signal
 import time
@@ -18,13 +17,13 @@ import pytest
 from raysim.config.run_config import default_config
 from tests.attack.on_ray import gated
 from tests.launched import ROOT, Launched
+from tests.long_tests import long
 from tests.small_runs import words
 
 pytestmark = pytest.mark.slow
 LIMIT = 8
 ENDING = 10
 """Seconds from the limit to the end of the process and of all that is Ray's."""
-long = pytest.mark.skipif("RAYSIM_LONG_TESTS" not in os.environ, reason="set RAYSIM_LONG_TESTS=1: each starts a Ray")
 ENGINE = {"engine.backend": "ray", "engine.checkpoint_every": 1, "engine.actors": 1, "engine.dashboard": False}
 METHOD = {"method.name": "mine:Waiting", "method.gate": f"{ROOT}/never-there"}
 KIND = gated()["local noise, top-k, a rule, in virtual time"]

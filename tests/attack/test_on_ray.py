@@ -14,6 +14,7 @@ from tests.attack.hostile_head import joined
 from tests.attack.on_ray import fallen
 from tests.attack.place import Place
 from tests.attack.relay import turned
+from tests.long_tests import long
 
 pytestmark = pytest.mark.slow
 
@@ -21,7 +22,10 @@ pytestmark = pytest.mark.slow
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.parametrize(
     ("who", "kind"),
-    [("driver", "local noise, top-k, a rule, in virtual time"), ("actor", "two thousand clients")],
+    [
+        pytest.param("driver", "local noise, top-k, a rule, in virtual time", marks=long),
+        ("actor", "two thousand clients"),
+    ],
 )
 def test_a_run_goes_on_after_a_death(who: str, kind: str, tmp_path: Path) -> None:
     found = fallen(Place(tmp_path), kind, who, 2)
@@ -34,6 +38,7 @@ def test_a_head_that_lies_after_its_first_answer(tmp_path: Path) -> None:
     assert not found.fault, f"{found.what}: {found.fault}\n{found.error}"
 
 
+@long
 @pytest.mark.usefixtures("ray_session")
 @pytest.mark.timeout(600)
 def test_a_head_that_falls_silent_while_the_driver_starts(tmp_path: Path) -> None:

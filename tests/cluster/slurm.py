@@ -53,7 +53,7 @@ def main() -> None:
         checkout, binaries = SHARED / "checkout", SHARED / "bin"
         checkout.mkdir()
         binaries.mkdir()
-        copied = f"git ls-files -coz --exclude-standard | xargs -0 cp --parents -t {checkout}"
+        copied = f"git ls-files -coz --exclude-standard | xargs -0 cp -P --parents -t {checkout}"
         subprocess.run(["bash", "-c", copied], cwd=ROOT, check=True)
         (checkout / ".venv").symlink_to(sys.prefix)
         for name, text in (("srun", SRUN), ("scontrol", SCONTROL)):
