@@ -31,6 +31,7 @@ from raysim.errors import PlacementError
 from raysim.launch import main
 from raysim.running.python_objects import config_of
 from tests.fingerprint import fingerprint
+from tests.long_tests import long
 from tests.own_data import three_clients
 from tests.processes import within
 from tests.small_runs import ON_RAY, words
@@ -147,6 +148,7 @@ def wait_for(file: Path, text: str) -> None:
     assert within(240, lambda: file.exists() and text in file.read_text(), pause=0.1), f"no {text!r} in {file}"
 
 
+@long
 @pytest.mark.timeout(900)
 def test_a_run_in_the_background_is_a_job(cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As docs/cluster.md shows it: sent, stopped, gone on with, followed to its end."""

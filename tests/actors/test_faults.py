@@ -23,6 +23,7 @@ from raysim.running.simulation import run
 from tests.actors.clusters import cluster_here
 from tests.actors.runs import driven_here
 from tests.fingerprint import fingerprint
+from tests.long_tests import long
 from tests.processes import parent, processes, within
 from tests.small_runs import MakeConfig
 from tests.watch import Watch
@@ -197,6 +198,7 @@ def test_the_node_that_held_client_states_killed(cluster: Machines, make_config:
         found.wait_for("the run goes on from the checkpoint of round 3")
 
 
+@long  # tests/actors/test_own_data.py kills one in every run of the suite
 def test_the_driver_killed(machines: Machines, make_config: MakeConfig) -> None:
     """Of a method with a state on the server and one in every client."""
     options = {"method__name": "scaffold", "schedule__sampling_rate": 0.5}

@@ -67,7 +67,7 @@ def test_a_killed_launcher_leaves_nothing(launched: Launched) -> None:
     ("part", "number", "said"),
     [
         ("Agent", signal.SIGKILL, "Ray's node manager (raylet) has died"),
-        FROZEN_DRIVER,
+        pytest.param(*FROZEN_DRIVER, marks=long),
         pytest.param("raylet/raylet", signal.SIGKILL, "Ray's node manager (raylet) has died", marks=long),
         pytest.param(*FROZEN_NODE, marks=long),
         pytest.param(*FROZEN_STORE, marks=long),

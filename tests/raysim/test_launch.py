@@ -16,6 +16,7 @@ import pytest
 
 from raysim.launch import main
 from raysim.results.result import comparable, load_result
+from tests.long_tests import long
 from tests.processes import marked, within
 
 QUICK = ("--method=fedavg", "--workload.clients=4", "--workload.limit=300", "--engine.checkpoint_every=1")
@@ -134,6 +135,7 @@ def test_interrupted_while_ray_starts(place: Path, number: int) -> None:
     assert not (place / "run").exists() and launched.left() == []
 
 
+@long
 @pytest.mark.slow
 def test_interrupted_twice_does_not_wait_for_the_client_task(place: Path) -> None:
     launched = Launched(place, "--method=mine:Waiting", "--method.gate=never-there", "--model=logistic", "--rounds=3")
