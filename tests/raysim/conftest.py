@@ -1,4 +1,4 @@
-"""The command line in an empty folder, with a user's own code beside it."""
+"""The command line in an empty folder, with a user's own code beside it; and the file of a small study."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from raysim.launch import main
+from tests.raysim.small_study import TEXT
 from tests.small_runs import IN_PROCESS, LOGISTIC, words
 
 Start = Callable[..., tuple[int, str]]
@@ -35,3 +36,11 @@ def start(place: Path, capsys: pytest.CaptureFixture[str]) -> Start:
         return code, capsys.readouterr().err
 
     return run
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """The file of a small study."""
+    path = tmp_path / "small.yaml"
+    path.write_text(TEXT, encoding="utf-8")
+    return path

@@ -8,6 +8,8 @@ import pandas as pd
 
 from raysim.studies import study_file
 
+HERE = ("--workers", "1")
+"""All cells in this process, where a test may replace what computes them."""
 TEXT = """
 title: Small
 results: results

@@ -1,0 +1,21 @@
+"""One cell of a study as a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pandas as pd
+
+from raysim.engine.observer import Silent
+from raysim.studies import cell_run, study_file
+from raysim.studies.cell_run import End
+
+
+def test_a_cell_is_a_real_run(small: Path) -> None:
+    cell = next(study_file.read(small).cells())
+    assert cell_run.run_cell(cell, Silent(), lambda: False) == End("finished")
+    frame = pd.read_csv(cell.path)
+    assert frame["round"].tolist() == [1, 2]
+    assert frame["accuracy"].between(0, 1).all()
+    assert not [column for column in frame.columns if column.startswith("seconds")]
+    assert sorted(entry.name for entry in cell.path.parent.iterdir()) == ["fedavg-seed0.csv", "fedavg-seed0.yaml"]

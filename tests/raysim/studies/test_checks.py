@@ -1,0 +1,95 @@
+"""Checks before the first cell: kept cells of other settings, and measures that no cell can have."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raysim import study
+from raysim.config.run_config import to_yaml
+from raysim.engine.observer import Silent
+from raysim.errors import ConfigError
+from raysim.studies import cell_run, study_file
+from raysim.studies.cell_run import End
+from raysim.studies.checks import check_cell, check_measures
+from tests.raysim.small_study import HERE, TEXT, keep
+
+
+def test_a_cell_made_with_other_settings_is_not_mixed_in(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    cell_run.run_cell(next(study_file.read(small).cells()), Silent(), lambda: False)
+    small.write_text(TEXT.replace("schedule.rounds: 2", "schedule.rounds: 3"), encoding="utf-8")
+    assert study.main([str(small), "--table-only"]) == 2
+    message = capsys.readouterr().err
+    assert "fedavg-seed0.csv was made with other settings" in message
+    assert "schedule.rounds: 2 → 3" in message
+
+
+def test_a_cell_kept_with_an_earlier_name_of_an_option_is_still_the_same(tmp_path: Path) -> None:
+    path = tmp_path / "small.yaml"
+    text = TEXT.replace("base:\n", "base:\n  workload.name: mnist\n  workload.data_dir: there\n")
+    path.write_text(text, encoding="utf-8")
+    cell = next(study_file.read(path).cells())
+    assert cell.config().workload.path == "there"
+    keep(cell, accuracy=[0.5])
+    kept = cell.path.with_suffix(".yaml")
+    kept.write_text(to_yaml(cell.config()).replace("  path: there", "  data_dir: there"), encoding="utf-8")
+    check_cell(cell)
+    kept.write_text(kept.read_text().replace("data_dir: there", "data_dir: elsewhere"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"workload\.path: elsewhere → there"):
+        check_cell(cell)
+
+
+def test_what_an_earlier_version_kept_is_compared_as_far_as_its_options_are_there(small: Path) -> None:
+    cell = next(study_file.read(small).cells())
+    cell.path.parent.mkdir(parents=True)
+    cell.path.write_text("round\n1\n")
+    kept = "method: {name: fedavg}\nworkload: {limit: 200, clients: 3}\nschedule: {rounds: 2}\nmodel: {name: mlp}\n"
+    cell.path.with_suffix(".yaml").write_text(f"{kept}engine: {{vectorise: 0}}\nseed: 0\n")
+    check_cell(cell)
+    cell.path.with_suffix(".yaml").write_text(f"{kept}evaluation: {{auc: true}}\nseed: 0\n")
+    check_cell(cell)  # auto, which is the study's, may add a column and changes no other
+    cell.path.with_suffix(".yaml").write_text(f"{kept}evaluation: {{every: 2}}\nseed: 0\n")
+    with pytest.raises(ConfigError, match=r"evaluation\.every: 2 → 1"):
+        check_cell(cell)
+
+
+@pytest.mark.parametrize(
+    ("measure", "row", "refused"),
+    [
+        ("auc: AUC", "", True),
+        ("auc: AUC", "evaluation.auc: true", False),
+        ("f1: {title: F1, unit: plain}", "", True),
+        ("system_loss: {title: loss, unit: plain}", "", True),
+        ("system_loss: {title: loss, unit: plain}", "method.name: fedrad", False),
+        ("virtual_seconds: time", "devices.preset: phones", False),
+    ],
+)
+def test_a_measure_that_no_cell_can_have_is_found_before_the_first(
+    small: Path,
+    measure: str,
+    row: str,
+    refused: bool,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It was said after the last cell."""
+    made: list[str] = []
+
+    def fake(cell: study_file.Cell, *rest: object) -> End:
+        made.append(cell.name)
+        keep(cell, accuracy=[0.5])
+        return End("finished")
+
+    monkeypatch.setattr(cell_run, "run_cell", fake)
+    text = TEXT.replace("{accuracy: last", f"{{{measure}, accuracy: last")
+    small.write_text(text.replace("rows:\n", f"rows:\n  More: {{{row}}}\n" if row else "rows:\n"), encoding="utf-8")
+    assert study.main([str(small), *HERE]) == (2 if refused else 0)
+    said = capsys.readouterr().err
+    name = measure.partition(":")[0]
+    assert (f"measures: {name}: no cell is sure to have the column {name}" in said) == refused == (not made)
+
+
+def test_every_study_of_the_tree_can_have_its_measures() -> None:
+    for file in sorted((Path(__file__).parents[3] / "docs" / "studies").glob("*.yaml")):
+        check_measures(study_file.read(file))

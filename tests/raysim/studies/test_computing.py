@@ -1,0 +1,88 @@
+"""Cells that several processes share."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+import time
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from raysim import study
+from raysim.errors import RaysimError
+from raysim.storage.claims import claimed
+from raysim.studies import cell_run, failures, side_by_side, study_file
+from raysim.studies.cell_run import End
+from tests.raysim.small_study import HERE, keep
+
+
+def test_a_cell_of_another_process_is_left_to_it_and_waited_for(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made: list[str] = []
+
+    def fake(cell: study_file.Cell, *rest: object) -> End:
+        made.append(cell.name)
+        keep(cell, accuracy=[0.5])
+        return End("finished")
+
+    monkeypatch.setattr(cell_run, "run_cell", fake)
+    monkeypatch.setattr(side_by_side, "SECONDS", 0.01)
+    first, second, *others = study_file.read(small).cells()
+    codes: list[int] = []
+    thread = threading.Thread(target=lambda: codes.append(study.main([str(small), *HERE])))
+    with claimed(first.path), claimed(second.path):
+        thread.start()
+        deadline = time.monotonic() + 60
+        while len(made) < len(others) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        keep(first, accuracy=[0.25])
+        failures.keep(second, small.parent, RaysimError("diverged"))
+    thread.join(60)
+    assert made == [cell.name for cell in others] and codes == [1]  # its failure is not tried again, and told
+    said = capsys.readouterr()
+    assert f"{second.name}: it failed in another process" in said.err
+    page = (small.parent / "page.md").read_text(encoding="utf-8")
+    assert "| FedAvg | 37.50 ± 17.68 (2)" in page  # 25 and 50 %
+
+
+def test_it_says_whom_it_waits_for(
+    small: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    first, second, *others = study_file.read(small).cells()
+    for cell in others:
+        keep(cell, accuracy=[0.5])
+
+    def made_by_the_other(seconds: float) -> None:
+        for cell in (first, second):
+            keep(cell, accuracy=[0.25])
+        release.close()
+
+    monkeypatch.setattr("raysim.studies.side_by_side.time.sleep", made_by_the_other)
+    monkeypatch.setattr(cell_run, "run_cell", lambda *rest: pytest.fail("computed again"))
+    with ExitStack() as release:
+        release.enter_context(claimed(first.path))
+        release.enter_context(claimed(second.path))
+        assert study.main([str(small), *HERE]) == 0
+    assert f"waits for {first.name} and 1 more, at which process {os.getpid()} on " in capsys.readouterr().out
+
+
+@pytest.mark.slow
+def test_two_processes_share_a_study(small: Path) -> None:
+    """Each cell is computed once, both end well, and the table has all of them."""
+    command = [sys.executable, "-m", "raysim.study", str(small), *HERE]
+    both = [subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) for _ in range(2)]
+    said = [process.communicate(timeout=600) for process in both]
+    assert [process.returncode for process in both] == [0, 0], said
+    names = [cell.name for cell in study_file.read(small).cells()]
+    begun = [line for out, _ in said for line in out.splitlines() if line in names]
+    assert sorted(begun) == sorted(names)
+    page = (small.parent / "page.md").read_text(encoding="utf-8")
+    assert page.count("(2)") == 4 and page.count("(1)") == 4
+    assert not [file for file in small.parent.rglob("*") if ".claim" in file.name or ".partial" in file.name]
+    assert study.main([str(small), "--table-only"]) == 0
+    assert (small.parent / "page.md").read_text(encoding="utf-8") == page

@@ -1,0 +1,71 @@
+"""The table of a study: measures, units, and its place in the page."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from raysim import study
+from raysim.studies import study_file, tables
+from tests.raysim.small_study import TEXT, keep
+
+
+def test_a_row_may_show_another_measure_in_the_place_of_one(small: Path) -> None:
+    """Clients' accuracy after fine-tuning, in the column of methods whose clients have models of their own."""
+    tuned = "shows: {accuracy: tuned_client_accuracy_mean}, evaluation.fine_tune: 2"
+    small.write_text(TEXT.replace("{method.name: fedavg}", f"{{method.name: fedavg, {tuned}}}"), encoding="utf-8")
+    for cell in study_file.read(small).cells():
+        keep(cell, accuracy=[0.1, 0.2, 0.3], tuned_client_accuracy_mean=[0.4, 0.5, 0.6])
+        assert cell.config().evaluation.fine_tune == (2 if cell.row == "FedAvg" else 0)
+    tables.write_table(study_file.read(small))
+    page = (small.parent / "page.md").read_text(encoding="utf-8")
+    assert "| FedAvg | 60.00 ± 0.00 (2) | 30.00 ± 0.00 (2) |" in page  # last round tuned, best round as it is
+    assert "| Strong prox | 30.00 ± 0.00 (2) | 30.00 ± 0.00 (2) |" in page
+
+
+def test_every_measure_has_its_unit(small: Path) -> None:
+    """A loss of 0.7286 was printed as 72.86 and bytes as 1924000000.00, both in percent."""
+    text = TEXT.replace(
+        "{accuracy: last, best_accuracy: best}",
+        "{accuracy: last, best_loss: loss, bytes_up: sent, system_loss: {title: system loss, unit: plain}}",
+    )
+    small.write_text(text, encoding="utf-8")
+    for cell in study_file.read(small).cells():
+        keep(cell, accuracy=[0.1, 0.2, 0.3], loss=[2.0, 0.7286, 0.9], bytes_up=19_240_000, system_loss=2.5)
+    tables.write_table(study_file.read(small))
+    page = (small.parent / "page.md").read_text(encoding="utf-8")
+    assert "|  | MLP, last (%) | MLP, loss | MLP, sent (MB) | MLP, system loss | Logistic, last (%) |" in page
+    row = "| FedAvg | 30.00 ± 0.00 (2) | 0.7286 ± 0.0000 (2) | 19.24 (2) | 2.5000 ± 0.0000 (2) | 30.00 (1) |"
+    assert row in page
+
+
+def test_a_measure_that_no_cell_has_is_said(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    small.write_text(TEXT.replace("{accuracy: last,", "{auc: last,"), encoding="utf-8")
+    keep(next(study_file.read(small).cells()), accuracy=[0.5])
+    assert study.main([str(small), "--table-only"]) == 0
+    assert "no finished cell has a value of auc" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("second", [tables.BEGIN, "<!-- table small: written by raysim.study -->"])
+def test_only_the_table_of_the_study_is_replaced(second: str, small: Path) -> None:
+    page, first = small.parent / "page.md", "<!-- table other: written by raysim.study -->"
+    page.write_text(f"a\n{first}\nold\n{tables.END}\nb\n{second}\nold\n{tables.END}\nc\n", encoding="utf-8")
+    tables.write_table(study_file.read(small))
+    text = page.read_text(encoding="utf-8")
+    assert text.startswith(f"a\n{first}\nold\n{tables.END}\nb\n{second}\n| % |") and text.endswith("c\n")
+
+
+def test_a_table_says_what_its_epsilon_is_about(small: Path) -> None:
+    more = "measures: {epsilon: {title: ε, unit: plain}, accuracy: last"
+    small.write_text(TEXT.replace("measures: {accuracy: last", more), encoding="utf-8")
+    words = "sampling: poisson, one client added or removed", "sampling: fixed, one client replaced"
+    for cell in study_file.read(small).cells():
+        keep(cell, accuracy=[0.5], epsilon=1.2, neighbors=words[cell.row == "FedAvg"])
+    tables.write_table(study_file.read(small))
+    page = (small.parent / "page.md").read_text(encoding="utf-8")
+    assert f"ε: {words[1]} (FedAvg); {words[0]} (Strong prox).\n\n| " in page
+    for cell in study_file.read(small).cells():
+        keep(cell, accuracy=[0.5], epsilon=1.2, neighbors=words[0])
+    tables.write_table(study_file.read(small))
+    assert f"ε: {words[0]}.\n\n| " in (small.parent / "page.md").read_text(encoding="utf-8")
