@@ -45,6 +45,14 @@ def test_pieces_go_round_as_in_fedsage() -> None:
     assert owners.tolist() == [0, 0, 0, 0, 2, 1, 1, 1, 1, 2, 2, 2]
 
 
+def test_sizes_at_the_very_limits_as_in_fedsage() -> None:
+    """12 nodes, 2 clients, s = 6, δ = 2: a piece that would bring a client to 8 passes on, and one with 6 is full."""
+    owners = grouped([np.arange(8), np.arange(8, 12)], clients=2, slack=2)  # pieces of 4, 4, 4
+    assert owners.tolist() == [0] * 4 + [1] * 4 + [0] * 4  # the third: both would have 8, and the first has fewest
+    parts = [np.arange(4), np.arange(4, 6), np.arange(6, 7), np.arange(7, 12)]  # pieces of 4, 4, 2, 1, 1
+    assert grouped(parts, clients=2, slack=2).tolist() == [0, 0, 0, 0, 1, 1, 0, 1, 1, 1, 1, 0]
+
+
 def test_a_piece_that_all_pass_on_goes_to_the_smallest_client() -> None:
     owners = grouped([np.arange(4)], clients=2, slack=0)  # s = 2: no piece of 2 is below 2
     assert np.bincount(owners).tolist() == [2, 2]
