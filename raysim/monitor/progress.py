@@ -6,22 +6,19 @@ It is fed by plain numbers and texts, so the rounds may run in another process. 
 from __future__ import annotations
 
 import math
-import os
 import re
 import statistics
-import sys
 import time
 from collections.abc import Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from raysim import columns, units
 from raysim.engine.observer import Observer
+from raysim.monitor.live_display import LiveDisplay
 from raysim.workloads.naming import data_name, model_name
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.live import Live
     from rich.table import Table
 
 # Tracebacks from other processes arrive colored for a terminal that is not this one.
@@ -39,7 +36,7 @@ def plain_text(text: str) -> str:
     return _ESCAPE.sub("", text)
 
 
-class Progress(Observer):
+class Progress(LiveDisplay, Observer):
     """Context manager that shows a run's progress.
 
     Args:
@@ -60,14 +57,10 @@ class Progress(Observer):
         interactive: bool | None = None,
         elapsed: float = 0.0,
     ) -> None:
+        super().__init__(stream, interactive)
         self._title = title
         self._rounds = rounds
         self._total_epochs = total_epochs
-        self._stream = sys.stderr if stream is None else stream
-        if interactive is None:
-            interactive = self._stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._interactive = interactive
-        self._live: Live | None = None
         self._start = time.monotonic() - elapsed
         self._first_round: float | None = None
         self._round_seconds = 0.0
@@ -82,34 +75,16 @@ class Progress(Observer):
         self._seconds_left = math.nan
         self._left_since = time.monotonic()
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> Self:
         if not self._interactive:
             self._print(self._title)
-            return self
-        from rich.console import Console
-        from rich.live import Live
-
-        console = Console(file=self._stream, force_terminal=True)
-        self._live = Live(console=console, get_renderable=self.display, refresh_per_second=4)
-        self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()  # draws the last state once more and leaves it on the screen
-            self._live = None
+        return super().__enter__()
 
     def note(self, text: str) -> None:
         """Print a message (placement plan, fault, warning); on a terminal above the live display."""
         plain = plain_text(text)
-        if self._live is None:
+        if not self._printed_above(plain):
             self._print(plain)
-        else:
-            from rich.text import Text  # Text, because brackets in a note are not markup
-
-            self._live.console.print(Text(plain), soft_wrap=True)
 
     def preparing(self, label: str, done: int, total: int) -> None:
         """Show that ``done`` of ``total`` parts of the work before the first round are done."""

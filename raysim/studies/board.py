@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-import os
 import sys
 import time
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import TYPE_CHECKING, TextIO
 
 from raysim import units
+from raysim.monitor.live_display import LiveDisplay
 from raysim.studies.cell_report import News
 from raysim.studies.cell_run import End
 from raysim.studies.cells_left import CellsLeft
@@ -18,7 +17,6 @@ from raysim.studies.study_file import Cell
 
 if TYPE_CHECKING:
     from rich.console import Group
-    from rich.live import Live
 
 WORDS = {"finished": "finished", "stopped": "stopped, its last whole round is saved"}
 
@@ -39,7 +37,7 @@ class _Line:
         return max(0.0, known - (time.monotonic() - self.heard))
 
 
-class Board:
+class Board(LiveDisplay):
     """A context manager that shows the cells under way.
 
     Args:
@@ -52,31 +50,10 @@ class Board:
     def __init__(
         self, left: CellsLeft, workers: int, stream: TextIO | None = None, interactive: bool | None = None
     ) -> None:
+        super().__init__(stream, interactive)
         self._left, self._workers, self._all = left, workers, len(left)
-        self._stream = sys.stderr if stream is None else stream
-        if interactive is None:
-            interactive = self._stream.isatty() and os.environ.get("TERM") != "dumb"
-        self._interactive = interactive
-        self._live: Live | None = None
         self._lines: dict[str, _Line] = {}
         self._failed = 0
-
-    def __enter__(self) -> Board:
-        if self._interactive:
-            from rich.console import Console
-            from rich.live import Live
-
-            console = Console(file=self._stream, force_terminal=True)
-            self._live = Live(console=console, get_renderable=self.display, refresh_per_second=4)
-            self._live.start()
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._live is not None:
-            self._live.stop()
-            self._live = None
 
     def begins(self, cell: Cell) -> None:
         """A cell is to be begun, or gone on with; another process may be quicker."""
@@ -112,12 +89,8 @@ class Board:
 
     def says(self, text: str, *, error: bool = False) -> None:
         """Print a line, above the live table where there is one."""
-        if self._live is None:
+        if not self._printed_above(text):
             print(text, file=sys.stderr if error else sys.stdout, flush=True)
-        else:
-            from rich.text import Text
-
-            self._live.console.print(Text(text), soft_wrap=True)
 
     def display(self) -> Group:
         """The live table in its present state, as a rich renderable."""
