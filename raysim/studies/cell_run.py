@@ -96,7 +96,7 @@ def run_cell(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> En
 def keep_failure(cell: Cell, reason: str) -> None:
     """Write the row of a cell's failure, with the settings that it was made with."""
     _keep_settings(cell)
-    failures.keep(cell, folder_of(cell), RaysimError(reason))
+    failures.keep(cell, folder_of(cell), reason)
 
 
 def _run(cell: Cell, observer: Observer, stopping: Callable[[], bool]) -> tuple[str, str]:

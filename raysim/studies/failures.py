@@ -44,12 +44,12 @@ def made_at(cell: Cell) -> int:
         return 0
 
 
-def keep(cell: Cell, run_folder: Path, error: Exception) -> None:
-    """Write the row of a cell whose run raised ``error``; the round follows from the rounds that its folder has."""
+def keep(cell: Cell, run_folder: Path, reason: str) -> None:
+    """Write the row of a cell whose run failed; the round follows from the rounds that its folder has."""
     rounds = run_folder / "rounds.csv"
     finished = max(0, len(rounds.read_text(encoding="utf-8").splitlines()) - 1) if rounds.exists() else 0
     text = io.StringIO()
-    csv.writer(text, lineterminator="\n").writerows([COLUMNS, (1, finished + 1, str(error).partition("\n")[0])])
+    csv.writer(text, lineterminator="\n").writerows([COLUMNS, (1, finished + 1, reason.partition("\n")[0])])
     write_atomically(place(cell), text.getvalue().encode())
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from raysim import study
-from raysim.errors import RaysimError
 from raysim.storage.claims import claimed
 from raysim.studies import cell_run, failures, side_by_side, study_file
 from raysim.studies.cell_run import End
@@ -41,7 +40,7 @@ def test_a_cell_of_another_process_is_left_to_it_and_waited_for(
         while len(made) < len(others) and time.monotonic() < deadline:
             time.sleep(0.05)
         keep(first, accuracy=[0.25])
-        failures.keep(second, small.parent, RaysimError("diverged"))
+        failures.keep(second, small.parent, "diverged")
     thread.join(60)
     assert made == [cell.name for cell in others] and codes == [1]  # its failure is not tried again, and told
     said = capsys.readouterr()
