@@ -88,10 +88,13 @@ def carry_out(
         count = min(search.batch, search.trials - len(done))
         batch = [sampler.ask(distributions) for _ in range(count)]
         cells = [cells_of(search, trial.number + 1, trial.params) for trial in batch]
-        missing = [cell for own in cells for cell in own if not _settled(cell)]
+        flat = [cell for own in cells for cell in own]
+        for cell in flat:
+            check_cell(cell)
+        missing = [cell for cell in flat if not _settled(cell)]
         if missing:
             compute(missing)
-        if asked() or not all(_settled(cell) for own in cells for cell in own):
+        if asked() or not all(map(_settled, missing)):
             break
         for trial, own in zip(batch, cells, strict=True):
             measured = _measured(own, search.measure)
@@ -132,7 +135,6 @@ def _tell(sampler: optuna.Study, trial: optuna.Trial, value: float | None) -> No
 
 def _settled(cell: Cell) -> bool:
     """Whether its row is there, or that of its failure, which counts as an answer too."""
-    check_cell(cell)
     return cell.path.exists() or failures.place(cell).exists()
 
 
