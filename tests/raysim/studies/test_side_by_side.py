@@ -17,6 +17,7 @@ from raysim.engine.observer import Silent
 from raysim.storage.claims import claim_of
 from raysim.storage.process_lock import is_held
 from raysim.studies import cell_run, side_by_side, study_file
+from raysim.studies.cell_report import News
 from raysim.studies.cell_run import End, folder_of
 from raysim.studies.study_file import Cell
 from tests.processes import within
@@ -155,6 +156,30 @@ def test_a_cell_whose_process_dies_twice_has_failed(
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     assert "| FedAvg | 0 | 1 | its process was killed by SIGKILL, and again without a further round |" in page
     assert not is_held(claim_of(first.path))
+
+
+def advances(connection: Connection, cell: Cell, failed_at: int) -> None:
+    """Dies after one further round, and is done with the third."""
+    attempts = cell.path.with_suffix(".attempts")
+    number = len(attempts.read_text()) + 1 if attempts.exists() else 1
+    attempts.parent.mkdir(parents=True, exist_ok=True)
+    attempts.write_text("x" * number)
+    connection.send(News(number, 3))
+    if number < 3:
+        os.kill(os.getpid(), signal.SIGKILL)
+    keep(cell, accuracy=[0.5])
+    connection.send(End("finished"))
+
+
+def test_a_cell_whose_process_dies_again_after_a_further_round_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(tmp_path, 3)
+    for cell in [*study_file.read(path).cells()][1:]:
+        keep(cell, accuracy=[0.5])
+    monkeypatch.setattr(side_by_side, "work", advances)
+    assert study.main([str(path), "--workers", "2"]) == 0
+    assert capsys.readouterr().out.count("was killed by SIGKILL; it goes on") == 2
 
 
 def test_a_cell_of_other_settings_starts_again(tmp_path: Path) -> None:
