@@ -6,20 +6,19 @@ import argparse
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from raysim.columns import VALIDATION
 from raysim.config.command_line import given_options
-from raysim.config.config_file import read_plain
 from raysim.config.run_config import RunConfig, build, choose_classes, options_of
 from raysim.errors import ConfigError
 from raysim.report.measures import Measure, find
 from raysim.search.space import read_axes
 from raysim.search.trials import Search
-from raysim.storage.atomic_files import write_atomically
-from raysim.studies.command import count_of, seeds_of
+from raysim.studies.command import count_of, keep_request, seeds_of
 
 USAGE = "python -m raysim.search --space NAME=LOW:HIGH[:log] … --output FOLDER [--trials 20] [options of all runs]"
 FILE = "search.yaml"
@@ -81,12 +80,18 @@ def _parser(description: str) -> argparse.ArgumentParser:
         help="an option that is searched: mu=0.001:1:log, momentum=0:0.9, optimizer=sgd,adam; a name alone: the "
         "option's own range or values",
     )
-    add("--trials", type=count_of, default=20, metavar="N", help="trials in all, 20 by default")
-    add("--batch", type=count_of, default=4, metavar="N", help="trials that are asked at once, 4 by default")
+    add("--trials", type=partial(count_of, "trials"), default=20, metavar="N", help="trials in all, 20 by default")
+    add(
+        "--batch",
+        type=partial(count_of, "batch"),
+        default=4,
+        metavar="N",
+        help="trials that are asked at once, 4 by default",
+    )
     add("--seeds", default="0", metavar="0-4", help="seeds of every trial, whose mean counts; 0 by default")
     add("--measure", default="validation_accuracy", metavar="NAME", help="a column of validation data that counts")
     add("--sampler-seed", type=int, default=0, metavar="N", help="seed of Optuna's sampler, 0 by default")
-    add("--workers", type=count_of, metavar="N", help="runs side by side; by default one a core")
+    add("--workers", type=partial(count_of, "workers"), metavar="N", help="runs side by side; by default one a core")
     add("--output", type=Path, default=None, metavar="FOLDER", help="the folder of the search")
     return parser
 
@@ -112,8 +117,6 @@ def _check_measure(measure: Measure, config: RunConfig) -> None:
 
 def _keep(path: Path, search: Search) -> None:
     """Write the request; one that is there already may differ in the number of trials alone."""
-    import yaml
-
     request: dict[str, Any] = {
         "space": [axis.words() for axis in search.axes],
         "batch": search.batch,
@@ -122,13 +125,7 @@ def _keep(path: Path, search: Search) -> None:
         "sampler_seed": search.sampler_seed,
         "base": dict(search.base),
     }
-    if path.exists():
-        if read_plain(path, "") != request:
-            raise ConfigError(f"{path} is another search. Give its command line again, or another --output.")
-        return
-    path.parent.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(request, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
-    write_atomically(path, text.encode())
+    keep_request(path, request, f"{path} is another search. Give its command line again, or another --output.")
 
 
 def _words(search: Search, seeds: str, rest: Sequence[str]) -> str:

@@ -7,6 +7,7 @@ import itertools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     parser.add_argument("--table-only", action="store_true", help="run nothing, write the table of what is there")
     parser.add_argument(
         "--workers",
-        type=count_of,
+        type=partial(count_of, "workers"),
         metavar="N",
         help="cells that run side by side, each in a process of its own; 1: all in this one; by default one a core",
     )
@@ -92,10 +93,10 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     return Command(path, trusted, known.table_only, known.workers, known.cells_on)
 
 
-def count_of(text: str) -> int:
-    """A number of workers."""
+def count_of(option: str, text: str) -> int:
+    """A number of workers, or of whatever else the option counts."""
     if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"--workers {text}: not allowed. Allowed: a whole number ≥ 1.")
+        raise ConfigError(f"--{option} {text}: not allowed. Allowed: a whole number ≥ 1.")
     return int(text)
 
 
@@ -144,16 +145,20 @@ def seeds_of(text: str) -> list[int]:
 
 def _made(folder: Path, study: Mapping[str, Any]) -> Path:
     """The study file in a grid's folder, which is made; one that is there already must be the same."""
+    path = folder / FILE
+    other = f"{path} is another study. Go on with it: python -m raysim.study {path}; or give another --output."
+    keep_request(path, study, other)
+    return path
+
+
+def keep_request(path: Path, request: Mapping[str, Any], other: str) -> None:
+    """Write a request as YAML; ConfigError that says ``other`` if another one is there already."""
     import yaml
 
-    path = folder / FILE
     if path.exists():
-        if read_plain(path, "") != study:
-            raise ConfigError(
-                f"{path} is another study. Go on with it: python -m raysim.study {path}; or give another --output."
-            )
-        return path
-    folder.mkdir(parents=True, exist_ok=True)
-    text = yaml.safe_dump(study, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
+        if read_plain(path, "") != request:
+            raise ConfigError(other)
+        return
+    path.parent.mkdir(parents=True, exist_ok=True)
+    text = yaml.safe_dump(request, sort_keys=False, allow_unicode=True, default_flow_style=None, width=120)
     write_atomically(path, text.encode())
-    return path
