@@ -27,7 +27,7 @@ BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
 
 def finished(study: Study, measures: Iterable[Measure]) -> Found:
     """The values that are there so far."""
-    return {key: list(seeds.values()) for key, seeds in values(study, measures).items()}
+    return _without_seeds(values(study, measures))
 
 
 def values(study: Study, measures: Iterable[Measure]) -> Values:
@@ -43,6 +43,10 @@ def values(study: Study, measures: Iterable[Measure]) -> Values:
     return found
 
 
+def _without_seeds(found: Values) -> Found:
+    return {key: list(seeds.values()) for key, seeds in found.items()}
+
+
 def finished_runs(study: Study) -> curves.Runs:
     """The rounds tables that are there so far."""
     found: dict[tuple[str, str], list[pd.DataFrame]] = {}
@@ -56,12 +60,12 @@ def tables(study: Study) -> str:
     """All that stands between the markers: the table of means, that of differences, and that of failed cells."""
     failed = failures.failures(study)
     counts = Counter((failure.cell.row, failure.cell.column) for failure in failed)
-    compared, columns = values(study, study.compared), [*study.columns]
+    found, columns = values(study, dict.fromkeys((*study.measures, *study.compared))), [*study.columns]
     made = [
         about_epsilon(study),
-        table(study, finished(study, study.measures), counts),
-        differences.table(study.compare, compared, study.measures, columns),
-        paired_tests.table(study.compare, compared, study.measures, columns) if study.statistics else "",
+        table(study, found, counts),
+        differences.table(study.compare, found, study.measures, columns),
+        paired_tests.table(study.compare, found, study.measures, columns) if study.statistics else "",
         failures.table(failed),
     ]
     return "\n\n".join(text for text in made if text)
@@ -80,18 +84,15 @@ def about_epsilon(study: Study) -> str:
     return f"ε: {'; '.join(parts)}." if parts else ""
 
 
-def table(study: Study, found: Found, failed: Mapping[tuple[str, str], int] | None = None) -> str:
+def table(study: Study, found: Values, failed: Mapping[tuple[str, str], int]) -> str:
     """The Markdown table of means. The unit stands in the corner if all measures share it, else in each heading.
 
     Args:
         failed: (row, column) → its number of cells that failed, which stands beside that of the others.
     """
-    marks = (
-        paired_tests.marks(values(study, study.measures), [*study.rows], [*study.columns], [*study.measures])
-        if study.statistics
-        else {}
-    )
-    scales = {measure: scale_of(measure, found) for measure in study.measures}
+    marks = paired_tests.marks(found, [*study.rows], [*study.columns], [*study.measures]) if study.statistics else {}
+    runs = _without_seeds(found)
+    scales = {measure: scale_of(measure, runs) for measure in study.measures}
     symbols = {scale.symbol for scale in scales.values()}
     corner = symbols.pop() if len(symbols) == 1 else ""
     heads = [
@@ -104,10 +105,10 @@ def table(study: Study, found: Found, failed: Mapping[tuple[str, str], int] | No
         cells = []
         for column in study.columns:
             for measure, scale in scales.items():
-                means, lost = found.get((row, column, measure.name), []), (failed or {}).get((row, column), 0)
-                count = f"({len(means)}, {lost} failed)" if lost else f"({len(means)})"
-                text = _marked(scale.text(means), marks.get((row, column, measure.name), ""))
-                cells.append(f"{text} {count}".strip() if means or lost else "")
+                own, lost = runs.get((row, column, measure.name), []), failed.get((row, column), 0)
+                count = f"({len(own)}, {lost} failed)" if lost else f"({len(own)})"
+                text = _marked(scale.text(own), marks.get((row, column, measure.name), ""))
+                cells.append(f"{text} {count}".strip() if own or lost else "")
         lines.append(f"| {row} | " + " | ".join(cells) + " |")
     return "\n".join([*lines, *(["", paired_tests.ABOUT_MARKS] if marks else [])])
 
