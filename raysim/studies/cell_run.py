@@ -31,9 +31,12 @@ BACKEND = "engine.backend"
 
 @dataclass(frozen=True)
 class End:
-    """The end of an attempt at a cell: its row is made, or was there; another process has it; it failed, or stopped."""
+    """The end of an attempt at a cell.
 
-    kind: Literal["finished", "there", "elsewhere", "failed", "stopped"]
+    Its row is made, or was there; another process has it; its process died, and it is to go on; it failed, or stopped.
+    """
+
+    kind: Literal["finished", "there", "elsewhere", "died", "failed", "stopped"]
     reason: str = ""
 
 

@@ -195,7 +195,7 @@ class InProcesses(SideBySide):
         if place.round > self._died_in.get(cell.name, -1):
             self._died_in[cell.name] = place.round
             self._board.says(f"{cell.name}: its process {_words(code)}; it goes on from its last checkpoint")
-            return End("elsewhere")
+            return End("died")
         reason = f"its process {_words(code)}, and again without a further round"
         with claimed(cell.path) as mine:
             if mine:  # else another process has taken it over
@@ -209,7 +209,7 @@ def _settle(cell: Cell, end: End, seconds: float, left: CellsLeft, failed: list[
         left.took(cell, seconds)
     elif end.kind == "failed":
         failed.append(f"{cell.name}: {end.reason}")
-    elif end.kind in ("elsewhere", "stopped"):
+    elif end.kind in ("elsewhere", "died", "stopped"):
         left.put_back(cell)
 
 
