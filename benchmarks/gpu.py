@@ -87,7 +87,7 @@ def of_rounds(name: str) -> Case:
 
 
 def cases() -> dict[str, Case]:
-    """By name, the most wanted first."""
+    """Cases by name, the most wanted first."""
     bfloat = {"training.precision": "bf16"}
     small, residual, single = of_rounds("P2"), Case("resnet18", 16, 250, 50), of_rounds("W2")
     return {

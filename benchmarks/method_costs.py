@@ -1,4 +1,4 @@
-"""What a round of every row of a study costs, relative to one row of the same study.
+"""The cost of a round of every row of a study, relative to one row of the same study.
 
     RAYSIM_DATA=/path/to/data python -m benchmarks.method_costs docs/studies/image-methods.yaml --baseline FedAvg
 

@@ -1,4 +1,4 @@
-"""What grows with the number of clients: tables for docs/scale.md.
+"""Growth of time and memory with the number of clients: tables for docs/scale.md.
 
     python -m benchmarks.population sizes      # 10³ to 10⁶ clients that exist, 100 of them a round
     python -m benchmarks.population states     # clients' states larger than the object store
@@ -120,7 +120,7 @@ def _engine_seconds(config: Any, federation: Any, path: Path) -> float:
 
 
 def _digest(folder: Path) -> str:
-    """Of everything that a run computed: losses of every client task, and the newest states."""
+    """Digest of everything that a run computed: losses of every client task, and the newest states."""
     from raysim.results.result import comparable, load_result
     from raysim.storage import checkpoint
 

@@ -122,7 +122,7 @@ CASES: Mapping[str, Case] = {
             "schedule.sampling_rate": 0.05,
             "evaluation.every": 50,
         },
-        published="accuracy 0.70, one A100",
+        published="accuracy about 0.70",
         long=True,
     ),
     "blazefl-cifar10": Case(

@@ -69,7 +69,7 @@ def columns(own: Cost | None, other: Cost | None) -> str:
 
 
 def measured(options: argparse.Namespace) -> dict[str, Cost | None]:
-    """What each rule takes on one side; None: it does not fit into memory."""
+    """Seconds and memory of each rule on one side; None: it does not fit into memory."""
     kilobytes = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
     total, available = (1024 * int(kilobytes[name].split()[0]) for name in ("MemTotal", "MemAvailable"))
     limit = available - total // 6

@@ -55,7 +55,7 @@ class Line:
     """One run of a table."""
 
     size: float
-    """What the table is over."""
+    """The value that changes from run to run of the table."""
     options: dict[str, Any]
     nodes: tuple[int, ...] = ()
     """Cores of each node of a cluster beside a head without any; empty: Ray on this machine."""

@@ -149,7 +149,7 @@ def one_run(dashboard: bool, options: Iterable[str]) -> dict[str, float]:
 
 
 def numbers(code: str) -> list[float]:
-    """What a Python process of its own prints."""
+    """The output of a Python process of its own."""
     output = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout
     return [float(number) for number in output.split()]
 

@@ -88,7 +88,7 @@ def config_of(model: str, batch: int, precision: str) -> RunConfig:
 
 
 def sides(model: str, batch: int, precision: str) -> Timed:
-    """What is timed, by name: each of them does the work of ``CLIENTS`` clients."""
+    """Functions that are timed, by name: each of them does the work of ``CLIENTS`` clients."""
     config = config_of(model, batch, precision)
     worker = Worker(config, config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose)))
     everyone = tuple(range(CLIENTS))

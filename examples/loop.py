@@ -24,7 +24,7 @@ SETTINGS: dict[str, Any] = {
     "schedule": {"rounds": 10, "local_epochs": 2},
     "engine": {"dashboard": False},
 }
-"""What all runs have in common; what is not named here has its default (python -m raysim.launch --help)."""
+"""Options of all runs; what is not named here has its default (python -m raysim.launch --help)."""
 
 METHODS: dict[str, dict[str, Any]] = {
     "FedAvg": {"name": "fedavg"},

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Server:
-    """What the server keeps from round to round, and sends."""
+    """The server's state from round to round, which it also sends."""
 
     parameters: NDArray[np.float32]
     """x, the shared entries of the global model [d]: parameters, then BatchNorm's statistics."""

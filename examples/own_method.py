@@ -40,7 +40,7 @@ Vector = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Server:
-    """What the server keeps from round to round."""
+    """The server's state from round to round."""
 
     parameters: Vector
     """θ, the shared entries of the global model [d]: parameters, then BatchNorm's statistics."""

@@ -29,7 +29,7 @@ def staying() -> Iterator[None]:
     """Within it, ``os._exit`` of this thread raises SystemExit instead; other threads and forked children may leave.
 
     Raises:
-        RaysimError: in the place of a SystemExit that nobody has caught.
+        RaysimError: in the place of a SystemExit that is not caught.
     """
     here = _here()
     with _LOCK:

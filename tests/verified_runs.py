@@ -31,7 +31,7 @@ from tests.wrapped_runs import BASE as WRAPPED_BASE
 from tests.wrapped_runs import WRAPPED
 
 Kind = Callable[[Path, str, int], Verdict]
-"""Makes a run of a kind in a folder, with this proof, and verifies it on so many actors."""
+"""Makes a run of a kind in a folder, with this proof, and verifies it on a number of actors."""
 METHODS = (
     *("fedavg", "fedrad", "local", "scaffold", "fedpac", "ditto", "fedbn", "ifca", "clustered", "feddyn"),
     *("moon", "fedala", "pfedme", "fedproto", "fedssp", "gcfl", "fedsage", "apple"),

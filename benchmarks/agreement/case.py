@@ -138,7 +138,7 @@ def client(result: RunResult, number: int) -> Tensor:
 
 
 def server(result: RunResult) -> Tensor:
-    """What the server holds of the model, whether or not a client is judged by it."""
+    """The server's part of the model, whether or not a client is judged by it."""
     state = state_of(result)
     return torch.from_numpy(np.array(getattr(state, "parameters", state)))
 

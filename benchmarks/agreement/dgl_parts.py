@@ -1,4 +1,4 @@
-"""What the authors' network of FedSSP takes of dgl and ogb, in plain torch, and a mini-batch of graphs in its form."""
+"""The parts of dgl and ogb that the authors' network of FedSSP takes, in plain torch, and a mini-batch in its form."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What no other program has, or has otherwise, in plain float64 code: a loop over clients, autograd, and NumPy.
+"""Methods that no other program has, or has otherwise, in plain float64 code: a loop over clients, autograd, NumPy.
 
 Nothing of it calls raysim, but for who is drawn into a Poisson cohort, which follows from raysim's seed, and the first
 values of IFCA's models. The methods of virtual time are in :mod:`benchmarks.agreement.float64_stale`.

@@ -26,7 +26,7 @@ CLUSTERS = 3
 
 
 def first_models() -> list[nn.Module]:
-    """What raysim begins with: the network, and a shuffle of its values."""
+    """The network that raysim begins with, and a shuffle of its values."""
     flat = FlatModel(problem.network(), set(all_names(problem.network())))
     found: list[nn.Module] = []
     for values in IFCA(clusters=CLUSTERS).init_server(flat).models:

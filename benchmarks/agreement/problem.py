@@ -1,4 +1,4 @@
-"""What every program is given: three clients with different numbers of samples, and a network with its first values."""
+"""The problem of every program: three clients of different sizes, and a network with its first values."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BATCH = 8
 ROUNDS, EPOCHS, RATE = 3, 2, 0.1
 
 Values = Mapping[str, Tensor]
-"""What a program ends with: "server" or "client k" → the values of a model in one vector; "predictions k" → how many of
+"""Results of a program: "server" or "client k" → the values of a model in one vector; "predictions k" → how many of
 :func:`points` the model that client k is judged by takes for each class [3]."""
 
 

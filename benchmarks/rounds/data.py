@@ -38,7 +38,7 @@ class Arrays:
     test_inputs: NDArray[Any]
     test_labels: NDArray[np.int64]
     samples: int
-    """Of each client: client c has the c-th run of as many samples."""
+    """Samples of each client: client c has the c-th run of as many samples."""
     graphs: list[Any] = field(default_factory=list)
     """PyTorch Geometric's ``Data`` by number."""
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 CACHE = Path.home() / ".cache" / "raysim" / "benchmarks"
 GRAPHS = "torch_geometric==" + version("torch_geometric")
-"""What the network of P4 is built from."""
+"""The package that the network of P4 is built from."""
 REQUIREMENTS = {
     "flower": ["flwr[simulation]==1.41.0", GRAPHS],
     "pfl": ["pfl[pytorch]==0.6.0", GRAPHS],
     "appfl": ["appfl==1.12.0"],
 }
-"""What the newest versions on PyPI were when this was measured; raysim and the bare loop use this environment."""
+"""The newest versions on PyPI when this was measured; raysim and the bare loop use this environment."""
 
 
 def python(system: str, cache: Path) -> str:

@@ -43,7 +43,7 @@ class Recorder(Silent):
 
 
 def settings_of(task: Task, folder: Path) -> dict[str, Any]:
-    """What all workloads have in common, by the names of raysim's options."""
+    """Options of raysim for all workloads."""
     workload = task.settings
     return {
         "method": "fedavg",

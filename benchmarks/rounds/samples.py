@@ -1,4 +1,4 @@
-"""What the file of a workload's samples holds, by kind; made by raysim's data sets, in its environment alone."""
+"""The content of a workload's file of samples, by kind; made by raysim's data sets, in its environment alone."""
 
 from __future__ import annotations
 

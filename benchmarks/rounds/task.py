@@ -1,4 +1,4 @@
-"""What every system is given and what it gives back, as JSON files; imports nothing but Python's own library."""
+"""The input and the output of every system, as JSON files; imports nothing but Python's own library."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Workload:
     model: str
     clients: int
     samples: int
-    """Of each client."""
+    """Samples of each client."""
     warm_up: int
     """First rounds that are not counted."""
     timed: int
@@ -34,7 +34,7 @@ class Workload:
     """Rounds of the start that is not timed: enough for the accuracy after them to tell who trains."""
     about: str
     noise: float = 0.0
-    """Of images and characters: how hard the classes are to tell."""
+    """Noise of images and characters, which makes the classes hard to tell."""
     kind: Literal["images", "characters", "graphs"] = "images"
     cohort: int = 0
     """Clients that take part in a round, each system's own choice; 0: all."""
@@ -128,14 +128,14 @@ def read_task() -> Task:
 
 @dataclass(frozen=True)
 class Result:
-    """What a run measured."""
+    """Measurements of one run."""
 
     starts: list[float]
     """Time (seconds since the epoch) at which each round began."""
     seconds: list[float]
-    """Of each round, until the next began or, after the last, until the new global model was there; no evaluation."""
+    """Seconds of each round, until the next began, or the last global model was there; without evaluation."""
     accuracy: float
-    """Of the last global model on the test samples."""
+    """Accuracy of the last global model on the test samples."""
     versions: dict[str, str]
 
 

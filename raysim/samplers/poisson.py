@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Poisson(Sampler):
-    """Every client with probability q = ``sampling_rate``, whoever else does; a round may have none."""
+    """Every client with probability q = ``sampling_rate``, independently of the others; a round may have none."""
 
     meaning: ClassVar[str] = "each by itself with probability sampling_rate, so that a round may have none"
     neighbors: ClassVar[Literal["added or removed"]] = "added or removed"

@@ -1,4 +1,4 @@
-"""SHA-256 digests of state trees: equal for equal bits, whoever holds the tree, a process or a checkpoint's files."""
+"""SHA-256 digests of state trees: equal for equal bits, in a process or in a checkpoint's files."""
 
 from __future__ import annotations
 

@@ -255,10 +255,10 @@ FOLDER: Mapping[str, Forgery] = {
         *(row_of_another_run, dropped_client, whole_other_run),
     )
 }
-"""What a look at the folder finds."""
+"""Forgeries that a look at the folder finds."""
 COMPUTED: Mapping[str, Forgery] = {
     "value_of_client": value_of_client,
     "swapped_seed": swapped_seed,
     **{f"{each.__name__}_anew": anew(each) for each in (cell, row_of_another_run, dropped_client)},
 }
-"""What is found where rounds are computed again."""
+"""Forgeries that are found where rounds are computed again."""

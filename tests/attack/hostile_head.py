@@ -81,7 +81,7 @@ def hostile_head(place: Place, random: Random) -> Attempt:
 
 
 def joined(place: Place, kind: str, client: bool, random: Random, limit: int = LIMIT) -> Attempt:
-    """One run that joins, as one of its nodes or by the client server, and waits so many seconds for an answer."""
+    """One run that joins, as a node or by the client server, and waits at most ``limit`` seconds for an answer."""
     head, folder = Head(kind, random), place.new()
     server = grpc.server(ThreadPoolExecutor(64), handlers=[head])
     port = server.add_insecure_port("0.0.0.0:0")  # Ray asks this machine by its other address

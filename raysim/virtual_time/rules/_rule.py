@@ -63,7 +63,7 @@ class TimingRule(ABC):
         return None
 
     def check_seconds(self, shortest: float) -> None:
-        """ConfigError if a step could never come where the fastest client's task takes so many virtual seconds."""
+        """ConfigError if a step could never come where the fastest client's task takes this many virtual seconds."""
         return None
 
     # -- the order of events ------------------------------------------------------------------------------------------
