@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import signal
-import threading
 from collections.abc import Callable, Collection
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 from raysim.actors import shared_ray
-from raysim.actors.cluster_probe import CLIENT
-from raysim.actors.code_shipping import modules
 from raysim.actors.own_ray import OwnRay
-from raysim.actors.session import start_ray
+from raysim.actors.session import sent_code, signal_handlers, start_ray
 from raysim.actors.shared_ray import Connection, Request
 from raysim.errors import RaysimError
 
@@ -39,13 +36,13 @@ class LongTasks:
 
     def __enter__(self) -> LongTasks:
         engine = self._config.engine
-        code = tuple(modules(self._config)) if engine.address.startswith(CLIENT) else ()
+        code = sent_code(self._config)
         request = Request(engine.address, engine.dashboard, False, code)
         self._connection = shared_ray.take(request)
         if self._connection is not None or shared_ray.is_connected():
             return self
         own = OwnRay() if engine.address == "local" else None
-        handlers = _handlers()
+        handlers = signal_handlers()
         try:
             _, url = shared_ray.submit(lambda: start_ray(engine, code=code)).result()
         except BaseException:
@@ -108,9 +105,3 @@ def _value(reference: Any) -> Any:
     except ray.exceptions.RayError as error:
         reason = str(error).partition("\n")[0]
         return RaysimError(f"its process or node died {RETRIES + 1} times: {reason}")
-
-
-def _handlers() -> dict[int, Any]:
-    if threading.current_thread() is not threading.main_thread():
-        return {}
-    return {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}

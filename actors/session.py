@@ -148,6 +148,21 @@ class Relay(Forwarding):
         self.calls.put((name, arguments))
 
 
+def sent_code(config: RunConfig) -> tuple[Any, ...]:
+    """The modules of the user's own that a cluster is sent when it is joined from outside; else none."""
+    return tuple(modules(config)) if config.engine.address.startswith(cluster_probe.CLIENT) else ()
+
+
+def signal_handlers() -> dict[int, Any]:
+    """Handlers of the signals that end a run, to be set again: Ray's C++ code takes some for itself while it starts.
+
+    Empty outside the main thread, which alone can set them.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        return {}
+    return {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+
+
 def run_on_ray(
     config: RunConfig,
     folder: Path,
@@ -165,7 +180,7 @@ def run_on_ray(
     relay, watch = Relay(hears_of_clients(observer)), Watch(config.engine.heartbeat_limit)
     stop, dropped = threading.Event(), threading.Event()
     where, dashboard = config.engine.address, config.engine.dashboard
-    code = tuple(modules(config)) if where.startswith(cluster_probe.CLIENT) else ()
+    code = sent_code(config)
     kept = shared_ray.take(Request(where, dashboard, verbose, code))
     own = kept.own if kept is not None else None
     if kept is None and where == "local" and not shared_ray.is_connected():
@@ -238,9 +253,7 @@ def _wait(
     stopping: Callable[[], bool],
 ) -> Outcome:
     """Show the run's events until it has ended or something that it needs is gone."""
-    handlers: dict[int, Any] = {}
-    if threading.current_thread() is threading.main_thread():
-        handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    handlers = signal_handlers()
     future.add_done_callback(lambda _: relay.calls.put(("", ())))
     while True:
         with suppress(Empty):
@@ -249,7 +262,7 @@ def _wait(
                 return future.result()
             getattr(observer, name)(*arguments)
         if watch.own is not None or watch.driver:
-            while handlers:  # set again, once: Ray's C++ code takes some for itself while it starts
+            while handlers:  # set again, once
                 signal.signal(*handlers.popitem())
         if stopping():
             stop.set()
