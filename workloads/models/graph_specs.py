@@ -27,18 +27,22 @@ class BodyOfGraphs(ModelOptions):
 
     inputs: ClassVar[Literal["array", "graph", "nodes"]] = "graph"
     hidden: int
-    """Width of the features that the body makes."""
 
     def network(self, inputs: InputSpec) -> Classifier:
         from torch import nn
 
         from raysim.workloads.models.classifier import Classifier
 
-        return Classifier(self.body(inputs.input_shape[0]), nn.Linear(self.hidden, inputs.classes))
+        width = inputs.input_shape[0]
+        return Classifier(self.body(width), nn.Linear(self.features(width), inputs.classes))
+
+    def features(self, width: int) -> int:
+        """Width of the features that the body makes of nodes with ``width`` features."""
+        return self.hidden
 
     @abstractmethod
     def body(self, width: int) -> nn.Module:
-        """From a batch of B graphs or nodes, where nodes have ``width`` features, to features [B, hidden]."""
+        """From a batch of B graphs or nodes, where nodes have ``width`` features, to features [B, features]."""
 
 
 @dataclass(frozen=True)

@@ -95,12 +95,8 @@ class Sage(BodyOfNodes):
     hidden: Annotated[PositiveInt, Help("width of the layers between")] = 64
     dropout: Annotated[ShareBelowOne, Help("dropout before every layer but the first")] = 0.5
 
-    def network(self, inputs: InputSpec) -> Classifier:
-        from torch import nn
-
-        from raysim.workloads.models.classifier import Classifier
-
-        return Classifier(self.body(inputs.input_shape[0]), nn.Linear(2 * self.hidden, inputs.classes))
+    def features(self, width: int) -> int:
+        return 2 * self.hidden
 
     def body(self, width: int) -> nn.Module:
         from raysim.workloads.models.node_networks import SageBody
@@ -117,13 +113,8 @@ class Sgc(BodyOfNodes):
 
     hops: Annotated[PositiveInt, Help("K, multiplications by Â", "Wu et al. 2019")] = 2
 
-    def network(self, inputs: InputSpec) -> Classifier:
-        from torch import nn
-
-        from raysim.workloads.models.classifier import Classifier
-
-        width = inputs.input_shape[0]
-        return Classifier(self.body(width), nn.Linear(width, inputs.classes))
+    def features(self, width: int) -> int:
+        return width
 
     def body(self, width: int) -> nn.Module:
         from raysim.workloads.models.node_networks import SgcBody
