@@ -70,11 +70,11 @@ class Tracker(Silent):
         """Keep a round's numbers, column → value; what was not measured is not among them."""
         raise NotImplementedError
 
-    def end(self, status: str, summary: Mapping[str, Any]) -> None:
+    def end(self, status: str, proof: str) -> None:
         """Close the run, which is finished, stopped or failed.
 
         Args:
-            summary: its summary.json; empty unless it is finished. ``proof`` in it is the head of its chain.
+            proof: the head of its chain of digests; empty unless it is finished, and has one.
         """
         raise NotImplementedError
 
@@ -95,7 +95,7 @@ class Tracker(Silent):
         """The run has ended."""
         if self._last:
             status = str(status_file.read(self.path).get("state", "stopped"))
-            self.end(status, read_summary(self.path) if status == "finished" else {})
+            self.end(status, read_summary(self.path).get("proof", "") if status == "finished" else "")
 
     def _begin(self) -> None:
         own = type(self).__module__.rpartition(".")[2]

@@ -8,7 +8,6 @@ import time
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 from raysim.monitor.tracker import Tracked, Tracker
 from raysim.storage.claims import alone
@@ -49,10 +48,10 @@ class MLflow(Tracker):
         now = int(time.time() * 1000)
         self._client.log_batch(self._run, [Metric(name, value, now, number) for name, value in values.items()])
 
-    def end(self, status: str, summary: Mapping[str, Any]) -> None:
+    def end(self, status: str, proof: str) -> None:
         """Close the run; the head of its proof is a tag."""
-        if "proof" in summary:
-            self._client.set_tag(self._run, "proof", summary["proof"])
+        if proof:
+            self._client.set_tag(self._run, "proof", proof)
         self._client.set_terminated(self._run, STATUS.get(status, "KILLED"))
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from raysim import columns
 from raysim.monitor.tracker import Tracked, Tracker
@@ -45,7 +45,7 @@ class TensorBoard(Tracker):
                     self._writer.add_scalar(f"virtual_seconds/{name}", values[name], round(seconds))
         self._writer.flush()
 
-    def end(self, status: str, summary: Mapping[str, Any]) -> None:
+    def end(self, status: str, proof: str) -> None:
         """All is in the files."""
         self._writer.close()
 

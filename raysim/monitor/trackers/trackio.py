@@ -7,7 +7,6 @@ import re
 from collections.abc import Mapping
 from contextlib import redirect_stdout, suppress
 from io import StringIO
-from typing import Any
 
 from raysim.monitor.tracker import Tracked, Tracker
 
@@ -44,10 +43,9 @@ class Trackio(Tracker):
         self._run.log(dict(values), step=number)
         self._number = number
 
-    def end(self, status: str, summary: Mapping[str, Any]) -> None:
+    def end(self, status: str, proof: str) -> None:
         """Close the run; its status and the head of its proof stand with the last round."""
-        proof = {"proof": summary["proof"]} if "proof" in summary else {}
-        self._run.log({"status": status} | proof, step=self._number)
+        self._run.log({"status": status} | ({"proof": proof} if proof else {}), step=self._number)
         with redirect_stdout(StringIO()):
             self._run.finish()
 

@@ -43,9 +43,9 @@ class Wandb(Tracker):
         """Keep the round."""
         self._run.log(dict(values), step=number)
 
-    def end(self, status: str, summary: Mapping[str, Any]) -> None:
+    def end(self, status: str, proof: str) -> None:
         """Close the run; its status and the head of its proof join its settings."""
-        self._run.config.update({"status": status} | {name: summary[name] for name in ("proof",) if name in summary})
+        self._run.config.update({"status": status} | ({"proof": proof} if proof else {}))
         self._run.finish(exit_code=0 if status == "finished" else 1)
 
 
