@@ -14,7 +14,7 @@ from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsE
 from raysim.schedule import common_rounds
 from raysim.storage import checkpoint
 from raysim.storage.client_shards import ClientFiles
-from raysim.storage.state_digest import StateDigests
+from raysim.storage.state_digest import digest_of_digests, state_digest
 from raysim.units import counted
 from raysim.workloads.files.regular_files import open_regular
 
@@ -70,7 +70,6 @@ class Saves:
         self._files = ClientFiles()
         self._changed: set[int] = set()
         """Clients whose state is new since then."""
-        self._digests = StateDigests()
         self._failed = 0
         """How many times in a row the disk refused."""
 
@@ -101,7 +100,7 @@ class Saves:
             state.round,
             state.server,
             self._changed,
-            lambda client: self._fetched(client, state.clients[client]),
+            lambda client: self._pool.fetch(state.clients[client]),
             facts,
             self._config.engine.keep_checkpoints,
             self._files,
@@ -118,7 +117,10 @@ class Saves:
         Raises:
             LostError: a client's state is lost.
         """
-        return self._digests.of(state.clients, self._pool.fetch) if self._folder.proof.head else ""
+        if not self._folder.proof.head:
+            return ""
+        fetch = self._pool.fetch
+        return digest_of_digests({client: state_digest(fetch(handle)) for client, handle in state.clients.items()})
 
     def try_to_save(self, state: State) -> None:
         """The same in mid-run, where a full disk is no end: room may come until the next round."""
@@ -158,7 +160,7 @@ class Saves:
             for newer in passed:
                 checkpoint.set_aside(newer)
             self._round, self._files = found.round, found.files
-            self._forget()
+            self._changed.clear()
             self._folder.go_back(found.round, facts["tables"])
             return State(found.server, found.round, found.client_states, found.earlier)
         if reasons:
@@ -182,18 +184,9 @@ class Saves:
         if rounds:
             self._note(f"{place} holds no checkpoint: the run starts again from round 1 ({rounds} were in rounds.csv)")
         self._round, self._files = 0, ClientFiles()
-        self._forget()
+        self._changed.clear()
         self._folder.go_back(0, {})
         return State(self._first)
-
-    def _fetched(self, client: int, handle: Any) -> Any:
-        state = self._pool.fetch(handle)
-        return self._digests.seen(client, state) if self._folder.proof.head else state
-
-    def _forget(self) -> None:
-        """The run is at another round than before."""
-        self._changed.clear()
-        self._digests.forget()
 
 
 def state_template(worker: Worker) -> Callable[[int], Any]:

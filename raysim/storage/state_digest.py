@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -38,34 +38,6 @@ def packed_digest(structure: JSON, arrays: Mapping[str, Array]) -> str:
 def digest_of_digests(digests: Mapping[int, str]) -> str:
     """SHA-256 of the digests of several clients' states, whatever the order in which they are given."""
     return hashlib.sha256(json.dumps(sorted(digests.items()), separators=(",", ":")).encode()).hexdigest()
-
-
-class StateDigests:
-    """Digests of the clients' states, each computed once after it has changed."""
-
-    def __init__(self) -> None:
-        self._known: dict[int, str] = {}
-
-    def forget(self) -> None:
-        """The run goes back."""
-        self._known = {}
-
-    def seen(self, client: int, state: Any) -> Any:
-        """A client's state as it is now; returns it."""
-        self._known[client] = state_digest(state)
-        return state
-
-    def of(self, states: Mapping[int, Any], fetch: Callable[[Any], Any]) -> str:
-        """The digest of all states.
-
-        Args:
-            states: handle of each client's state; those that changed since the last call were seen.
-            fetch: the state behind a handle.
-        """
-        for client in states:
-            if client not in self._known:
-                self.seen(client, fetch(states[client]))
-        return digest_of_digests({client: self._known[client] for client in states})
 
 
 def _array_names(node: JSON) -> Iterator[str]:
