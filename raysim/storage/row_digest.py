@@ -13,13 +13,16 @@ from raysim.storage.csv_table import Row, cell_text
 
 def rows_digest(rows: Iterable[Row]) -> str:
     """The digest of rows as they are about to be written."""
-    return cells_digest({name: cell_text(row[name]) for name in _kept(tuple(row))} for row in rows)
+    return _digest([(name, text) for name in _kept(tuple(row)) if (text := cell_text(row[name]))] for row in rows)
 
 
 def cells_digest(rows: Iterable[Mapping[str, str]]) -> str:
     """The digest of rows as they were read: texts by column. Empty cells and the order of columns do not count."""
-    kept = [[(name, text) for name in _kept(tuple(row)) if (text := row[name])] for row in rows]
-    return hashlib.sha256(json.dumps(kept, separators=(",", ":")).encode()).hexdigest()
+    return _digest([(name, text) for name in _kept(tuple(row)) if (text := row[name])] for row in rows)
+
+
+def _digest(rows: Iterable[list[tuple[str, str]]]) -> str:
+    return hashlib.sha256(json.dumps([*rows], separators=(",", ":")).encode()).hexdigest()
 
 
 @functools.lru_cache(maxsize=64)

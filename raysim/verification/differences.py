@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from raysim.columns import is_timing
 from raysim.errors import ResultsError
@@ -120,14 +121,16 @@ def _apart(first: str, second: str) -> str:
 
 def units(first: Array, second: Array) -> int:
     """The largest distance of two arrays of floats of one type, in units in the last place: floats between them."""
-    return max((abs(a - b) for a, b in zip(_ordered(first), _ordered(second), strict=True)), default=0)
+    a, b = _ordered(first), _ordered(second)
+    return int((np.maximum(a, b) - np.minimum(a, b)).max(initial=0))
 
 
-def _ordered(values: Array) -> Iterator[int]:
-    """Whole numbers that follow one another as the floats do."""
-    bits = 8 * values.dtype.itemsize
-    for number in np.ascontiguousarray(values).reshape(-1).view(f"<i{values.dtype.itemsize}").tolist():
-        yield number if number >= 0 else -(number & ((1 << (bits - 1)) - 1))
+def _ordered(values: Array) -> NDArray[np.uint64]:
+    """Whole numbers that follow one another as the floats do; both zeros are 2^63."""
+    size = values.dtype.itemsize
+    bits = np.ascontiguousarray(values).reshape(-1).view(f"<i{size}").astype(np.int64)
+    zero, magnitude = np.uint64(1 << 63), (bits & ((1 << (8 * size - 1)) - 1)).astype(np.uint64)
+    return np.where(bits < 0, zero - magnitude, zero + magnitude)
 
 
 def _states(before: Path, now: Path) -> Iterator[Difference]:

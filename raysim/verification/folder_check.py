@@ -54,6 +54,8 @@ class FolderCheck:
         self.verdict = Verdict()
         self.summary: dict[str, Any] = {}
         self.entries: Sequence[Entry] = ()
+        self.rounds: dict[int, Entry] = {}
+        """The lines of rounds, by round."""
 
     def run(self, head: str = "") -> Verdict:
         """Check all.
@@ -92,11 +94,7 @@ class FolderCheck:
         """
         self.summary = read_summary(self.path)
         self.entries = read_proof(self.path / PROOF_NAME, torn=not self.summary)
-
-    @property
-    def rounds(self) -> dict[int, Entry]:
-        """The lines of rounds, by round."""
-        return {entry.content["round"]: entry for entry in self.entries if "round" in entry.content}
+        self.rounds = {entry.content["round"]: entry for entry in self.entries if "round" in entry.content}
 
     @property
     def settings(self) -> Mapping[str, Any]:

@@ -20,9 +20,6 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.verification.folder_check import FolderCheck, Texts
 
-_NOT_COMPARED = ("bytes_up",)
-"""In a task's row, and in no table of clients."""
-
 
 def spot(check: FolderCheck, config: RunConfig, count: int, place: Path, random: Random) -> None:
     """Compute ``count`` random client tasks again; adds to the verdict.
@@ -91,6 +88,5 @@ def _tasks(
 def _compared(number: int, client: int, before: Texts, now: Texts) -> list[Difference]:
     if not now:
         return [Difference("clients.csv", "this client takes no part in it", number, client)]
-    now = {name: text for name, text in now.items() if name not in _NOT_COMPARED}
     same = {name: text for name, text in before.items() if name in now}  # others are of the round as a whole
     return [*cell_differences("clients.csv", number, client, same, now)]
