@@ -144,7 +144,10 @@ def placed(config: RunConfig, actors: int, *, cpu: bool = False) -> RunConfig:
 
 def _numbers(text: str) -> list[int]:
     """Round numbers, separated by commas."""
-    return [int(part) for part in text.split(",")]
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(f"{text!r} are no rounds. Allowed: whole numbers, 3,17 say") from error
 
 
 if __name__ == "__main__":

@@ -34,9 +34,11 @@ def spot(check: FolderCheck, config: RunConfig, count: int, place: Path, random:
         random: draws them.
 
     Raises:
-        ResultsError: the proof has no digests of client tasks.
+        ResultsError: the proof has no digests of client tasks, or ``count`` is below 1.
         RaysimError: they cannot be computed here.
     """
+    if count < 1:
+        raise ResultsError(f"--spot: {count} client tasks. Allowed: a whole number ≥ 1.")
     if check.entries[0].content.get("of") != "clients":
         raise ResultsError(
             f"{check.path}: its proof has no digests of client tasks. Make the run with --proof clients, or compute "

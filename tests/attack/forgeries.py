@@ -140,16 +140,17 @@ def byte_of_model(folder: Path, other: Path, random: Random) -> str:
 def value_of_state(folder: Path, other: Path, random: Random) -> str:
     """A value in the server's state, whose file the manifest then vouches for."""
     path = random.choice(sorted(folder.glob("checkpoints/round-*/server.safetensors")))
-    return _other_value(folder, path)
+    return other_value(folder, path)
 
 
 def value_of_client(folder: Path, other: Path, random: Random) -> str:
     """The same in a client's state in an earlier checkpoint than the last, which no line of the proof vouches for."""
     found = sorted(folder.glob("checkpoints/round-*/clients-*.safetensors"))
-    return _other_value(folder, found[0]) if found else value_of_state(folder, other, random)
+    return other_value(folder, found[0]) if found else value_of_state(folder, other, random)
 
 
-def _other_value(folder: Path, path: Path) -> str:
+def other_value(folder: Path, path: Path) -> str:
+    """Another value at the end of a checkpoint's file, for which the manifest then vouches."""
     content = bytearray(path.read_bytes())
     content[-2] ^= 1
     replaced(path, bytes(content))
