@@ -27,6 +27,7 @@ def first_difference(check: FolderCheck, folder: Path, rounds: Iterable[int]) ->
     """The differences of the first of these rounds that has any, and those of the states in its checkpoints.
 
     Args:
+        check: the run's folder, of which all was checked.
         folder: where the rounds were computed again.
     """
     other = FolderCheck(folder)
@@ -48,7 +49,7 @@ def first_difference(check: FolderCheck, folder: Path, rounds: Iterable[int]) ->
             found += states or [Difference("server", "its state is another one (SHA-256)", round=number)]
         if found:
             return found
-    return [*_client_states(check.path, folder), *_ends(check.end, other.end)]
+    return [*_client_states(check, folder), *_ends(check.end, other.end)]
 
 
 def explanations(folder: Path) -> list[str]:
@@ -72,14 +73,14 @@ def _ends(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> It
             yield Difference(what, "another one at the run's end (SHA-256)")
 
 
-def _client_states(before: Path, now: Path) -> Iterator[Difference]:
+def _client_states(check: FolderCheck, folder: Path) -> Iterator[Difference]:
     """The clients whose states differ in checkpoints that both folders have."""
-    kept = [kept_checkpoints(folder) for folder in (before, now)]
-    for number in sorted(kept[0].keys() & kept[1].keys()):
-        old, new = (read_digests(paths[number]).clients for paths in kept)
+    paths = kept_checkpoints(folder)
+    for number in sorted(check.clients.keys() & paths.keys()):
+        old, new = check.clients[number], read_digests(paths[number]).clients
         for client in sorted(old.keys() | new.keys()):
             if old.get(client) != new.get(client):
-                yield Difference(f"checkpoints/{kept[0][number].name}", "another state (SHA-256)", number, client)
+                yield Difference(f"checkpoints/round-{number:06d}", "another state (SHA-256)", number, client)
 
 
 def kept_checkpoints(folder: Path) -> dict[int, Path]:

@@ -56,6 +56,8 @@ class FolderCheck:
         self.entries: Sequence[Entry] = ()
         self.rounds: dict[int, Entry] = {}
         """The lines of rounds, by round."""
+        self.clients: dict[int, Mapping[int, str]] = {}
+        """Digests of the clients' states in each checkpoint, by its round; known once all was checked."""
 
     def run(self, head: str = "") -> Verdict:
         """Check all.
@@ -189,6 +191,7 @@ class FolderCheck:
             except CheckpointError as error:
                 yield Difference(place, str(error))
                 continue
+            self.clients[found.round] = found.clients
             yield from (Difference(place, reason, round=found.round) for reason in self._wrong_in(found))
             self.verdict.checked.append(f"checkpoint of round {found.round}")
         if self.summary and not any(path.name.startswith(f"round-{len(self.rounds):06d}") for path in paths):
