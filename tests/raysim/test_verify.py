@@ -14,14 +14,12 @@ import pytest
 
 import raysim
 from raysim.config.config_file import sealed
-from raysim.driver.summary import of_rounds
 from raysim.errors import RaysimError
 from raysim.running.simulation import run
 from raysim.storage.proof_file import ProofFile
-from raysim.storage.run_folder import RunFolder
 from raysim.verify import main, verify_given
 from tests.attack.folders import small
-from tests.attack.forgeries import COMPUTED, FOLDER, made_anew, other_value, read, with_checksum, write
+from tests.attack.forgeries import COMPUTED, FOLDER, made_anew, read, write
 from tests.own_data import QUICK, seeded, three_clients
 from tests.watch import stopped
 
@@ -62,47 +60,6 @@ def test_computing_again_finds_it(
     capsys.readouterr()
     assert main([str(folder), "--all"]) == 1, what
     assert capsys.readouterr().out.startswith("differs: ")
-
-
-def differences(folder: Path, capsys: pytest.CaptureFixture[str]) -> list[tuple[str, int | None, str]]:
-    """Where a look at a folder finds differences: file, round and what is said."""
-    capsys.readouterr()
-    assert main([str(folder), "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)["differences"]
-    return [(each["where"], each["round"], each["what"]) for each in found]
-
-
-@pytest.mark.parametrize(("name", "column"), [("rounds", "loss"), ("clients", "train_loss")])
-def test_a_table_with_a_summary_that_fits_it_is_not_that_of_the_proof(
-    folder: Path, name: str, column: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    lines = read(folder / f"{name}.csv")
-    place = lines[0].index(column)
-    lines[2][place] = repr(float(lines[2][place]) + 2.0**-40)
-    number = int(lines[2][lines[0].index("round")])
-    write(folder / f"{name}.csv", lines)
-    made = RunFolder(folder)
-    made.finish(json.loads((folder / "summary.json").read_text()) | of_rounds(made.rounds(), []))
-    assert differences(folder, capsys) == [(f"{name}.csv", number, "its rows are not those of the proof (SHA-256)")]
-
-
-def test_a_clients_state_in_the_last_checkpoint_is_that_of_the_proof(
-    runs: dict[str, Path], tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = Path(shutil.copytree(runs["local"], tmp_path / "run"))
-    other_value(folder, next(folder.glob("checkpoints/round-000006/clients-*.safetensors")))
-    what = "the clients' states are not those of the proof (SHA-256)"
-    assert ("checkpoints/round-000006", 6, what) in differences(folder, capsys)
-
-
-def test_a_checkpoint_belongs_to_the_chain_that_it_was_saved_beside(
-    folder: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    file = folder / "checkpoints" / "round-000004" / "manifest.json"
-    manifest = json.loads(file.read_text())
-    manifest["facts"]["tables"]["proof.jsonl"]["head"] = "0" * 64
-    with_checksum(file, manifest)
-    assert differences(folder, capsys) == [("checkpoints/round-000004", 4, "it was saved beside another chain")]
 
 
 def test_equal_is_said_with_what_was_checked(runs: dict[str, Path], capsys: pytest.CaptureFixture[str]) -> None:
