@@ -120,6 +120,18 @@ def test_more_rounds_were_planned(folder: Path) -> None:
     assert differences(folder) == [("config.yaml", None, "7 rounds planned, and the run ended after 6")]
 
 
+def test_a_method_of_ones_own_may_plan_another_number_of_rounds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "once_method.py").write_text(
+        "from dataclasses import replace\n\nfrom raysim.methods.fedavg import METHOD\n\n\nclass Once(METHOD):\n"
+        "    traits = replace(METHOD.traits, intervals=lambda epochs, interval, generator: [epochs])\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    folder = run(small(tmp_path / "run", method__name="once_method:Once")).folder
+    assert len(RunFolder(folder).rounds()) == 1 and not differences(folder)
+
+
 def test_a_summary_of_another_chain(folder: Path) -> None:
     summary = json.loads((folder / "summary.json").read_text())
     (folder / "summary.json").write_text(json.dumps(summary | {"proof": "0" * 64}))
