@@ -12,7 +12,7 @@ import ray
 
 from raysim.actors.quick_import import garbage_collection_paused
 from raysim.exchange.pool_protocol import Seat
-from raysim.exchange.profile_marks import now
+from raysim.exchange.profile_marks import Clock, clock, now, share_clock
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -31,11 +31,13 @@ class Client:
 
     Args:
         threads: torch and BLAS threads of a client task.
+        clock: the driver's, so that what is stamped here can be laid beside what is stamped there.
     """
 
     _name = "client-actor"  # Ray also asks for it where __init__ could not be called
 
-    def __init__(self, threads: int, slot: int) -> None:
+    def __init__(self, threads: int, slot: int, clock: Clock) -> None:
+        share_clock(clock)
         # Before torch is imported, so that no pool of threads is ever larger than asked for. Not by a runtime_env:
         # that would need a process of its own kind, where Ray may have a fresh one at hand.
         os.environ["OMP_NUM_THREADS"] = os.environ["MKL_NUM_THREADS"] = str(threads)
@@ -117,4 +119,4 @@ class Starter:
             namespace=self._namespace,
             num_cpus=self._engine.cpus_per_client,
             num_gpus=self._engine.gpus_per_client,
-        ).remote(self._engine.threads, place)
+        ).remote(self._engine.threads, place, clock())

@@ -10,13 +10,14 @@ import ray
 from raysim.actors.client import Client, Starter, actor_name
 from raysim.actors.pool import RayPool
 from raysim.exchange.pool_protocol import Seat
-from raysim.exchange.profile_marks import now
+from raysim.exchange.profile_marks import Clock, now, share_clock
 
 
 class Light(Client):
     """Does jobs that need no worker."""
 
-    def __init__(self, threads: int, slot: int) -> None:
+    def __init__(self, threads: int, slot: int, clock: Clock) -> None:
+        share_clock(clock)
         self._name = actor_name(slot)
         self._seat = Seat(slot, ray.util.get_node_ip_address(), os.getpid(), "cpu")
 
