@@ -210,6 +210,7 @@ def test_the_driver_killed(machines: Machines, make_config: MakeConfig) -> None:
         found.wait_for("goes on after round")
 
 
+@long
 def test_all_workers_gone_for_a_while(machines: Machines, make_config: MakeConfig) -> None:
     with going(make_config("gone")) as found:
         found.wait_for_round(2)
@@ -232,6 +233,7 @@ def test_a_frozen_actor_past_the_deadline(machines: Machines, make_config: MakeC
     assert within(PATIENCE, lambda: not Path(f"/proc/{frozen}").exists(), pause=0.1)
 
 
+@long  # a frozen actor is next to it
 def test_a_frozen_node(machines: Machines, make_config: MakeConfig, gates: Gates) -> None:
     options = gates.method("Waiting", first=2) | {"model__name": "mlp"}
     with (

@@ -23,6 +23,7 @@ from raysim.methods.local import Local
 from raysim.monitor.status_file import read
 from raysim.running.open_run import prepare
 from raysim.running.simulation import execute
+from tests.actors.light import LightStarter
 from tests.fingerprint import fingerprint
 from tests.small_runs import LOGISTIC, small_run, with_engine
 from tests.watch import Watch
@@ -69,7 +70,7 @@ class TooLarge:
     """A task that no GPU has memory for."""
 
     def run(self, worker: Any, inputs: Any) -> tuple[Any, list[Any]]:
-        raise torch.OutOfMemoryError(TORCHS_WORDS)
+        raise GpuMemoryError(TORCHS_WORDS)
 
 
 class Told(Watch):
@@ -82,14 +83,19 @@ class Told(Watch):
 
 
 def test_torchs_error_is_told_apart_from_a_clients() -> None:
+    class Full:
+        def run(self, worker: Any, inputs: Any) -> Any:
+            raise torch.OutOfMemoryError(TORCHS_WORDS)
+
     with pytest.raises(GpuMemoryError) as found:
-        run_task(TooLarge(), SimpleNamespace(own_code=False), ())  # type: ignore[arg-type]
+        run_task(Full(), SimpleNamespace(own_code=False), ())  # type: ignore[arg-type]
     assert str(found.value) == "CUDA out of memory. Tried to allocate 2.00 GiB."
 
 
 @pytest.mark.usefixtures("ray_session")
 def test_what_does_not_fit_by_itself_is_an_error() -> None:
-    pool = RayPool(with_engine(), SimpleNamespace(clients=8), Placement(2, 1.0, 0.0))
+    config = with_engine()
+    pool = RayPool(config, SimpleNamespace(clients=8), Placement(2, 1.0, 0.0), starter=LightStarter(config))
     notes: list[str] = []
     jobs = [Job(TooLarge(), (), label=f"job {number}") for number in range(4)]
     try:

@@ -13,6 +13,7 @@ import torch
 import raysim
 from raysim.methods.fedprox import FedProx
 from tests.fingerprint import fingerprint
+from tests.long_tests import long
 from tests.own_data import QUICK, samples, seeded, three_clients
 from tests.own_graphs import Net, graphs
 from tests.processes import Killer
@@ -72,6 +73,7 @@ def test_two_actors_and_a_killed_driver_give_the_bits_of_one_process(tmp_path: P
     assert fingerprint(longer.folder) == expected
 
 
+@long  # test_every_method.py kills an actor that has graphs of a user's own
 @pytest.mark.usefixtures("ray_session")
 def test_graphs_on_two_actors_of_which_one_is_killed_give_the_bits_of_one_process(tmp_path: Path) -> None:
     def train(backend: str, **more: Any) -> Any:

@@ -20,6 +20,7 @@ from raysim.actors.sending import check_object, check_sendable, send_modules_by_
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.errors import ConfigError
 from raysim.workloads.given.given_data import GivenModel
+from tests.long_tests import long
 
 ROOT = Path(__file__).parents[2]
 NET = """
@@ -57,6 +58,7 @@ def test_a_class_of_a_program_that_asks_the_task_for_its_classes_is_sent(tmp_pat
     assert done.stdout.splitlines().count("rounds 1") == 2
 
 
+@long  # test_own_data_examples.py runs a notebook too
 @pytest.mark.slow
 def test_a_class_of_a_notebook_that_asks_the_task_for_its_classes_is_sent(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

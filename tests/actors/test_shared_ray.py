@@ -17,6 +17,7 @@ from raysim.actors.own_ray import MARK, OwnRay
 from raysim.actors.shared_ray import Request
 from raysim.driver.outcome import Outcome
 from tests.fingerprint import fingerprint
+from tests.long_tests import long
 from tests.processes import marked, within
 
 ROOT = Path(__file__).parents[2]
@@ -67,6 +68,7 @@ print("all is well")
 """
 
 
+@long  # test_sending.py has two runs of one process
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 def test_runs_of_a_process_share_one_ray_and_leave_nothing(tmp_path: Path) -> None:

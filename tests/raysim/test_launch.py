@@ -92,6 +92,7 @@ def test_one_plain_line_a_round_and_a_summary(capsys: pytest.CaptureFixture[str]
     assert "(synthetic data) after 2 rounds and 4 local epochs" in out and "run/report.html" in out
 
 
+@long  # cli/test_interruption.py does it in one process, and the next ones stop a run while Ray starts
 @pytest.mark.slow
 def test_interrupted_on_ray_and_resumed(place: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Exit code, no process left, nothing heavy in the launching process, and the same tables in the end.
