@@ -25,8 +25,8 @@ is left out of it (fedavg has no ``mu``), and combinations that are equal then a
 method=fedavg,fedprox --grid mu=0.01,0.1 --seeds 0-4 --output FOLDER --rounds 20`` writes such a file,
 ``FOLDER/study.yaml``, and runs it.
 
-A measure is a column of the rounds table (its last value), or that behind ``best_`` or ``validated_``
-(:mod:`raysim.report.measures`); a column that a method reports itself says its unit:
+A measure is a column of the rounds table (its last value), or that behind ``best_``, ``validated_`` or ``tail_`` (the
+mean of the last ten judged rounds; :mod:`raysim.report.measures`); a column that a method reports itself says its unit:
 ``system_loss: {title: system loss, unit: plain}``. A column may have seeds of its own, and a row settings that hold in
 one column: ``in: {CNN: {method.mu: 0.1}}``, and show another measure in the place of one:
 ``shows: {accuracy: tuned_client_accuracy_mean}``. ``compare`` adds a table of differences: the mean of a row less

@@ -1,6 +1,6 @@
 """The columns of a rounds table as measures: unit, which of two values is better, and how a run is summed up by one.
 
-A measure is a column's name, or that name behind ``best_`` or ``validated_`` (:class:`Measure`).
+A measure is a column's name, or that name behind ``best_``, ``validated_`` or ``tail_`` (:class:`Measure`).
 """
 
 from __future__ import annotations
@@ -18,7 +18,11 @@ from raysim.units import Unit
 if TYPE_CHECKING:
     from pandas import DataFrame
 
-PREFIXES = ("best_", "validated_")
+How = Literal["last", "best", "validated", "tail"]
+PREFIXES: Mapping[str, How] = {"best_": "best", "validated_": "validated", "tail_": "tail"}
+"""Beginning of a measure's name → how its column is summed up."""
+TAIL = 10
+"""Judged rounds that a ``tail_`` measure is the mean of."""
 
 
 @dataclass(frozen=True)
@@ -26,12 +30,13 @@ class Measure:
     """A number that a finished run is summed up by.
 
     ``accuracy`` is a column's last value; ``best_accuracy`` its best, the largest accuracy or the smallest loss;
-    ``validated_accuracy`` its value in the first round with the best validation accuracy.
+    ``validated_accuracy`` its value in the first round with the best validation accuracy; ``tail_accuracy`` the mean of
+    its last ten values, which varies less than the last one does.
     """
 
     name: str
     column: str
-    how: Literal["last", "best", "validated"]
+    how: How
     unit: Unit
     best: Best
 
@@ -50,6 +55,8 @@ class Measure:
         values = rounds[self.column].dropna()
         if values.empty:
             return None
+        if self.how == "tail":
+            return float(values.iloc[-TAIL:].mean())
         if self.how == "best":
             return float(values.max() if self.best == "largest" else values.min())
         return float(values.iloc[-1])
@@ -70,13 +77,18 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
     column = known.get(name.removeprefix(prefix))
     if column is None:
         best = [f"best_{name}" for name, column in known.items() if column.best]
-        names = [*known, *best, *(f"validated_{name}" for name in known)]
+        names = [*known, *best, *(f"{start}{name}" for start in ("validated_", "tail_") for name in known)]
         raise ConfigError(
-            f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(known)}, each also as best_NAME "
-            "or validated_NAME; times are not among them, as no two runs share them. A column that a method reports "
-            "itself needs its unit: NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
+            f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(known)}, each also as "
+            "best_NAME, validated_NAME or tail_NAME (mean of the last ten); times are not among them, as no two runs "
+            "share them. A column that a method reports itself needs its unit: NAME: {title: TEXT, unit: plain} "
+            "(percent, plain, bytes or count)."
         )
     if prefix == "best_" and not column.best:
         raise ConfigError(f"no measure {name!r}: of {name.removeprefix(prefix)} no value is better than another.")
-    how: Literal["last", "best", "validated"] = "best" if prefix == "best_" else "validated" if prefix else "last"
-    return Measure(name, name.removeprefix(prefix), how, column.unit, column.best)
+    return Measure(name, name.removeprefix(prefix), PREFIXES.get(prefix, "last"), column.unit, column.best)
+
+
+def column_of(name: str) -> str:
+    """The column of the measure of this name: the name without its prefix."""
+    return name.removeprefix(next((start for start in PREFIXES if name.startswith(start)), ""))

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from raysim import columns
 from raysim.errors import FINISHED, REFUSED, RaysimError
 from raysim.monitor import profile_table
+from raysim.report import measures
 from raysim.report.clients import Clients
 from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
@@ -163,7 +164,7 @@ def _summary_line(entry: tuple[str, Any]) -> tuple[str, str]:
     name, value = entry
     if isinstance(value, (dict, list)):
         return name, json.dumps(value)
-    return name, cell(name.removeprefix("best_").removeprefix("validated_"), value)
+    return name, cell(measures.column_of(name), value)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

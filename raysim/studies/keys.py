@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
 
 from raysim.columns import Best, Column
+from raysim.report.measures import column_of
 from raysim.studies.curves import Curves
 from raysim.studies.differences import Compare
 from raysim.studies.entries import (
@@ -107,7 +108,7 @@ class StudyFile(Entry):
     def _declare(cls, measures: dict[str, OwnMeasure], info: ValidationInfo) -> dict[str, OwnMeasure]:
         for name, given in measures.items():
             if (column := given.column()) is not None:
-                context_of(info).own[name.removeprefix("best_").removeprefix("validated_")] = column
+                context_of(info).own[column_of(name)] = column
         for name in measures:
             read_measure(name, info)
         return measures

@@ -107,6 +107,7 @@ class Cnn(ModelOptions):
     name: ClassVar[str] = "cnn"
 
     units: Annotated[PositiveInt, Help("width of the fully connected layer; LEAF's for FEMNIST has 2048")] = 512
+    channels: Annotated[PositiveInt, Help("channels of the first convolution; the second has twice as many")] = 32
 
     def check_shape(self, inputs: InputSpec) -> None:
         check_image(self.name, inputs, least=4)
@@ -114,7 +115,7 @@ class Cnn(ModelOptions):
     def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.mlp_cnn import mcmahan_cnn
 
-        return mcmahan_cnn(inputs.input_shape, inputs.classes, self.units)
+        return mcmahan_cnn(inputs.input_shape, inputs.classes, self.units, self.channels)
 
 
 @dataclass(frozen=True)

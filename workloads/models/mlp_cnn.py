@@ -64,8 +64,8 @@ class TableInput(nn.Module):
         return torch.cat(parts, dim=1)
 
 
-def mcmahan_cnn(shape: tuple[int, ...], classes: int, units: int = 512) -> Classifier:
-    """McMahan et al. 2017: convolutions of 32 and 64 channels (5x5), then ``units``.
+def mcmahan_cnn(shape: tuple[int, ...], classes: int, units: int = 512, width: int = 32) -> Classifier:
+    """McMahan et al. 2017: convolutions of ``width`` and twice as many channels (5x5), then ``units``.
 
     ``shape`` is (C, H, W), or (channels, length) for the same along one axis.
     """
@@ -73,14 +73,14 @@ def mcmahan_cnn(shape: tuple[int, ...], classes: int, units: int = 512) -> Class
     convolution, pooling = (nn.Conv2d, nn.MaxPool2d) if len(sides) == 2 else (nn.Conv1d, nn.MaxPool1d)
     # ReLU after the pooling instead of before it: same values and gradients (ReLU is monotone), a quarter of its work.
     body = nn.Sequential(
-        convolution(channels, 32, kernel_size=5, padding=2),
+        convolution(channels, width, kernel_size=5, padding=2),
         pooling(2),
         nn.ReLU(),
-        convolution(32, 64, kernel_size=5, padding=2),
+        convolution(width, 2 * width, kernel_size=5, padding=2),
         pooling(2),
         nn.ReLU(),
         nn.Flatten(),
-        nn.Linear(64 * math.prod(side // 4 for side in sides), units),
+        nn.Linear(2 * width * math.prod(side // 4 for side in sides), units),
         nn.ReLU(),
     )
     return Classifier(body, nn.Linear(units, classes))

@@ -56,6 +56,19 @@ def test_a_neunet_that_has_learned_nothing_is_weighted_aggregation(rate: float, 
     assert np.array_equal(one.parameters, other.parameters)
 
 
+@pytest.mark.parametrize("rate", [10.0, 100.0])
+def test_a_neunet_that_has_learned_gives_another_model_than_weighted_aggregation(tmp_path: Path, rate: float) -> None:
+    """By default it moves weights of a third by a tenth of a point and more, and the rate says by how much."""
+    shared = {"method.name": "fedrad", "method.random_intervals": False, "workload.name": "digits"}
+    options = {**shared, "model.name": "logistic", "workload.clients": 3, "schedule.local_epochs": 1}
+    dynamic = run(small_run(tmp_path / "dynamic", options, method__neunet_rate=rate, schedule__rounds=6))
+    weighted = run(small_run(tmp_path / "weighted", options, method__aggregation="weighted", schedule__rounds=6))
+    moved = dynamic.rounds["neunet_correction"].to_numpy()
+    assert moved[0] == 0 and 5e-5 * rate < moved[-1] < 1
+    one, other = (result.model.state_dict()["head.weight"] for result in (dynamic, weighted))
+    assert not one.equal(other)
+
+
 def test_no_client_right_at_all_is_the_plain_mean() -> None:
     method = FedRAD()
     found = method.aggregate(server(method), updates([0, 0, 0], [1, 1, 1]), context())

@@ -34,7 +34,17 @@ def test_the_round_with_the_best_validation_accuracy_is_judged() -> None:
     assert value(frame, "best_validation_accuracy") == 0.8
 
 
-@pytest.mark.parametrize("name", ["auc", "best_auc", "validated_accuracy"])
+def test_the_tail_is_the_mean_of_the_last_ten_rounds_that_were_judged() -> None:
+    judged = [9.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 1.0]
+    frame = pd.DataFrame(
+        {"accuracy": [value for one in judged for value in (one, None)], "loss": [0.5, 0.3] + [None] * 20}
+    )
+    assert value(frame, "tail_accuracy") == pytest.approx(0.55)
+    assert value(frame, "tail_loss") == pytest.approx(0.4)
+    assert measures.column_of("tail_loss") == measures.column_of("loss") == "loss"
+
+
+@pytest.mark.parametrize("name", ["auc", "best_auc", "validated_accuracy", "tail_auc"])
 @pytest.mark.parametrize("columns", [["auc", "validation_accuracy"], []])
 def test_what_was_not_measured_has_no_value(name: str, columns: list[str]) -> None:
     assert value(pd.DataFrame({"accuracy": [0.5], **{key: [float("nan")] for key in columns}}), name) is None

@@ -142,6 +142,12 @@ def test_mcmahan_cnn_equals_relu_before_pooling() -> None:
     assert all(torch.equal(left, right) for left, right in zip(actual, expected, strict=True))
 
 
+def test_the_channels_of_the_cnn() -> None:
+    # 5·5·3·8 + 8, 5·5·8·16 + 16, 16·8·8·64 + 64, 64·10 + 10
+    assert count(on_meta(Cnn(channels=8, units=64), 3, 32, 32)) == 608 + 3216 + 65600 + 650
+    assert count(on_meta(Cnn(), 1, 28, 28)) == 1_663_370
+
+
 @pytest.mark.parametrize(
     ("options", "least"),
     [
