@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Collection, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -39,6 +39,13 @@ class Cohort:
 
     poisson_rate: float | None = None
     """q where every present client took part by itself with probability q (``schedule.sampling poisson``)."""
+    left_out: int = 0
+    """Clients that would take part and are left out (``schedule.without``); no other number here counts them."""
+
+    @property
+    def ids(self) -> int:
+        """How many clients take part or are left out: their numbers are 0 to this number − 1."""
+        return self.existing + self.left_out
 
     @property
     def planned(self) -> float:
@@ -77,7 +84,12 @@ UNKNOWN = Cohort(0, 0, 0, 0, 0)
 
 
 def cohort_of(
-    federation: Federation, clients: Sequence[int], present: int, trainable: int, poisson_rate: float | None = None
+    federation: Federation,
+    clients: Sequence[int],
+    present: int,
+    trainable: int,
+    poisson_rate: float | None = None,
+    without: Collection[int] = (),
 ) -> Cohort:
     """The numbers of a round in which ``clients`` take part, sampled from the first ``present`` of all clients.
 
@@ -87,6 +99,15 @@ def cohort_of(
         present: number of clients that have joined.
         trainable: number of clients that ever take part.
         poisson_rate: the probability of each, where their number is random.
+        without: clients below ``trainable`` that are left out.
     """
-    samples = sum(map(federation.samples, clients))
-    return Cohort(len(clients), samples, present, federation.total_samples(present), trainable, poisson_rate)
+    samples, absent = sum(map(federation.samples, clients)), [client for client in without if client < present]
+    return Cohort(
+        len(clients),
+        samples,
+        present - len(absent),
+        federation.total_samples(present) - sum(map(federation.samples, absent)),
+        trainable - len(without),
+        poisson_rate,
+        len(without),
+    )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,6 +101,50 @@ def trainable(config: RunConfig, clients: int) -> int:
             f"to {clients - 1}."
         )
     return clients - unseen
+
+
+@dataclass(frozen=True)
+class Population:
+    """Clients of a run that ever take part, and those that never do."""
+
+    clients: int
+    """All clients that exist, 0 to this number − 1."""
+    trainable: int
+    """Clients from this number on never take part (``schedule.unseen_clients``)."""
+    without: frozenset[int]
+    """Clients below that number that take no part either (``schedule.without``)."""
+
+    def __contains__(self, client: int) -> bool:
+        return client < self.trainable and client not in self.without
+
+    def __len__(self) -> int:
+        return self.trainable - len(self.without)
+
+    def members(self) -> Sequence[int]:
+        """Those that take part, ascending."""
+        every = range(self.trainable)
+        return [client for client in every if client in self] if self.without else every
+
+    def others(self) -> Sequence[int]:
+        """Those that never take part, ascending."""
+        unseen = range(self.trainable, self.clients)
+        return [*sorted(self.without), *unseen] if self.without else unseen
+
+
+def population(config: RunConfig, clients: int) -> Population:
+    """Who of the clients that exist takes part.
+
+    Raises:
+        ConfigError: none would be left, or ``schedule.without`` names a client that takes no part anyway.
+    """
+    count, without = trainable(config, clients), frozenset(config.schedule.without)
+    if unknown := sorted(client for client in without if client >= count):
+        raise ConfigError(
+            f"schedule.without: {unknown[0]} is no client that takes part. Allowed: numbers from 0 to {count - 1}."
+        )
+    if len(without) == count:
+        raise ConfigError(f"schedule.without: all {counted(count, 'client')} are left out, and none would train.")
+    return Population(clients, count, without)
 
 
 def joined(epochs_before: int, clients: int, joins: Sequence[int], join_every: int) -> int:

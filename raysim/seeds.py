@@ -9,8 +9,9 @@ from __future__ import annotations
 import random
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -19,8 +20,62 @@ if TYPE_CHECKING:
     import torch
 
 
+PURPOSES: Mapping[str, str] = {
+    "data": "how data is drawn, cut over clients and held out",
+    "model": "initial values",
+    "participants": "the clients of every round",
+    "intervals": "random numbers of local epochs",
+    "training": "client tasks: shuffling, dropout, augmentation, and whatever no other purpose names",
+    "devices": "devices, their availability and the order of events in virtual time",
+    "events": "clients that leave, data that drifts",
+    "privacy": "noise, and samples drawn for it",
+    "compression": "entries that are kept, and rounding",
+    "attack": "who attacks, and with what",
+    "defense": "buckets",
+}
+"""Purpose of streams → what it decides: the names of ``seed_of``."""
+_STREAMS: Mapping[str, str] = {
+    **dict.fromkeys(("load",), "data"),
+    **dict.fromkeys(("model", "extension", "init_server", "init_client", "neunet"), "model"),
+    **dict.fromkeys(("devices", "timeline"), "devices"),
+    **dict.fromkeys(("events leave", "events drift", "events labels"), "events"),
+    **dict.fromkeys(("privacy noise", "privacy count", "privacy noise shuffle"), "privacy"),
+    **dict.fromkeys(("compression", "compression down"), "compression"),
+    **dict.fromkeys(("attack clients", "attack noise"), "attack"),
+    "defense buckets": "defense",
+    "participants": "participants",
+    "intervals": "intervals",
+}
+"""Name of a stream → its purpose; all others are of client tasks."""
+
+
+class Seed(int):
+    """Root of a run's streams, with another root for those of some purposes."""
+
+    others: Mapping[str, int]
+    """Purpose → its root."""
+
+    def __new__(cls, value: int, others: Mapping[str, int] | None = None) -> Seed:
+        """A root with those of some purposes, by their names."""
+        made = super().__new__(cls, value)
+        made.others = others or {}
+        return made
+
+
+def root(seed: int, purpose: str) -> int:
+    """The root of the streams of one of the :data:`PURPOSES`."""
+    return seed.others.get(purpose, int(seed)) if isinstance(seed, Seed) else seed
+
+
+def data_streams(seed: int) -> Callable[[str], np.random.Generator]:
+    """Streams that a workload draws from while it loads, one for each of its own purposes."""
+    return partial(numpy_generator, root(seed, "data"))
+
+
 def number(seed: int, purpose: str, round: int = 0, client: int = 0) -> int:
     """A 63-bit seed, independent for every (seed, purpose, round, client)."""
+    if isinstance(seed, Seed):
+        seed = root(seed, _STREAMS.get(purpose, "training"))
     # crc32 instead of hash(): Python salts hash() of strings anew in every process.
     words = (seed, zlib.crc32(purpose.encode()), round, client)
     # The same as of the tuple, in two thirds of the time.

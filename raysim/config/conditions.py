@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from raysim.config import privacy_conditions, registry, timing, wrappers
+from raysim.config.options import show
 from raysim.config.section_checks import cross_check
 from raysim.errors import ConfigError
 
@@ -58,15 +59,17 @@ def check_method(config: Sections) -> None:
                 f"{allowed}."
             )
     _check_fine_tuning(config.evaluation, name, traits)
-    for path, value, allowed in (
+    needed: tuple[tuple[str, object, object], ...] = (
         ("devices.preset", config.devices.preset, "none"),
         ("events.drift", config.events.drift, "none"),
         ("schedule.sampling", config.schedule.sampling, "fixed"),
-    ):
-        if traits.pooled and value != allowed:
+        ("schedule.without", config.schedule.without, ()),
+    )
+    for path, given, needs in needed:
+        if traits.pooled and given != needs:
             raise ConfigError(
-                f"{path}: {value} is not possible with method {name}, which trains on all data in one place. Allowed: "
-                f"{allowed}."
+                f"{path}: {show(given)} is not possible with method {name}, which trains on all data in one place. "
+                f"Allowed: {show(needs)}."
             )
 
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, cast, get_args, get_o
 
 from raysim.config.nearest import STUDY, did_you_mean
 from raysim.errors import ConfigError
+from raysim.seeds import Seed
 from raysim.workloads.option_types import Help, OnlyWith
 
 if TYPE_CHECKING:
@@ -144,6 +145,8 @@ def show(value: object) -> str:
 
 def plain(value: object) -> object:
     """A value as YAML and JSON have it: tuples become lists."""
+    if isinstance(value, Seed):
+        return int(value)
     return [plain(element) for element in value] if isinstance(value, tuple) else value
 
 

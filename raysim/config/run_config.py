@@ -15,7 +15,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, get_type_hints
 
-from raysim.config import earlier_names, preconditions, registry, total_epochs
+from raysim.config import earlier_names, preconditions, registry, seed_purposes, total_epochs
 from raysim.config.all_sections import Sections
 from raysim.config.conditions import check_method, check_together
 from raysim.config.nearest import STUDY, did_you_mean
@@ -33,10 +33,11 @@ from raysim.config.wrappers import Attack as Attack
 from raysim.config.wrappers import Compression as Compression
 from raysim.config.wrappers import Defense as Defense
 from raysim.errors import ConfigError
+from raysim.seeds import PURPOSES
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.option_types import Help, NonNegativeInt
 
-OWN = ("seed", "output", "pictures")
+OWN = ("seed", "seed_of", "output", "pictures")
 """Options that belong to no section."""
 DEFAULT_NAMES: Mapping[str, str] = {"method.name": "fedrad", "workload.name": "digits", "model.name": "cnn"}
 
@@ -46,6 +47,13 @@ class RunConfig(Sections):
     """Everything that one run depends on. Creating one checks every value (ConfigError)."""
 
     seed: Annotated[NonNegativeInt, Help("root of every random stream of the run")] = 0
+    seed_of: Annotated[
+        tuple[str, ...],
+        Help(
+            "another root for the streams of some purposes, training=7,participants=3 say: "
+            + "; ".join(f"{name}: {text}" for name, text in PURPOSES.items())
+        ),
+    ] = ()
     output: Annotated[str, Help("run folder to write; empty: a new one under ./runs", placement=True)] = ""
     pictures: Annotated[
         bool,
@@ -120,6 +128,8 @@ def validate(config: RunConfig) -> None:
         option.check(getattr(getattr(config, section) if section else config, name))
     placement = frozenset(path for path, option in options.items() if option.help.placement)
     object.__setattr__(config, "placement", placement)
+    if config.seed_of:
+        object.__setattr__(config, "seed", seed_purposes.with_others(config.seed, config.seed_of))
     preconditions.check(config, options)
     check_together(config)
     check_method(config)

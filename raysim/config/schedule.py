@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from raysim.config.kind_files import kind_class, kind_object
-from raysim.workloads.option_types import Help, NonNegativeInt, PositiveInt, PositiveShare
+from raysim.workloads.option_types import Help, NonNegativeInt, OnlyWith, PositiveInt, PositiveShare
 
 SAMPLERS = ("fixed", "poisson")
 """The ways to draw a round's clients, each with its file in raysim/samplers."""
@@ -60,6 +60,14 @@ class Schedule:
             "Yuan et al. 2022, arXiv 2110.14216",
         ),
     ] = 0
+    without: Annotated[
+        tuple[NonNegativeInt, ...],
+        Help(
+            "clients that take no part, 3,7 say: cohorts are drawn as with them and go without them; they are judged "
+            "as those of unseen_clients"
+        ),
+        OnlyWith("devices.preset", "none", why="is not possible"),
+    ] = ()
     joins: Annotated[
         tuple[PositiveInt, ...],
         Help("clients that join one group after another, 3,2,3,2 say; empty: all from the start", "FedRAD, Table 2"),

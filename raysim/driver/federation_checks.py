@@ -40,7 +40,7 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         WorkloadError: the model takes other inputs.
     """
     name, traits = registry.public_name("method", config.method), config.method.traits
-    trainable = schedule.trainable(config, federation.clients)
+    trainable = schedule.population(config, federation.clients).trainable
     if config.schedule.joins and not traits.pooled:
         schedule.check_joins(config.schedule.joins, config.schedule.join_every, trainable)
     if traits.same_task or traits.pooled:

@@ -45,6 +45,8 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
     if not wanted(config):
         return
     plan = rounds.planner.plan(1)
+    if not plan.clients:
+        return
     client = min(plan.clients, key=lambda each: plan.samples[each])
     try:
         message = rounds.method.message(rounds.state.server, client)

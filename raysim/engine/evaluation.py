@@ -97,10 +97,10 @@ def evaluate_round(
     A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
     method where there is no global test set. Where clients have validation sets, ``validation_accuracy`` is the mean
     over clients of the accuracy on these. Where the objective has no accuracy, there are no such columns, and
-    validation is by loss. Clients that never take part (``schedule.unseen_clients``) count in ``unseen_accuracy`` and
-    ``unseen_loss`` alone. With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same clients' own test sets
-    after fine-tuning (raysim/client_side/fine_tuning.py). ``seconds`` is the virtual time of the server step that
-    is judged.
+    validation is by loss. Clients that never take part (``schedule.unseen_clients``, ``schedule.without``) count in
+    ``unseen_accuracy`` and ``unseen_loss`` alone. With ``evaluation.fine_tune`` the columns ``tuned_…`` are of the same
+    clients' own test sets after fine-tuning (raysim/client_side/fine_tuning.py). ``seconds`` is the virtual time of the
+    server step that is judged.
     """
     moment, packer, federation = Moment(state.round, seconds), Packer(pool), pool.federation
     by_clients = running_method(config).traits.personal or federation.global_test_size == 0
@@ -131,9 +131,9 @@ def _jobs_of_slices(
 
 def _judged_clients(config: RunConfig, federation: Federation) -> list[int]:
     """At most ``evaluation.client_limit`` of the clients that can take part, and as many of those that never do."""
-    limit, trainable = config.evaluation.client_limit, schedule.trainable(config, federation.clients)
-    unseen = evenly_spread(federation.clients - trainable, limit)
-    return [*evenly_spread(trainable, limit), *(trainable + number for number in unseen)]
+    limit, population = config.evaluation.client_limit, schedule.population(config, federation.clients)
+    groups = (population.members(), population.others())
+    return [clients[place] for clients in groups for place in evenly_spread(len(clients), limit)]
 
 
 def _job_of_clients(
@@ -163,11 +163,11 @@ def _columns(
     found: dict[int, list[EvaluationSums]],
 ) -> dict[str, float]:
     """The round's columns, from sums of the global test set's slices and of each client's test and validation set."""
-    auc, trainable = measures_auc(config, federation), schedule.trainable(config, federation.clients)
+    auc, population = measures_auc(config, federation), schedule.population(config, federation.clients)
     tested = {client: test for client, (test, *_) in found.items() if test.samples}
-    of_trainable = {client: test for client, test in tested.items() if client < trainable}
-    of_unseen = [test for client, test in tested.items() if client >= trainable]
-    validations = [held_out for client, (_, held_out, *_) in found.items() if held_out.samples and client < trainable]
+    of_trainable = {client: test for client, test in tested.items() if client in population}
+    of_unseen = [test for client, test in tested.items() if client not in population]
+    validations = [held_out for client, (_, held_out, *_) in found.items() if held_out.samples and client in population]
     judged = judging(config, federation)
     objective, names = judged.objective, [*judged.columns, *(["auc"] if auc else [])]
     _put_into_rows(rows, of_trainable, names if auc else [name for name in names if name != "balanced_accuracy"])
@@ -179,7 +179,7 @@ def _columns(
     if validations:
         measure = "accuracy" if objective.accurate else "loss"
         columns[f"{VALIDATION}{measure}"] = _mean_figure(validations, measure)
-    if trainable < federation.clients:
+    if len(population) < federation.clients:
         measures = ("accuracy", "loss") if objective.accurate else ("loss",)
         columns |= {f"{UNSEEN}{name}": _mean_figure(of_unseen, name) for name in measures}
     if objective.accurate:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def load_federation(config: RunConfig, parallel: Parallel) -> Federation:
     """The clients' data as the run's method and model need it: spectra computed, pooled into one client."""
     with seeds.kept_streams(seeds.number(config.seed, "load")) if has_own_code(config) else nullcontext():
-        federation: Federation = config.workload.load(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+        federation: Federation = config.workload.load(seeds.data_streams(config.seed))
     prepare_data = getattr(federation, "prepare", None)
     if prepare_data is not None:
         federation = prepare_data(getattr(config.model, "needs_spectra", False), parallel)

@@ -47,7 +47,7 @@ def possible(config: RunConfig) -> tuple[str, ...] | None:
     return (
         *(name for kind in get_args(Kind) for name in Objective(kind).columns),
         *(f"{VALIDATION}{name}" for name in measures),
-        *(f"{UNSEEN}{name}" for name in measures if config.schedule.unseen_clients),
+        *(f"{UNSEEN}{name}" for name in measures if config.schedule.unseen_clients or config.schedule.without),
         *(["auc"] if config.evaluation.auc is True else []),
         *SPREAD,
         *_tuned(config, True),
@@ -65,7 +65,7 @@ def _columns(config: RunConfig, federation: Federation, objective: Objective, va
     measures = ("accuracy", "loss") if objective.accurate else ("loss",)
     if validated:
         yield f"{VALIDATION}{measures[0]}"
-    if schedule.trainable(config, federation.clients) < federation.clients:
+    if len(schedule.population(config, federation.clients)) < federation.clients:
         yield from (f"{UNSEEN}{name}" for name in measures)
     if objective.accurate:
         yield from SPREAD

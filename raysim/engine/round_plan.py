@@ -56,19 +56,20 @@ class Planner:
         self.intervals = schedule.planned_intervals(config)
         """Local epochs of every round."""
         self._epochs_before = list(accumulate(self.intervals, initial=0))
-        self._trainable = schedule.trainable(config, federation.clients)
+        self._population = schedule.population(config, federation.clients)
         # Pooled data has one client, which is there from the start.
         self._joins = () if config.method.traits.pooled else config.schedule.joins
 
     def plan(self, number: int, after: int = 0) -> RoundPlan:
         """The plan of a round, counted from 1; in virtual time of tasks whose updates come with a step > ``after``."""
         config, existing, options = self._config, self._federation, self._config.schedule
-        epochs, trainable = self._epochs_before[number - 1], self._trainable
+        epochs, population = self._epochs_before[number - 1], self._population
         sampler: Sampler = options.sampler
-        present = schedule.joined(epochs, trainable, self._joins, options.join_every)
+        present = schedule.joined(epochs, population.trainable, self._joins, options.join_every)
         if self._clock is None:
             generator = seeds.numpy_generator(config.seed, "participants", number)
-            cohort = clients = sampler.cohort(number, present, generator).tolist()
+            drawn: list[int] = sampler.cohort(number, present, generator).tolist()
+            cohort = clients = [client for client in drawn if client in population]
             begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
         else:
             tasks = self._clock.tasks(number, after)
@@ -81,7 +82,7 @@ class Planner:
             self.intervals[number - 1],
             config.training.rate_in(number),
             {client: existing.samples(client) for client in clients},
-            cohort_of(existing, cohort, present, trainable, sampler.poisson_rate),
+            cohort_of(existing, cohort, present, population.trainable, sampler.poisson_rate, population.without),
             evaluates=number % config.evaluation.every == 0 or number == len(self.intervals),
             decomposes=every > 0 and number % every == 0,
             begins=begins,

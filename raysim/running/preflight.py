@@ -52,7 +52,7 @@ def check_request(config: RunConfig) -> None:
     if sketch is None or config.engine.address.startswith("ray://"):  # then the data is on the cluster's head
         return
     try:
-        federation = sketch(lambda purpose: seeds.numpy_generator(config.seed, purpose))
+        federation = sketch(seeds.data_streams(config.seed))
     except SystemExit as error:
         raise ConfigError(
             f"workload {registry.public_name('workload', config.workload)}: {reason_of(error)}"

@@ -7,7 +7,6 @@ import hashlib
 import numbers
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -176,7 +175,7 @@ class _Objects:
 
 def inputs_of(config: RunConfig) -> InputSpec:
     """The inputs that the model must fit, from a sketch of the data, or from the data where widths are not known."""
-    stream = partial(seeds.numpy_generator, config.seed)
+    stream = seeds.data_streams(config.seed)
     federation = config.workload.sketch(stream) if hasattr(config.workload, "sketch") else None
     if federation is None or not all(federation.input_spec(0).input_shape):
         federation = config.workload.load(stream)
@@ -190,7 +189,7 @@ def _fitted(config: RunConfig) -> GivenClients:
     from raysim.workloads.given.fit import fitted, fitted_graphs
 
     section: GivenGraphs | GivenData = config.workload
-    federation: Any = section.load(partial(seeds.numpy_generator, config.seed))
+    federation: Any = section.load(seeds.data_streams(config.seed))
     traits = config.method.traits
     if (traits.personal or traits.local_tests) and not any(map(federation.test_samples, range(federation.clients))):
         name = registry.public_name("method", config.method)

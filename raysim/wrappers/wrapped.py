@@ -153,7 +153,7 @@ class Wrapped(Method[Any, Any]):
         self, model: FlatModel, data: ClientData, message: Message, state: Any, task: ClientTask
     ) -> tuple[Update, Any]:
         """The method's update as the server will read it: attacked, clipped, noised, and from the bytes on the wire."""
-        attacks = self._attacks(task.seed, task.round, task.cohort.existing, task.client)
+        attacks = self._attacks(task.seed, task.round, task.cohort.ids, task.client)
         if attacks:
             data = self._attacker.poisoned(data, task.classes)
         bound, noise = message.extra.get(BOUND, 0.0), message.extra.get(NOISE, 0.0)
@@ -262,8 +262,8 @@ class Wrapped(Method[Any, Any]):
 
     def _forged(self, updates: Updates, context: Context) -> Updates:
         """The updates with those of malicious clients replaced, if there are honest ones, and who was as a column."""
-        existing = context.cohort.existing
-        attacks = [self._attacks(context.seed, context.round, existing, client) for client in updates.clients]
+        ids = context.cohort.ids
+        attacks = [self._attacks(context.seed, context.round, ids, client) for client in updates.clients]
         vectors = self._replaced([update.delta for update in updates.each], attacks)
         context.report.clients(MALICIOUS, np.array(attacks, np.float64) * (vectors is not None))
         if vectors is None:

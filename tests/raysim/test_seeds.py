@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import subprocess
 import sys
 
@@ -28,3 +29,13 @@ def test_torch_and_numpy_streams_repeat() -> None:
     first, second = seeds.torch_generator(0, "x", 1, 2), seeds.torch_generator(0, "x", 1, 2)
     assert torch.equal(torch.randperm(9, generator=first), torch.randperm(9, generator=second))
     assert seeds.numpy_generator(0, "x").random() == seeds.numpy_generator(0, "x").random()
+
+
+def test_a_purpose_of_its_own_root_changes_its_streams_and_no_others() -> None:
+    seed = pickle.loads(pickle.dumps(seeds.Seed(3, {"training": 7, "data": 5})))
+    assert seed == 3
+    for purpose in ("shuffle", "shuffle weights", "global"):
+        assert seeds.number(seed, purpose, 5, 7) == seeds.number(7, purpose, 5, 7)
+    for purpose in ("participants", "model", "intervals", "privacy noise", "compression", "attack clients", "timeline"):
+        assert seeds.number(seed, purpose, 5, 7) == seeds.number(3, purpose, 5, 7)
+    assert seeds.data_streams(seed)("partition").random() == seeds.numpy_generator(5, "partition").random()

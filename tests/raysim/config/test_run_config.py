@@ -189,7 +189,7 @@ def test_yaml_is_complete_and_has_lists_on_one_line() -> None:
     assert data == configs.to_dict(config)
     sections = ["method", "workload", "model", "training", "schedule", "evaluation", "devices", "timing", "events"]
     sections += ["attack", "privacy", "compression", "defense"]
-    assert [*data] == [*sections, "engine", "seed", "output", "pictures"]
+    assert [*data] == [*sections, "engine", "seed", "seed_of", "output", "pictures"]
     for section, cls in configs.SECTIONS.items():
         assert {*data[section]} == {entry.name for entry in dataclasses.fields(cls)}
     assert given_config(data) == config

@@ -1,4 +1,4 @@
-"""Clients that are judged but never trained (``schedule.unseen_clients``)."""
+"""Clients that are judged but never trained (``schedule.unseen_clients``, ``schedule.without``)."""
 
 from __future__ import annotations
 
@@ -73,3 +73,36 @@ def test_requests_that_cannot_be(tmp_path: Path) -> None:
 def test_virtual_time_knows_only_those_that_take_part(tmp_path: Path) -> None:
     timed = {"timing__mode": "async", "timing__concurrency": 2, "devices__preset": "phones", "schedule__rounds": 8}
     assert set(run(config(tmp_path, **timed)).clients["client"]) == {0, 1, 2}
+
+
+def test_the_last_client_left_out_is_the_same_as_an_unseen_one(tmp_path: Path) -> None:
+    for method in ("fedavg", "scaffold"):  # scaffold counts all clients
+        options = {"method__name": method, "schedule__unseen_clients": 0}
+        without = run(config(tmp_path / f"{method} without", schedule__without=(4,), **options))
+        unseen = run(config(tmp_path / f"{method} unseen", **{**options, "schedule__unseen_clients": 1}))
+        assert fingerprint(without.folder) == fingerprint(unseen.folder)
+
+
+def test_the_others_are_drawn_as_with_it_and_attack_as_with_it(tmp_path: Path) -> None:
+    options: dict[str, object] = {
+        "schedule__unseen_clients": 0,
+        "schedule__sampling_rate": 0.6,
+        "attack__kind": "sign-flip",
+        "attack__malicious_share": 0.4,
+    }
+    every = run(config(tmp_path, **options)).clients
+    without = run(config(tmp_path / "without", schedule__without=(1,), **options)).clients
+    columns = ["round", "client", "malicious"]
+    assert (every["client"] == 1).any()
+    assert every.query("client != 1")[columns].values.tolist() == without[columns].values.tolist()
+
+
+def test_who_is_left_out_is_checked(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"schedule.without: 3 is no client that takes part"):
+        run(config(tmp_path, schedule__without=(3,)))
+    with pytest.raises(ConfigError, match=r"schedule.without: all 3 clients are left out"):
+        run(config(tmp_path, schedule__without=(0, 1, 2)))
+    with pytest.raises(ConfigError, match=r"schedule.without: \[0\] is not possible with devices.preset"):
+        config(tmp_path, schedule__without=(0,), devices__preset="uniform")
+    with pytest.raises(ConfigError, match=r"schedule.without: \[0\] is not possible with method centralized"):
+        config(tmp_path, schedule__without=(0,), schedule__unseen_clients=0, method__name="centralized")
