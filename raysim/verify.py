@@ -1,6 +1,7 @@
 """Checks a run's folder against its proof, and computes parts of the run again.
 
-``python -m raysim.verify FOLDER``. Exit codes: 0 equal, 1 something differs, 2 the request cannot be met.
+``python -m raysim.verify FOLDER``. Exit codes: 0 equal, 1 something differs, 2 the request cannot be met; with
+``--tolerance`` 3: not equal, but all values of the tables agree to their printed digits.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from raysim import portable
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.help_text import json_text
 from raysim.config.run_config import RunConfig, classes_of, with_sections
-from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
+from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError, ResultsError
 from raysim.results.given_again import check_digests
 from raysim.running.open_run import stored_config
 from raysim.running.python_objects import config_of
@@ -29,6 +30,9 @@ from raysim.verification.folder_check import FolderCheck
 from raysim.verification.recompute import again, check_rounds
 from raysim.verification.spot import spot
 from raysim.verification.verdict import Verdict
+
+CLOSE = 3
+"""Exit code of ``--tolerance``: not equal, but all values of the tables agree to their printed digits."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,21 +55,31 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--actors", type=int, default=0, help="client actors of it on Ray; 0: all in this process")
     parser.add_argument("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
     parser.add_argument("--head", default="", help="the head of the proof as it was published")
+    parser.add_argument(
+        "--tolerance",
+        action="store_true",
+        help="with --all or --rounds: say of every round how far it is from the new computation, as for a run of "
+        "another kind of processor; exit code 3 where all table values agree to their printed digits",
+    )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_trust(parser)
     options = parser.parse_args(arguments)
     try:
         computes = options.all or options.rounds or options.spot
+        if options.tolerance and not (options.all or options.rounds):
+            raise ResultsError("--tolerance: no rounds are computed again. Add --all, or --rounds 3,17 say.")
         config = placed(read_config(options.folder, options), options.actors, cpu=options.cpu) if computes else None
         if config is not None and config.engine.portable:
             portable.start_again()
         rounds = None if options.all else options.rounds
-        verdict = verify(options.folder, config, rounds=rounds, tasks=options.spot, head=options.head)
+        verdict = verify(
+            options.folder, config, rounds=rounds, tasks=options.spot, head=options.head, tolerance=options.tolerance
+        )
     except RaysimError as error:
         complain(error, "raysim.verify")
         return REFUSED
     print(json_text(verdict.plain()) if options.json else printable(verdict.text()))
-    return FINISHED if verdict.equal else FAILED
+    return FINISHED if verdict.equal else CLOSE if verdict.close else FAILED
 
 
 def verify(
@@ -75,6 +89,7 @@ def verify(
     rounds: Sequence[int] | None = (),
     tasks: int = 0,
     head: str = "",
+    tolerance: bool = False,
 ) -> Verdict:
     """Check a run's folder, and with ``config`` compute rounds of it again.
 
@@ -84,6 +99,7 @@ def verify(
         rounds: those to compute; None: all.
         tasks: how many random client tasks to compute.
         head: the head of the proof as it was published; empty: not known.
+        tolerance: say how far every round is from its new computation.
 
     Raises:
         RaysimError: there is nothing to check, or it cannot be computed here.
@@ -96,7 +112,7 @@ def verify(
             if tasks:
                 spot(check, config, tasks, Path(place) / "tasks", SystemRandom())
             if wanted and verdict.equal:
-                again(check, config, wanted, Path(place) / "rounds", whole=rounds is None)
+                again(check, config, wanted, Path(place) / "rounds", whole=rounds is None, tolerance=tolerance)
     verdict.explanations = explanations(folder)
     return verdict
 

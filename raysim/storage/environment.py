@@ -11,6 +11,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from raysim.portable import VARIABLES
 from raysim.version import __version__
 
 _PACKAGES = ("ray", "torch", "torchvision", "torch-geometric", "numpy", "scipy", "pandas")
@@ -18,7 +19,7 @@ _SOURCES = ("raysim", "actors", "aggregators", "workloads", "pyproject.toml")
 
 
 def environment() -> dict[str, Any]:
-    """Where a run was made: versions, processor, commit, date. No names of hosts or users, no paths."""
+    """Where a run was made: versions, processor and its caps, commit, date. No names of hosts or users, no paths."""
     return {
         "date": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
@@ -26,6 +27,7 @@ def environment() -> dict[str, Any]:
         "cpu": _processor(),
         "cpu_count": os.cpu_count(),
         "versions": {"raysim": __version__} | {name: _version(name) for name in _PACKAGES},
+        "caps": {name: os.environ[name] for name in VARIABLES if name in os.environ},
         **_own_commit(),
     }
 

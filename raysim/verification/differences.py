@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from raysim.columns import is_timing
 from raysim.errors import ResultsError
+from raysim.portable import VARIABLES
 from raysim.storage import checkpoint
 from raysim.storage.checkpoint_digests import read_digests
 from raysim.storage.environment import environment
@@ -63,7 +64,9 @@ def explanations(folder: Path) -> list[str]:
     versions = before.get("versions")
     old: Mapping[str, Any] = versions if isinstance(versions, dict) else {}
     pairs += [(name, old.get(name), version) for name, version in now["versions"].items()]
-    return [f"{name}: {new}, in the run {was}" for name, was, new in pairs if was != new]
+    if isinstance(caps := before.get("caps"), dict):  # runs of earlier versions did not record them
+        pairs += [(name, caps.get(name), now["caps"].get(name)) for name in VARIABLES]
+    return [f"{name}: {new or 'not set'}, in the run {was or 'not set'}" for name, was, new in pairs if was != new]
 
 
 def _ends(before: Mapping[str, Any] | None, now: Mapping[str, Any] | None) -> Iterator[Difference]:
@@ -116,14 +119,21 @@ def _apart(first: str, second: str) -> str:
     with suppress(ValueError):
         a, b = float(first), float(second)
         if math.isfinite(a) and math.isfinite(b):
-            return f" ({units(np.array([a]), np.array([b])):,} units in the last place)"
+            return f" ({_largest(np.array([a]), np.array([b])):,} units in the last place)"
     return ""
 
 
-def units(first: Array, second: Array) -> int:
-    """The largest distance of two arrays of floats of one type, in units in the last place: floats between them."""
+def units(first: Array, second: Array) -> NDArray[np.uint64]:
+    """The distance of each two values of two arrays of floats of one type, in units in the last place, uint64 [N].
+
+    That is the number of floats between the two, plus one; both zeros are the same.
+    """
     a, b = _ordered(first), _ordered(second)
-    return int((np.maximum(a, b) - np.minimum(a, b)).max(initial=0))
+    return np.asarray(np.maximum(a, b) - np.minimum(a, b), np.uint64)
+
+
+def _largest(first: Array, second: Array) -> int:
+    return int(units(first, second).max(initial=0))
 
 
 def _ordered(values: Array) -> NDArray[np.uint64]:
@@ -151,4 +161,4 @@ def _distance(old: Array, new: Array | None) -> str:
     differing = int((old != new).sum())
     if old.dtype.kind != "f":
         return f"{differing:,} of {old.size:,} values differ"
-    return f"{differing:,} of {old.size:,} values differ, by up to {units(old, new):,} units in the last place"
+    return f"{differing:,} of {old.size:,} values differ, by up to {_largest(old, new):,} units in the last place"

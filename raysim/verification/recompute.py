@@ -19,6 +19,7 @@ from raysim.storage.atomic_files import write_atomically
 from raysim.storage.proof_file import PROOF_NAME
 from raysim.units import counted
 from raysim.verification.differences import first_difference, kept_checkpoints
+from raysim.verification.distances import round_distances
 from raysim.verification.folder_check import FolderCheck
 
 if TYPE_CHECKING:
@@ -44,7 +45,9 @@ def spans(wanted: Iterable[int], kept: Sequence[int]) -> list[tuple[int, int]]:
     return sorted(found.items())
 
 
-def again(check: FolderCheck, config: RunConfig, wanted: Sequence[int], place: Path, *, whole: bool) -> None:
+def again(
+    check: FolderCheck, config: RunConfig, wanted: Sequence[int], place: Path, *, whole: bool, tolerance: bool = False
+) -> None:
     """Compute these rounds again, with those between them and the checkpoints before them; adds to the verdict.
 
     Args:
@@ -53,6 +56,7 @@ def again(check: FolderCheck, config: RunConfig, wanted: Sequence[int], place: P
         wanted: rounds of the run.
         place: an empty folder for what is computed.
         whole: compute from the start, whatever checkpoints are kept.
+        tolerance: say how far every round is apart, and do not end with the first that differs.
 
     Raises:
         RaysimError: it cannot be computed here.
@@ -67,7 +71,10 @@ def again(check: FolderCheck, config: RunConfig, wanted: Sequence[int], place: P
         computed += last - start
         if found := first_difference(check, folder, range(start + 1, last + 1)):
             check.verdict.differences += found
-            return
+            if not tolerance:
+                return
+        if tolerance:
+            check.verdict.distances += round_distances(check, folder, range(start + 1, last + 1))
         if start == 0 and last > 1 and not whole:
             check.verdict.notes.append(f"no checkpoint before round {min(wanted)} is kept: computed from the start")
         shutil.rmtree(folder)
