@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     import numpy as np
     from numpy.typing import NDArray
@@ -111,3 +111,13 @@ def cohort_of(
         poisson_rate,
         len(without),
     )
+
+
+def samples_of(federation: Federation) -> Callable[[Sequence[int]], NDArray[np.int64]]:
+    """The numbers of training samples of some clients [n], for a sampler."""
+    import numpy as np
+
+    def samples(clients: Sequence[int]) -> NDArray[np.int64]:
+        return np.fromiter(map(federation.samples, clients), np.int64, len(clients))
+
+    return samples

@@ -199,6 +199,23 @@ def sample(count: int, present: int, generator: np.random.Generator) -> NDArray[
     return np.sort(generator.choice(present, count, replace=False, shuffle=False)).astype(np.int64, copy=False)
 
 
+def weighted_sample(count: int, weights: NDArray[np.float64], generator: np.random.Generator) -> NDArray[np.int64]:
+    """A sample without replacement of ``count`` of the places 0 … n − 1: ascending, int64 [count].
+
+    One place after another is drawn, each with a probability in proportion to its weight among those that are left.
+    That is the same as to take the places with the smallest E_i / w_i, E_i exponentially distributed (Efraimidis and
+    Spirakis 2006, Weighted random sampling with a reservoir). Places of weight 0 come last, the first of them first.
+
+    Args:
+        weights: w ≥ 0 [n].
+    """
+    if count >= len(weights):
+        return np.arange(len(weights), dtype=np.int64)
+    draws = generator.exponential(size=len(weights))
+    keys = np.divide(draws, weights, out=np.full(len(weights), np.inf), where=weights > 0)
+    return np.sort(np.argsort(keys, kind="stable")[:count]).astype(np.int64, copy=False)
+
+
 def check_joins(joins: Sequence[int], join_every: int, clients: int) -> None:
     """Check the groups of late joiners against the number of clients; no groups means that all start together.
 

@@ -42,6 +42,11 @@ def main(argv: Sequence[str] | None = None) -> int:
                 "devices.preset: none has no virtual time to plan. Set --devices.preset to uniform, classes, phones, "
                 "day or trace."
             )
+        if config.schedule.sampler.adaptive:
+            raise ConfigError(
+                f"schedule.sampling: {config.schedule.sampling} looks at losses, so that no round is known without the "
+                "training of the rounds before. Set it to fixed or by-size, or run it: its tables tell as much."
+            )
         _write(config, Path(config.output or "timeline"))
     except (RaysimError, OSError) as error:
         complain(error)

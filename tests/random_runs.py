@@ -42,7 +42,7 @@ OPTIONS: Draws = {
     "schedule.local_epochs": (0.3, [2]),
     "schedule.intervals": (0.15, ["random", "fixed"]),
     "schedule.sampling_rate": (0.4, [0.5, 0.7]),
-    "schedule.sampling": (0.15, ["poisson"]),
+    "schedule.sampling": (0.3, ["poisson", "by-size", "power-of-choice", "oort"]),
     "schedule.unseen_clients": (0.1, [1]),
     "evaluation.every": (0.4, [2, 3]),
     "evaluation.auc": (0.2, [True, False]),

@@ -87,6 +87,20 @@ WRAPPED: dict[str, dict[str, Any]] = {
         "schedule__sampling_rate": 0.35,
         "seed": 3,
     },
+    "cohorts by loss, of candidates, int8 down": {
+        "schedule__sampling": "power-of-choice",
+        "schedule__sampling_rate": 0.4,
+        "compression__down": "int8",
+        "method__name": "fedbn",
+        "model__name": None,
+    },
+    "cohorts by loss and speed, a rule, in virtual time": {
+        "schedule__sampling": "oort",
+        "schedule__sampling_rate": 0.5,
+        "defense__rule": "median",
+        "devices__preset": "phones",
+        "devices__drop_probability": 0.2,
+    },
     "local noise, top-k, a rule, in virtual time": {
         "privacy__kind": "local",
         "privacy__epsilon": 50.0,

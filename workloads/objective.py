@@ -118,6 +118,12 @@ class Objective:
         return [labels, (*labels, 1)] if len(labels) == 1 and self.kind == "regression" else [labels]
 
 
+def squared_losses(objective: Objective, outputs: Tensor, labels: Tensor) -> Tensor:
+    """The square of each sample's loss [B], the mean over its outputs where it has several; or of a batch's mean."""
+    losses = objective.figures(outputs, labels)["loss"].double()
+    return (losses.flatten(1).mean(dim=1) if losses.ndim > 1 else losses).square()
+
+
 _COLUMNS: Mapping[Kind, tuple[str, ...]] = {
     "classification": ("accuracy", "loss", "balanced_accuracy"),
     "sequences": ("accuracy", "loss"),

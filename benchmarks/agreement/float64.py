@@ -136,13 +136,13 @@ def poisson() -> Values:
     """(Σ Δ min(1, C / ‖Δ‖)) / (q N), C = 0.5 and q = 0.5, of the clients that raysim draws."""
     from raysim import seeds
     from raysim.config.sections import Schedule
+    from raysim.samplers._sampler import Known
 
     model, options = first(), Schedule(sampling="poisson", sampling_rate=0.5)
     for number in range(1, STEPS + 1):
         total = np.zeros(model.size)
-        for client in options.sampler.cohort(
-            number, len(SIZES), seeds.numpy_generator(0, "participants", number)
-        ).tolist():
+        known = Known(number, range(len(SIZES)), 1, lambda clients: np.array(SIZES)[[*clients]])
+        for client in options.sampler.cohort(known, seeds.numpy_generator(0, "participants", number)).tolist():
             moved = trained(model, client) - model
             total += moved * min(1.0, 0.5 / float(np.linalg.norm(moved)))
         model = model + total / (0.5 * len(SIZES))

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import threadpoolctl
@@ -29,6 +30,7 @@ from raysim.storage import pytree
 from raysim.training.optimizers import kept_bytes
 from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.metrics import EvaluationSums, evaluate
+from raysim.workloads.objective import squared_losses
 from raysim.wrappers.judging import judging
 from raysim.wrappers.wrapped import running_method
 
@@ -39,6 +41,7 @@ if TYPE_CHECKING:
 
 CACHED_BYTES = 64 * 2**20
 """The data of clients that neither this round nor the one before asked for stay cached while all data take no more."""
+SQUARED = "squared loss"
 MOST_CACHED_BYTES = 2**31
 """Upper bound of the client-data cache in bytes, counted as float32; the least recently used client is evicted."""
 
@@ -163,6 +166,15 @@ class Worker:
         with self.streams("evaluate", self._moment.round, client):
             found = evaluate(model.module, samples.batches(size), classes, scores, self.objective)
         return replace(found, further=self._judging.further(model.module, samples, size, classes))
+
+    def losses(self, client: int, message: Message, state: ClientState | None) -> tuple[float, float]:
+        """Mean loss on the client's training data, and mean of its samples' squared losses, with its deployed model."""
+        model, objective = self.deployed(client, message, state), self.objective
+        squared = replace(objective, metrics={SQUARED: partial(squared_losses, objective)})
+        classes, size = self.federation.input_spec(client).classes, self.config.evaluation.batch_size
+        with self.streams("losses", self._moment.round, client):
+            found = evaluate(model.module, self.data(client).train.batches(size), classes, objective=squared)
+        return found.loss, found.figure(SQUARED)
 
     def streams(self, purpose: str, round: int, client: int = 0) -> AbstractContextManager[None]:
         """The global generators for one purpose, seeded; without code of a user's own nothing draws from them."""

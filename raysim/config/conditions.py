@@ -20,14 +20,46 @@ def check_together(config: Sections) -> None:
     cross_check(config.training, config.schedule, config.engine)
     timing.check(config.timing, config.devices, config.training, config.evaluation)
     timing.check_events(config.events)
-    if config.devices.on and not config.schedule.sampler.in_virtual_time:
-        raise ConfigError(
-            f"schedule.sampling: {config.schedule.sampling} with devices.preset {config.devices.preset}: in virtual "
-            "time only idle clients are sampled, uniformly. Set schedule.sampling to fixed, or devices.preset to none."
-        )
+    _check_sampler(config)
     wrappers.check(config.defense, config.timing)
     wrappers.check_attack(config.attack, config.timing)
     privacy_conditions.check(config)
+
+
+def _check_sampler(config: Sections) -> None:
+    """ConfigError for a sampler that virtual time or privacy cannot do with."""
+    sampler, name = config.schedule.sampler, f"schedule.sampling: {config.schedule.sampling}"
+    if config.devices.on and not sampler.in_virtual_time:
+        raise ConfigError(
+            f"{name} with devices.preset {config.devices.preset}: in virtual time only idle "
+            "clients are chosen, as many as are wanted. Set schedule.sampling to fixed, or devices.preset to none."
+        )
+    if not sampler.adaptive:
+        return
+    rule = config.timing.rule
+    if config.devices.on and (rule.stale or not rule.in_rounds):
+        raise ConfigError(
+            f"{name} with timing.mode {config.timing.mode} and timing.late {config.timing.late}: it looks at losses "
+            "with the model of the round that begins, and here clients begin while others train. Set timing.mode to "
+            "sync, timing.late to drop, or schedule.sampling to fixed or by-size."
+        )
+    if config.schedule.without:
+        raise ConfigError(
+            f"{name} with schedule.without {show(config.schedule.without)}: it looks at losses, and those of clients "
+            "that are left out would choose others. Set schedule.sampling to fixed or by-size, or leave them out of "
+            "the data."
+        )
+    if config.events.drift_at:
+        raise ConfigError(
+            f"{name} with events.drift_at {config.events.drift_at:g}: it looks at losses, so that when the run ends is "
+            "not known before. Set events.drift_round in its place."
+        )
+    if config.privacy.on and config.privacy.noise_multiplier != 0:
+        raise ConfigError(
+            f"{name} with privacy.kind {config.privacy.kind}: who takes part depends on losses that clients send "
+            "without noise, so that sampling amplifies nothing and no ε would hold. Set schedule.sampling to fixed, "
+            "poisson or by-size, or privacy.noise_multiplier to 0."
+        )
 
 
 def _check_fine_tuning(evaluation: Evaluation, method: str, traits: Traits) -> None:

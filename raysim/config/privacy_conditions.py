@@ -65,6 +65,8 @@ def neighbors(config: Sections) -> str:
         return "sampling: not counted, one client's data replaced"
     if config.devices.on:
         return "sampling: not counted, one client replaced"
+    if not config.schedule.sampler.amplifies:
+        return f"sampling: {config.schedule.sampling}, not counted, one client {config.schedule.sampler.neighbors}"
     return f"sampling: {config.schedule.sampling}, one client {config.schedule.sampler.neighbors}"
 
 
@@ -103,7 +105,7 @@ def _check_central(config: Sections) -> None:
             f"privacy.kind: central with schedule.sampling {config.schedule.sampling}, of whose cohorts no ε is known. "
             "Set schedule.sampling to fixed or poisson, or privacy.kind to local or dp-sgd."
         )
-    replaced = sampler.neighbors == "replaced" and config.schedule.sampling_rate < 1
+    replaced = sampler.neighbors == "replaced" and sampler.amplifies and config.schedule.sampling_rate < 1
     if config.privacy.accountant == "pld" and replaced and not config.devices.on:
         raise ConfigError(
             f"privacy.accountant: pld with schedule.sampling_rate {config.schedule.sampling_rate}: dp-accounting has "

@@ -6,15 +6,25 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from raysim.config.kind_files import kind_class, kind_object
-from raysim.workloads.option_types import Help, NonNegativeInt, OnlyWith, PositiveInt, PositiveShare
+from raysim.workloads.option_types import (
+    Ge,
+    Help,
+    NonNegative,
+    NonNegativeInt,
+    OnlyWith,
+    PositiveInt,
+    PositiveShare,
+    Share,
+)
 
-SAMPLERS = ("fixed", "poisson")
+SAMPLERS = ("fixed", "poisson", "by-size", "power-of-choice", "oort")
 """The ways to draw a round's clients, each with its file in raysim/samplers."""
 _MEANINGS = {name: kind_class("samplers", name).meaning for name in SAMPLERS}
 if TYPE_CHECKING:
     Sampling = str
 else:
     Sampling = Literal[SAMPLERS]
+_OORT = OnlyWith("schedule.sampling", "oort")
 
 
 @dataclass(frozen=True)
@@ -52,6 +62,37 @@ class Schedule:
             + "; what ε is about follows (docs/wrappers.md)"
         ),
     ] = SAMPLERS[0]
+    candidates: Annotated[
+        Annotated[float, Ge(1)],
+        Help("clients that are asked for their losses, in sizes of the cohort", "d / K of Cho et al. 2022, section 4"),
+        OnlyWith("schedule.sampling", "power-of-choice"),
+    ] = 2.0
+    explore: Annotated[
+        Share, Help("share of a cohort that was never chosen before, at first", "ε of Oort, Algorithm 1"), _OORT
+    ] = 0.9
+    explore_decay: Annotated[PositiveShare, Help("factor on that share after each round", "Oort"), _OORT] = 0.98
+    explore_least: Annotated[Share, Help("the least that this share becomes", "Oort"), _OORT] = 0.2
+    most_rounds: Annotated[
+        NonNegativeInt,
+        Help(
+            "rounds after which a client is chosen only where no other is left; 0: no such limit", "Oort, section 4.4"
+        ),
+        _OORT,
+    ] = 0
+    speed_penalty: Annotated[
+        NonNegative, Help("exponent α on T / D of clients that take D > T seconds", "Oort, section 4.3"), _OORT
+    ] = 2.0
+    preferred_speed: Annotated[
+        PositiveShare, Help("quantile of the clients' seconds that T is at first", "the code of Oort"), _OORT
+    ] = 0.3
+    pacer_step: Annotated[Share, Help("amount by which that quantile grows", "Δ of Oort, Algorithm 1"), _OORT] = 0.05
+    pacer_window: Annotated[
+        PositiveInt,
+        Help(
+            "rounds after which it grows, if their clients had less utility than those of as many before", "W of Oort"
+        ),
+        _OORT,
+    ] = 20
     unseen_clients: Annotated[
         NonNegativeInt,
         Help(

@@ -44,7 +44,7 @@ def check_repeats(rounds: Rounds, note: Callable[[str], None]) -> None:
     config, pool = rounds.config, rounds.pool
     if not wanted(config):
         return
-    plan = rounds.planner.plan(1)
+    plan = rounds.next_plan()
     if not plan.clients:
         return
     client = min(plan.clients, key=lambda each: plan.samples[each])

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.run_config import settings
+from raysim.engine.round_plan import Selection, first_selection
 from raysim.errors import CheckpointError, DamagedError, DiskFullError, ResultsError
 from raysim.schedule import common_rounds
 from raysim.storage import checkpoint
@@ -43,6 +44,8 @@ class State:
     """Handle of each client's state, by client."""
     earlier: Mapping[int, Any] = field(default_factory=dict)
     """The server's state after each earlier round that a client task under way started from."""
+    selection: Selection | None = None
+    """State that the choice of later cohorts depends on, where a sampler looks at losses."""
 
 
 class Saves:
@@ -105,6 +108,7 @@ class Saves:
             self._config.engine.keep_checkpoints,
             self._files,
             state.earlier,
+            state.selection,
         )
         if self._failed:
             self._note(f"the checkpoint of round {state.round} could be written again")
@@ -143,14 +147,14 @@ class Saves:
             DamagedError: there are some, and none that the run can go on from.
             CheckpointError: they are of another version, or of other settings.
         """
-        template = state_template(worker)
+        template, selection = state_template(worker), first_selection(self._config)
         reasons: list[str] = []
         passed: list[Path] = []
         for path in checkpoint.newest_first(self._folder.checkpoints):
             try:
                 facts = facts_of(path, self._config)
                 self._folder.check(facts["tables"])
-                found = checkpoint.load(path, self._first, template, hold=self._pool.share)
+                found = checkpoint.load(path, self._first, template, self._pool.share, selection_template=selection)
             except DamagedError as error:
                 passed.append(path)
                 reasons += [str(error)] if str(error) not in reasons else []
@@ -162,7 +166,7 @@ class Saves:
             self._round, self._files = found.round, found.files
             self._changed.clear()
             self._folder.go_back(found.round, facts["tables"])
-            return State(found.server, found.round, found.client_states, found.earlier)
+            return State(found.server, found.round, found.client_states, found.earlier, found.selection)
         if reasons:
             raise DamagedError(
                 f"{'; '.join(reasons)}. No checkpoint is left to go on from: {start_again(self._folder.path)}"
@@ -186,7 +190,7 @@ class Saves:
         self._round, self._files = 0, ClientFiles()
         self._changed.clear()
         self._folder.go_back(0, {})
-        return State(self._first)
+        return State(self._first, selection=first_selection(self._config))
 
 
 def state_template(worker: Worker) -> Callable[[int], Any]:

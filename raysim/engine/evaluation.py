@@ -18,6 +18,7 @@ from raysim.client_side.fine_tuning import FineTuning, fine_tuning
 from raysim.columns import SPREAD, TUNED, UNSEEN, VALIDATION
 from raysim.exchange.payload import Packed, PackedMessage, Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
+from raysim.samplers._sampler import Losses
 from raysim.workloads.metrics import EvaluationSums, fairness
 from raysim.wrappers.judging import judging, measures_auc
 from raysim.wrappers.wrapped import running_method
@@ -82,6 +83,43 @@ class EvaluateClients:
                 judged.append(worker.judged(client, model, data.test))
             results.append(judged)
         return results, []
+
+
+@dataclass(frozen=True)
+class MeasureLosses:
+    """Losses of a few clients on their own training data, with the models that they are judged by.
+
+    The result is (mean, mean of squares) of each.
+    """
+
+    moment: Moment
+    clients: tuple[int, ...]
+    packed: Packed
+
+    def run(self, worker: Worker, inputs: Sequence[Any]) -> tuple[list[tuple[float, float]], list[Any]]:
+        worker.at(self.moment)
+        messages = self.packed.unpack(inputs)
+        return [worker.losses(client, *each) for client, each in zip(self.clients, messages, strict=True)], []
+
+
+def training_losses(
+    config: RunConfig, pool: Pool, state: State, clients: Sequence[int], moment: Moment, note: Callable[[str], None]
+) -> Losses:
+    """The losses of some clients on their training data, with the models by which they would be judged now.
+
+    Args:
+        moment: of the round that begins, for data that drift.
+    """
+    method, packer, jobs = running_method(config), Packer(pool), []
+    costs = [max(1.0, pool.federation.samples(client)) for client in clients]
+    for group in cut(clients, pool.slots, costs=costs):
+        packed = packer.pack(group, [method.message(state.server, client) for client in group], state.clients)
+        cost = sum(map(pool.federation.samples, group))
+        label = f"round {moment.round}, losses of clients {group}"
+        task = MeasureLosses(moment, tuple(group), packed)
+        jobs.append(Job(task, packed.inputs, 0, cost, label, job_name("losses", moment.round)))
+    found = np.array([*chain(*results_of(pool, jobs, note))], np.float64).reshape(-1, 2)
+    return Losses(found[:, 0], found[:, 1])
 
 
 def evaluate_round(

@@ -2,9 +2,9 @@
 
 It follows from who takes part in which round. A client's history with ``privacy.kind central`` is the sums of its
 rounds, each over a cohort drawn of all present clients, of a fixed size or each with the same probability; in virtual
-time, where devices decide who arrives, over all of them. With ``local`` it is its own noised updates, and with
-``dp-sgd`` the batches of its local training: nothing is hidden by other clients, and the client that has spent most
-counts.
+time, where devices decide who arrives, and where clients are drawn by their sizes, over all of them. With ``local`` it
+is its own noised updates, and with ``dp-sgd`` the batches of its local training: nothing is hidden by other clients,
+and the client that has spent most counts.
 """
 
 from __future__ import annotations
@@ -91,7 +91,8 @@ class PrivacyBudget:
         if self._config.privacy.kind == "central":
             cohort, everyone = plan.cohort, (1, 1)
             drawn = (cohort.size, cohort.present) if cohort.poisson_rate is None else (cohort.poisson_rate, 1)
-            self._counts[everyone if self._config.devices.on else drawn] += 1
+            hidden = self._config.schedule.sampler.amplifies and not self._config.devices.on
+            self._counts[drawn if hidden else everyone] += 1
             return
         epochs = plan.local_epochs if self._config.privacy.kind == "dp-sgd" else 1
         for client, samples in plan.samples.items():

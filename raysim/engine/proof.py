@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raysim.engine.checkpointing import MAY_CHANGE, compared
+from raysim.engine.checkpointing import MAY_CHANGE, State, compared
 from raysim.storage.folder_files import read_bytes
 from raysim.storage.row_digest import rows_digest
 from raysim.storage.state_digest import state_digest
@@ -40,20 +40,22 @@ class Proof:
         self.states = ""
         """Digest of all clients' states, once the last round is done."""
 
-    def round(self, row: Row, rows: Sequence[Row], server: object) -> None:
+    def round(self, row: Row, rows: Sequence[Row], state: State) -> None:
         """Add the line of a round.
 
         Args:
             row: its row of the rounds table.
             rows: its rows of the clients table.
-            server: the server's state after it.
+            state: the run's after it.
         """
         if not self._chain.entries:
             if row["round"] > 1 or self._config.engine.proof == "none":
                 return
             fixed = {name: value for name, value in compared(self._config).items() if name not in MAY_CHANGE}
             self._chain.append({"raysim proof": FORMAT, "of": self._config.engine.proof, "settings": fixed})
-        digests = {"rounds": rows_digest([row]), "clients": rows_digest(rows), "server": state_digest(server)}
+        digests = {"rounds": rows_digest([row]), "clients": rows_digest(rows), "server": state_digest(state.server)}
+        if state.selection is not None:
+            digests["selection"] = state_digest(state.selection)
         self._chain.append({"round": int(row["round"]), **digests})
 
     def end(self, round: int, model: Path) -> None:

@@ -2,20 +2,64 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import accumulate
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from raysim import schedule, seeds
-from raysim.cohort import cohort_of
+from raysim.cohort import cohort_of, samples_of
+from raysim.samplers._sampler import Known
 
 if TYPE_CHECKING:
     from raysim.cohort import Cohort
     from raysim.config.run_config import RunConfig
-    from raysim.samplers._sampler import Sampler
+    from raysim.samplers._sampler import Losses, Sampler
     from raysim.virtual_time.clock import VirtualClock
+    from raysim.virtual_time.fleet import Choice, Chosen
     from raysim.workloads.federated_data import Federation
+
+
+Measure = Callable[[int, Sequence[int], float], "Losses"]
+"""(round, clients, virtual seconds) -> these clients' losses with the model that the round starts from."""
+
+
+@dataclass(frozen=True)
+class Selection:
+    """All that the choice of later cohorts depends on where a sampler looks at losses; it is saved with the run."""
+
+    memory: Any
+    """The sampler's."""
+    chosen: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """In virtual time, whose events are gone through again when a run goes on: clients of all cohorts, in order."""
+    sizes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, np.int64))
+    """The sizes of these cohorts [n]; several are of one round where all clients of a cohort were lost."""
+    seconds: NDArray[np.float64] = field(default_factory=lambda: np.zeros(0, np.float64))
+    """Virtual seconds that it took to choose each [n]."""
+
+    def cohorts(self) -> list[Chosen]:
+        """The recorded choices, in order."""
+        parts = np.split(self.chosen, np.cumsum(self.sizes)[:-1]) if len(self.sizes) else []
+        return [(part.tolist(), float(seconds)) for part, seconds in zip(parts, self.seconds, strict=True)]
+
+    def with_cohort(self, clients: Sequence[int], seconds: float) -> Selection:
+        """With one more choice."""
+        return replace(
+            self,
+            chosen=np.append(self.chosen, np.asarray(clients, np.int64)),
+            sizes=np.append(self.sizes, np.int64(len(clients))),
+            seconds=np.append(self.seconds, seconds),
+        )
+
+
+def first_selection(config: RunConfig) -> Selection | None:
+    """The selection before the first round; None where nothing of it depends on losses."""
+    sampler: Sampler = config.schedule.sampler
+    return Selection(sampler.first_memory()) if sampler.adaptive else None
 
 
 @dataclass(frozen=True)
@@ -37,6 +81,12 @@ class RoundPlan:
     """The server step that takes each participant's update: this round's, but for those that are stale when it does."""
     ends: float
     """Virtual seconds of the server step that ends the round; 0 without virtual time."""
+    known: Known | None = None
+    """All that an adaptive sampler was told before it chose; else None."""
+    selection: Selection | None = None
+    """The selection with this round's choices in it, before the sampler has learned of them."""
+    asked: tuple[int, ...] = ()
+    """Clients that were sent the model for their losses alone, once for each time."""
 
     @property
     def clients(self) -> tuple[int, ...]:
@@ -60,18 +110,30 @@ class Planner:
         # Pooled data has one client, which is there from the start.
         self._joins = () if config.method.traits.pooled else config.schedule.joins
 
-    def plan(self, number: int, after: int = 0) -> RoundPlan:
-        """The plan of a round, counted from 1; in virtual time of tasks whose updates come with a step > ``after``."""
+    def plan(
+        self,
+        number: int,
+        after: int = 0,
+        selection: Selection | None = None,
+        measure: Measure | None = None,
+    ) -> RoundPlan:
+        """The plan of a round, counted from 1; in virtual time of tasks whose updates come with a step > ``after``.
+
+        Args:
+            selection: where the sampler is adaptive, that after the round before.
+            measure: measures losses for it.
+        """
         config, existing, options = self._config, self._federation, self._config.schedule
         epochs, population = self._epochs_before[number - 1], self._population
         sampler: Sampler = options.sampler
         present = schedule.joined(epochs, population.trainable, self._joins, options.join_every)
+        choices = _Choices(config, existing, number, selection, measure)
         if self._clock is None:
-            generator = seeds.numpy_generator(config.seed, "participants", number)
-            drawn: list[int] = sampler.cohort(number, present, generator).tolist()
-            cohort = clients = [client for client in drawn if client in population]
+            cohort = clients = [client for client in choices.cohort(present) if client in population]
             begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
         else:
+            if selection is not None:
+                self._clock.advance(number, selection.cohorts(), partial(choices.in_virtual_time, self._clock))
             tasks = self._clock.tasks(number, after)
             begins = {flight.client: flight.start for flight, _ in tasks}
             steps = {flight.client: step for flight, step in tasks}
@@ -88,4 +150,67 @@ class Planner:
             begins=begins,
             steps=steps,
             ends=ends,
+            known=choices.known if sampler.adaptive else None,
+            selection=choices.selection,
+            asked=tuple(choices.asked),
         )
+
+
+class _Choices:
+    """The choices of one round's cohort, and what they cost."""
+
+    def __init__(
+        self,
+        config: RunConfig,
+        federation: Federation,
+        number: int,
+        selection: Selection | None,
+        measure: Measure | None,
+    ) -> None:
+        self._seed, self._number, self.selection, self._measure = config.seed, number, selection, measure
+        self._sampler: Sampler = config.schedule.sampler
+        self._samples = samples_of(federation)
+        self.known: Known | None = None
+        self.asked: list[int] = []
+
+    def cohort(self, present: int) -> list[int]:
+        """A cohort of the clients 0 … present − 1."""
+        generator = seeds.numpy_generator(self._seed, "participants", self._number)
+        count = schedule.cohort_size(present, self._sampler.sampling_rate)
+        return self._chosen(Known(self._number, range(present), count, self._samples, self._ask(0.0)), generator)
+
+    def in_virtual_time(self, clock: VirtualClock, choice: Choice, generator: np.random.Generator) -> Chosen:
+        """A cohort of the clients that are idle, and the virtual seconds that it took to choose it."""
+        assert self.selection is not None, "the sampler is adaptive"
+        before = len(self.asked)
+        durations = np.asarray(choice.seconds)
+        known = Known(
+            choice.number,
+            choice.clients,
+            choice.count,
+            self._samples,
+            self._ask(choice.time),
+            lambda clients: durations[[*clients]],
+        )
+        clients, asked = self._chosen(known, generator), self.asked[before:]
+        sent = [choice.bytes_down[client] for client in asked]
+        seconds = clock.fleet.answer_seconds(asked, self._samples(asked), sent)
+        self.selection = self.selection.with_cohort(clients, seconds)
+        return clients, seconds
+
+    def _chosen(self, known: Known, generator: np.random.Generator) -> list[int]:
+        memory = None if self.selection is None else self.selection.memory
+        self.known = replace(known, memory=memory)
+        clients: list[int] = self._sampler.cohort(self.known, generator).tolist()
+        return clients
+
+    def _ask(self, time: float) -> Callable[[Sequence[int]], Losses] | None:
+        measure = self._measure
+        if measure is None:
+            return None
+
+        def ask(clients: Sequence[int]) -> Losses:
+            self.asked += clients
+            return measure(self._number, clients, time)
+
+        return ask

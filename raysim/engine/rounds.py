@@ -6,28 +6,31 @@ import math
 import time
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from raysim import columns, schedule
 from raysim.aggregators.means import sample_weights
+from raysim.client_side.drift import Moment
 from raysim.client_side.last_batch import with_last_batch
 from raysim.client_side.model_parts import without_batch_norm
 from raysim.engine.checkpointing import Saves, State, kept_noise
 from raysim.engine.cohort_chunks import Chunker, merges_single_steps
 from raysim.engine.cohort_run import Collected, Collector
 from raysim.engine.early_stopping import EarlyStopping
-from raysim.engine.evaluation import evaluate_round
+from raysim.engine.evaluation import evaluate_round, training_losses
 from raysim.engine.loss_decomposition import decompose_round
 from raysim.engine.privacy_budget import with_privacy
 from raysim.engine.proof import Proof
 from raysim.engine.round_columns import measurable
-from raysim.engine.round_plan import Planner, RoundPlan
+from raysim.engine.round_plan import Planner, RoundPlan, Selection, first_selection
 from raysim.engine.server_half import check_server, first_message, first_server, stage
 from raysim.errors import DiskFullError
 from raysim.exchange.returned_values import check_messages
 from raysim.method import Context, Message
 from raysim.storage import pytree
 from raysim.virtual_time.clock import VirtualClock
+from raysim.virtual_time.fleet import ANSWER_BYTES
 from raysim.workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
     from raysim.engine.observer import RunNotes
     from raysim.exchange.pool_protocol import Pool
+    from raysim.samplers._sampler import Losses, Sampler
 
 
 class Rounds:
@@ -66,7 +70,7 @@ class Rounds:
         self._shapes, self.shared_parameter_count = model.shared_shapes, model.shared_parameter_count
         merges = merges_single_steps(config, worker, min(self.intervals), notes)
         self._first_server = first_server(worker, notes.note)
-        self.state = State(self._first_server)
+        self.state = State(self._first_server, selection=first_selection(config))
         on = config.devices.on
         self.clock = VirtualClock(config, worker, first_message(worker, self._first_server)) if on else None
         self.planner = Planner(config, pool.federation, self.clock)
@@ -114,6 +118,24 @@ class Rounds:
             messages = {client: self.method.message(server, client) for client in plan.clients}
             self.collector.begin(plan, messages, self.state.clients)
 
+    def next_plan(self) -> RoundPlan:
+        """The plan of the round behind the state; a sampler that looks at losses has them measured."""
+        return self.planner.plan(self.state.round + 1, selection=self.state.selection, measure=self._losses)
+
+    def _losses(self, number: int, clients: Sequence[int], seconds: float = 0.0) -> Losses:
+        """Losses of these clients with the models of the state, on the data that they have in a round."""
+        moment = Moment(number, seconds)
+        with self.recorder.phase("losses"):
+            return training_losses(self.config, self.pool, self.state, clients, moment, self._notes.fault)
+
+    def _learned(self, plan: RoundPlan, clients: Sequence[int]) -> Selection | None:
+        """The selection after a round whose step takes the updates of these clients."""
+        sampler: Sampler = self.config.schedule.sampler
+        if plan.selection is None or plan.known is None or not sampler.reports:
+            return plan.selection
+        losses = self._losses(plan.number, clients, min(plan.begins.values(), default=0.0))
+        return replace(plan.selection, memory=sampler.learn(plan.known, clients, losses))
+
     def _earlier(self, number: int) -> dict[int, Any]:
         """The server's states that tasks under way after this round started from, by round."""
         if self.clock is None:
@@ -123,7 +145,7 @@ class Rounds:
 
     def _round(self, number: int) -> None:
         started = time.perf_counter()
-        plan = self.planner.plan(number)
+        plan = self.next_plan()
         stale, server = self.config.timing.stale, self.state.server
         awaited = plan.cohort.size if stale else len(plan.clients)
         self.observer.round_started(number, plan.local_epochs, awaited)
@@ -131,8 +153,10 @@ class Rounds:
             with self.recorder.phase("message"), stage(number, "message"):
                 messages = {client: self.method.message(server, client) for client in plan.clients}
             check_messages(messages, number)
+            bytes_asked = sum(self.method.message(server, client).nbytes for client in plan.asked)
             self.collector.begin(plan, messages, self.state.clients)
             collected = self.collector.take(number, lambda client: self.method.message(server, client))
+            selection = self._learned(plan, collected.updates.clients)
         trained = time.perf_counter()
         # Tasks under way run on between two rounds' training.
         working, self._trained = (self._trained or started) if stale else started, trained
@@ -155,9 +179,9 @@ class Rounds:
         before = self.state
         # Not a copy: that would cost all clients that were ever sampled.
         states = ChainMap(collected.states, before.clients)
-        self.state = State(server, number, states, self._earlier(number))
+        self.state = State(server, number, states, self._earlier(number), selection)
         try:
-            self._record(plan, messages, collected, context, (started, working, trained, aggregated))
+            self._record(plan, messages, collected, context, bytes_asked, (started, working, trained, aggregated))
         except BaseException:
             # A round without its rows never happened: a checkpoint of it would leave a hole in the tables.
             self.state = before
@@ -172,14 +196,23 @@ class Rounds:
         messages: Mapping[int, Message],
         collected: Collected,
         context: Context,
+        bytes_asked: int,
         times: tuple[float, float, float, float],
     ) -> None:
-        """Evaluate and write the round's rows. Not stoppable: only numbers about the round are missing."""
+        """Evaluate and write the round's rows. Not stoppable: only numbers about the round are missing.
+
+        Args:
+            bytes_asked: of messages that asked clients for their losses alone.
+        """
         started, working, trained, aggregated = times
         config, pool, rows = self.config, self.pool, collected.rows
         down = {client: message.nbytes for client, message in messages.items()}
         up = [self._bytes_up + pytree.nbytes(update.extra) for update in collected.updates.each]
         row = self._first_columns(plan, rows) | {"bytes_down": sum(down.values()), "bytes_up": sum(up)}
+        # Losses that clients were asked for, and those that they report with their updates.
+        reports = len(rows) * config.schedule.sampler.reports
+        row["bytes_down"] += bytes_asked
+        row["bytes_up"] += ANSWER_BYTES * (len(plan.asked) + reports)
         self._put_client_columns(context, collected)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
@@ -209,7 +242,7 @@ class Rounds:
         with self.recorder.phase("write"):
             self.folder.append_round(row)
             self.folder.append_clients(rows)
-            self.proof.round(row, rows, self.state.server)
+            self.proof.round(row, rows, self.state)
         self.observer.clients_finished(rows)
         self.observer.round_finished(row)
         self._stopping.see(row)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from raysim.samplers._sampler import Sampler
+from raysim.samplers._sampler import Known, Sampler
 
 if TYPE_CHECKING:
     import numpy as np
@@ -17,14 +17,14 @@ class Fixed(Sampler):
     """round(sampling_rate · N) clients, at least one; halves go to even."""
 
     meaning: ClassVar[str] = "sampling_rate of those present, at least one"
-    in_virtual_time: ClassVar[bool] = True
+    in_virtual_time: ClassVar[Literal["uniform"]] = "uniform"
     neighbors: ClassVar[Literal["replaced"]] = "replaced"
 
-    def cohort(self, number: int, present: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    def cohort(self, known: Known, generator: np.random.Generator) -> NDArray[np.int64]:
         """A uniform sample without replacement."""
-        from raysim.schedule import participants
+        from raysim.schedule import sample
 
-        return participants(present, self.sampling_rate, generator)
+        return sample(known.count, len(known.clients), generator)
 
 
 KIND = Fixed

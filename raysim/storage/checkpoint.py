@@ -23,7 +23,7 @@ from typing import Any
 
 from raysim.errors import CheckpointError, DiskFullError
 from raysim.storage.atomic_files import FULL, sync_directory, unused, write_durably
-from raysim.storage.client_shards import EARLIER, STEM, ClientFiles, is_state_file, numbers, stem
+from raysim.storage.client_shards import EARLIER, SELECTION, STEM, ClientFiles, is_state_file, numbers, stem
 from raysim.storage.folder_files import open_file, read_bytes
 from raysim.storage.pytree import JSON
 from raysim.storage.state_files import INNER, client_name, damaged, packed, read_pair, shards, write_pair
@@ -49,6 +49,8 @@ class Checkpoint:
     """Files that hold the clients' states, for the next ``save``."""
     earlier: Mapping[int, Any]
     """The server's state after earlier rounds that were saved with it, by round."""
+    selection: Any = None
+    """State that the choice of later cohorts depends on; None if it was not saved, or not asked for."""
 
 
 def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
@@ -61,6 +63,7 @@ def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
     keep: int,
     files: ClientFiles,
     earlier: Mapping[int, object] = MappingProxyType({}),
+    selection: object = None,
 ) -> Path:
     """Writes the checkpoint of ``round`` into ``folder`` and removes those beyond the newest ``keep``.
 
@@ -73,6 +76,7 @@ def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
         files: where the states are that have not changed (nowhere: a new ``ClientFiles``); describes the new
             checkpoint afterwards, and is as it was after an error.
         earlier: the server's state after earlier rounds that is still needed, by round.
+        selection: what the choice of later cohorts depends on; None: nothing that is not known anyway.
 
     Raises:
         DiskFullError: there is no room. What was begun is removed, earlier checkpoints are untouched; so too after:
@@ -93,6 +97,8 @@ def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
             entries[name] = {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
 
         write_pair(write, "server", *packed(server, "server"))
+        if selection is not None:
+            write_pair(write, SELECTION, *packed(selection, SELECTION))
         reused, clients = files.plan(changed)
         for number, state in earlier.items():
             before, now = files.server_stem(number), f"{EARLIER}{number}"
@@ -189,12 +195,13 @@ def load(
     state_template: Callable[[int], object],
     hold: Callable[[Any], Any] = lambda state: state,
     wanted: Collection[int] | None = None,
+    selection_template: object = None,
 ) -> Checkpoint:
     """Reads a checkpoint and gives it the types of the templates; ``tree_template.unpack`` says what may be left open.
 
     ``hold`` takes a client's state as soon as it is read and gives what stands for it in ``client_states``: with one
     that stores it elsewhere, no more than a file of them is in memory. ``wanted`` are the clients whose states are
-    asked for; None: all.
+    asked for; None: all. Without ``selection_template`` the selection is not read.
 
     Raises:
         DamagedError: a file is not what was written, or is missing.
@@ -209,6 +216,7 @@ def load(
     try:
         node, arrays = read_pair(path, "server")
         server = unpack(node, arrays, server_template, "server")
+        selection = selection_template and unpack(*read_pair(path, SELECTION), selection_template, SELECTION)
         earlier = {
             number: unpack(*read_pair(path, f"{EARLIER}{number}"), server_template, "server")
             for number in sorted(numbers(manifest["files"], EARLIER))
@@ -228,7 +236,8 @@ def load(
         ) from error
     except OSError as error:
         raise damaged(path, str(error)) from error
-    return Checkpoint(manifest["round"], server, dict(sorted(client_states.items())), manifest["facts"], files, earlier)
+    states = dict(sorted(client_states.items()))
+    return Checkpoint(manifest["round"], server, states, manifest["facts"], files, earlier, selection)
 
 
 def verify_file(path: Path, checksum: str, size: int) -> None:

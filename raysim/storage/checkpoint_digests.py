@@ -9,7 +9,7 @@ from typing import Any
 
 from raysim.errors import DamagedError
 from raysim.storage.checkpoint import read_manifest, verify_file
-from raysim.storage.client_shards import EARLIER, STEM, numbers, stem
+from raysim.storage.client_shards import EARLIER, SELECTION, STEM, numbers, stem
 from raysim.storage.state_digest import packed_digest
 from raysim.storage.state_files import damaged, read_pair
 
@@ -26,6 +26,8 @@ class CheckpointDigests:
     clients: Mapping[int, str]
     """Digest of every client's newest state."""
     facts: Mapping[str, Any]
+    selection: str | None
+    """Digest of what the choice of later cohorts depends on; None if there is nothing."""
 
 
 def read_digests(path: Path) -> CheckpointDigests:
@@ -40,6 +42,7 @@ def read_digests(path: Path) -> CheckpointDigests:
         verify_file(path / name, entry["sha256"], entry["bytes"])
     try:
         server = packed_digest(*read_pair(path, "server"))
+        chosen = packed_digest(*read_pair(path, SELECTION)) if f"{SELECTION}.json" in manifest["files"] else None
         earlier = {
             number: packed_digest(*read_pair(path, f"{EARLIER}{number}"))
             for number in numbers(manifest["files"], EARLIER)
@@ -54,4 +57,4 @@ def read_digests(path: Path) -> CheckpointDigests:
         raise
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise damaged(path, f"a state cannot be read: {error}") from error
-    return CheckpointDigests(manifest["round"], server, earlier, clients, manifest["facts"])
+    return CheckpointDigests(manifest["round"], server, earlier, clients, manifest["facts"], chosen)

@@ -16,6 +16,8 @@ from raysim.storage.state_files import pair
 STEM = "clients-"
 EARLIER = "server-after-"
 """Prefix of files with the server's state after an earlier round than the checkpoint's."""
+SELECTION = "selection"
+"""Name of the files with what the choice of later cohorts depends on."""
 
 
 @dataclass
@@ -114,7 +116,7 @@ def numbers(names: Iterable[str], start: str) -> list[int]:
 
 def is_state_file(name: str) -> bool:
     """Whether a checkpoint writes files of this name: none that leads elsewhere, and no text of somebody's own."""
-    return re.fullmatch(rf"(server|{EARLIER}[0-9]+|{STEM}[0-9]+)\.(json|safetensors)", name) is not None
+    return re.fullmatch(rf"(server|{SELECTION}|{EARLIER}[0-9]+|{STEM}[0-9]+)\.(json|safetensors)", name) is not None
 
 
 def _link(source: Path, target: Path) -> None:

@@ -48,6 +48,8 @@ def first_difference(check: FolderCheck, folder: Path, rounds: Iterable[int]) ->
         if before.content["server"] != now.content["server"]:
             states = [*_states(check.path, folder)]
             found += states or [Difference("server", "its state is another one (SHA-256)", round=number)]
+        if not found and before.content.get("selection") != now.content.get("selection"):
+            found = [Difference("selection", "the sampler's memory is another one (SHA-256)", round=number)]
         if found:
             return found
     return [*_client_states(check, folder), *_ends(check.end, other.end)]

@@ -208,8 +208,10 @@ class FolderCheck:
                 yield f"the proof has no line of round {number}"
             elif digest != entry.content["server"]:
                 yield f"the server's state after round {number} is not that of the proof (SHA-256)"
-        mark = found.facts.get("tables", {}).get(PROOF_NAME, {})
         entry = self.rounds.get(found.round)
+        if entry is not None and found.selection != entry.content.get("selection"):
+            yield f"the sampler's memory after round {found.round} is not that of the proof (SHA-256)"
+        mark = found.facts.get("tables", {}).get(PROOF_NAME, {})
         if entry is not None and mark.get("head") != entry.head:
             yield "it was saved beside another chain"
         settings = found.facts.get("settings", {})

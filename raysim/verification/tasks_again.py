@@ -22,7 +22,7 @@ def tasks_again(rounds: Rounds, clients: Collection[int]) -> list[dict[str, Any]
     """
     number, server, method = rounds.state.round + 1, rounds.state.server, rounds.method
     rounds.begin_again()
-    plan = rounds.planner.plan(number)
+    plan = rounds.next_plan()
     if not (rounds.config.timing.stale or rounds.collector.merges):
         chosen = [client for client in plan.clients if client in clients]
         plan = replace(

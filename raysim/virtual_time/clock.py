@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -12,24 +12,28 @@ from numpy.typing import NDArray
 
 from raysim import schedule, seeds
 from raysim.client_side.drift import check_drift_time
+from raysim.cohort import samples_of
+from raysim.samplers._sampler import Known
 from raysim.traits import ExtraBytes, Sizes
 from raysim.virtual_time.devices.availability import Absence, absent
 from raysim.virtual_time.devices.profiles import Profiles, make_profiles
-from raysim.virtual_time.fleet import ClockSettings, Fleet, never_available
-from raysim.virtual_time.timeline import Flight, ServerStep, plan
+from raysim.virtual_time.fleet import Choice, Choose, Chosen, ClockSettings, Fleet, never_available
+from raysim.virtual_time.timeline import Flight, ServerStep, plan, steps_one_by_one
 from raysim.workloads.batch_bounds import samples_of_steps
 
 if TYPE_CHECKING:
     from raysim.client_side.worker import Worker
     from raysim.config.run_config import RunConfig
     from raysim.method import FlatModel, Message
+    from raysim.samplers._sampler import Sampler
+    from raysim.workloads.federated_data import Federation
 
 NAMED = 10
 """Clients that a note names at most."""
 
 
 class VirtualClock:
-    """All server steps of a run, known before its first round.
+    """All server steps of a run, known before its first round unless a sampler looks at losses (:attr:`as_it_goes`).
 
     Args:
         worker: a worker of this process, for the clients' samples and the bytes of the change of the shared entries.
@@ -41,17 +45,52 @@ class VirtualClock:
 
     def __init__(self, config: RunConfig, worker: Worker, message: Message) -> None:
         self.fleet = fleet_of(config, worker, message.nbytes)
-        settings = ClockSettings(config.seed, config.timing, config.schedule, schedule.planned_intervals(config))
-        self.steps, under_way = plan(settings, self.fleet)
-        check_drift_time(config, self.steps[-1].time)
+        self._settings = ClockSettings(config.seed, config.timing, config.schedule, schedule.planned_intervals(config))
         self._stale, self._compares = config.timing.stale, True
+        self.as_it_goes: bool = config.schedule.sampler.adaptive
+        """Whether each step is planned only when its round begins (:meth:`advance`)."""
+        self.steps: list[ServerStep] = []
+        """Those that are planned."""
         self._taken: dict[int, list[tuple[Flight, int]]] = {}
         """The tasks of each version whose updates a step takes, and the step's number."""
-        for step in self.steps:
-            for flight in step.arrivals:
-                self._taken.setdefault(flight.version, []).append((flight, step.number))
-        self._open = {flight.version for flight in under_way}
+        self._open: set[int] = set()
         """Versions of tasks under way at the end: a run that is trained longer takes their updates."""
+        self._coming: Iterator[ServerStep] | None = None
+        self._before: Iterator[Chosen] = iter(())
+        self._choose: Choose
+        if not self.as_it_goes:
+            steps, under_way = plan(self._settings, self.fleet, _chooser(config, worker.federation))
+            for step in steps:
+                self._add(step)
+            check_drift_time(config, steps[-1].time)
+            self._open = {flight.version for flight in under_way}
+
+    def _add(self, step: ServerStep) -> None:
+        self.steps.append(step)
+        for flight in step.arrivals:
+            self._taken.setdefault(flight.version, []).append((flight, step.number))
+
+    def advance(self, number: int, before: Sequence[Chosen], choose: Choose) -> None:
+        """Plan the step that ends round ``number``, where steps are planned as the run goes.
+
+        Args:
+            before: the cohorts of all rounds before it, in order: where the run begins or has gone back, their events
+                are gone through once more.
+            choose: chooses those of this round.
+        """
+        if len(self.steps) != number - 1 or self._coming is None:
+            self.steps.clear()
+            self._taken.clear()
+            self._before = iter(before)
+            self._coming = steps_one_by_one(self._settings, self.fleet, self._next_cohort)
+        self._choose = choose
+        while len(self.steps) < number:
+            self._add(next(self._coming))
+
+    def _next_cohort(self, choice: Choice, generator: np.random.Generator) -> Chosen:
+        for chosen in self._before:
+            return chosen
+        return self._choose(choice, generator)
 
     def step(self, number: int) -> ServerStep:
         """The server step that ends round ``number``, counted from 1."""
@@ -128,6 +167,19 @@ class VirtualClock:
         for row in rows:
             flight = flights[row["client"]]
             row |= {"dispatched": flight.start, "arrived": flight.end, "staleness": number - 1 - flight.version}
+
+
+def _chooser(config: RunConfig, federation: Federation) -> Choose | None:
+    """A sampler's cohorts of idle clients; None for uniform ones, which the clock draws by itself."""
+    sampler: Sampler = config.schedule.sampler
+    if sampler.in_virtual_time == "uniform":
+        return None
+
+    def choose(choice: Choice, generator: np.random.Generator) -> Chosen:
+        known = Known(choice.number, choice.clients, choice.count, samples_of(federation))
+        return sampler.cohort(known, generator).tolist(), 0.0
+
+    return choose
 
 
 def fleet_of(config: RunConfig, worker: Worker, bytes_down: int) -> Fleet:

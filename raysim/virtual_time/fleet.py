@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,11 @@ if TYPE_CHECKING:
     from raysim.config.sections import Schedule
     from raysim.config.timing import Timing
     from raysim.virtual_time.devices.profiles import Profiles
+
+FORWARD = 3.0
+"""Forward passes that take as long as training on the same samples, which is a forward pass and twice that backward."""
+ANSWER_BYTES = 4
+"""Bytes of a client's answer with its loss, a number in float32."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +58,44 @@ class Fleet:
         """
         samples = self.samples.astype(np.float64) * epochs
         return list(map(float, self.profiles.seconds(samples, bytes_down, self.bytes_up)))
+
+    def answer_seconds(self, clients: Sequence[int], held: NDArray[np.int64], bytes_down: Sequence[int]) -> float:
+        """Virtual seconds until the last of these clients has answered with its loss: a forward pass over its samples.
+
+        Args:
+            clients: those that are asked; none take no time.
+            held: training samples of each of them [n].
+            bytes_down: of the message to each of them [n].
+        """
+        if not clients:
+            return 0.0
+        samples, sent = np.zeros(self.profiles.clients), np.zeros(self.profiles.clients, np.int64)
+        samples[list(clients)], sent[list(clients)] = held / FORWARD, bytes_down
+        return float(self.profiles.seconds(samples, sent, ANSWER_BYTES)[list(clients)].max())
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A cohort that the clock asks for."""
+
+    number: int
+    """The round, counted from 1."""
+    time: float
+    """Virtual seconds from the start of the run."""
+    clients: list[int]
+    """Idle clients that are there, ascending; at least one."""
+    count: int
+    """How many are wanted, at most all of them."""
+    seconds: list[float]
+    """Virtual seconds of each client's task [n]."""
+    bytes_down: list[int]
+    """Bytes of each client's message [n]."""
+
+
+Chosen = tuple[Sequence[int], float]
+"""The clients of a cohort, ascending, and the virtual seconds that it took to choose them."""
+Choose = Callable[[Choice, np.random.Generator], Chosen]
+"""Chooses a cohort; without one it is drawn uniformly."""
 
 
 @dataclass(frozen=True)

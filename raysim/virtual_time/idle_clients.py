@@ -61,6 +61,10 @@ class IdleClients:
                 chosen.append(in_order[place])
         return sorted(chosen)
 
+    def available(self, time: float) -> list[int]:
+        """Those that are available at ``time``, ascending."""
+        return [client for client in sorted(self._clients) if self._available(client, time)]
+
     def next_available(self, time: float) -> float:
         """The first moment from ``time`` on at which one of them is available; inf if there is none."""
         if self._availability is None:

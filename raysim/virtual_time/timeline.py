@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -18,7 +18,7 @@ from raysim import seeds
 from raysim.errors import ConfigError
 from raysim.schedule import cohort_size, joined, sample
 from raysim.units import counted
-from raysim.virtual_time.fleet import ClockSettings, Fleet, check
+from raysim.virtual_time.fleet import Choice, Choose, ClockSettings, Fleet, check
 from raysim.virtual_time.idle_clients import IdleClients
 from raysim.virtual_time.rules._rule import Moment, TimingRule
 
@@ -63,7 +63,7 @@ class ServerStep:
         return [self.number - 1 - flight.version for flight in self.arrivals]
 
 
-def plan(settings: ClockSettings, fleet: Fleet) -> tuple[list[ServerStep], list[Flight]]:
+def plan(settings: ClockSettings, fleet: Fleet, choose: Choose | None = None) -> tuple[list[ServerStep], list[Flight]]:
     """All server steps of a run, and the tasks under way after the last, whose updates a longer run would take.
 
     Raises:
@@ -71,9 +71,19 @@ def plan(settings: ClockSettings, fleet: Fleet) -> tuple[list[ServerStep], list[
             will ever be available again.
     """
     check(settings, fleet)
-    simulation = _Simulation(settings, fleet)
+    simulation = _Simulation(settings, fleet, choose)
     steps = list(simulation.steps())
     return steps, [flight for flight in (*simulation.buffer, *simulation.flying.values()) if not flight.lost]
+
+
+def steps_one_by_one(settings: ClockSettings, fleet: Fleet, choose: Choose) -> Iterator[ServerStep]:
+    """The same steps, each planned when it is asked for: ``choose`` may look at what the steps before have trained.
+
+    Raises:
+        ConfigError: as of :func:`plan`.
+    """
+    check(settings, fleet)
+    return _Simulation(settings, fleet, choose).steps()
 
 
 @dataclass
@@ -82,6 +92,7 @@ class _Simulation:
 
     settings: ClockSettings
     fleet: Fleet
+    choose: Choose | None
     time: float = 0.0
     version: int = 0
     epochs: int = 0
@@ -129,7 +140,9 @@ class _Simulation:
         wanted = self.rule.begins(self.cohort, len(self.flying))
         if wanted <= 0 or self.time < self.wake < math.inf:
             return
-        if self.rule.in_rounds and len(self.idle) == self.present and self.fleet.profiles.availability is None:
+        if self.choose is not None:
+            chosen = self._chosen(wanted, self.choose)
+        elif self.rule.in_rounds and len(self.idle) == self.present and self.fleet.profiles.availability is None:
             chosen = sample(min(wanted, self.present), self.present, self.participants).tolist()
         else:
             chosen = self.idle.sample(wanted, self.time, self.participants)
@@ -141,6 +154,16 @@ class _Simulation:
         elif len(chosen) < wanted:
             self.wake = self.idle.next_available(self.time)
 
+    def _chosen(self, wanted: int, choose: Choose) -> Sequence[int]:
+        there = self.idle.available(self.time)
+        if not there:
+            return ()
+        count = min(wanted, len(there))
+        choice = Choice(self.version + 1, self.time, there, count, self.seconds, self.bytes_down)
+        clients, seconds = choose(choice, self.participants)
+        self.time += seconds
+        return clients
+
     def _launch(self, client: int) -> None:
         profiles = self.fleet.profiles
         end, lost = self.time + self.seconds[client], False
@@ -149,7 +172,7 @@ class _Simulation:
         if profiles.availability is not None:
             gone = profiles.availability.until(client, self.time)
             if gone < end:
-                end, lost = gone, True
+                end, lost = max(gone, self.time), True  # it may have gone while the cohort was chosen
         flight = Flight(client, self.version, self.time, end, lost, self.bytes_down[client])
         self.idle.remove(client)
         self.flying[client] = flight

@@ -20,7 +20,15 @@ from raysim.config.sections import Schedule
 from raysim.errors import ConfigError
 from raysim.method import Traits
 from raysim.methods.fedavg import FedAvg
-from raysim.schedule import check_joins, joined, participants, planned_intervals, random_communication
+from raysim.samplers._sampler import Known, Losses
+from raysim.schedule import (
+    check_joins,
+    joined,
+    participants,
+    planned_intervals,
+    random_communication,
+    weighted_sample,
+)
 
 
 @settings(deadline=None, max_examples=30)
@@ -151,7 +159,8 @@ def drawn(present: int, rate: float, rounds: int, seed: int = 0) -> list[list[in
     """The Poisson cohorts of some rounds, from the streams that a run takes."""
     sampler = Schedule(sampling="poisson", sampling_rate=rate).sampler
     streams = (seeds.numpy_generator(seed, "participants", number) for number in range(1, rounds + 1))
-    return [sampler.cohort(number, present, stream).tolist() for number, stream in enumerate(streams, start=1)]
+    known = Known(1, range(present), 1, lambda clients: np.ones(len(clients), np.int64))
+    return [sampler.cohort(known, stream).tolist() for stream in streams]
 
 
 @settings(deadline=None, max_examples=60)
@@ -191,6 +200,58 @@ def test_a_poisson_cohort_of_a_million_costs_no_more_than_itself() -> None:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert 50 < len(cohort) < 150 and peak < 100_000
+
+
+def test_a_weighted_sample_draws_one_after_another() -> None:
+    """Shares of pairs lie within five standard errors of w_i w_j (1 / (m − w_i) + 1 / (m − w_j)) / m."""
+    weights, draws, generator = np.array([1.0, 2.0, 3.0, 0.0]), 20_000, np.random.default_rng(0)
+    found = np.array([weighted_sample(2, weights, generator) for _ in range(draws)])
+    for i, j in ((0, 1), (0, 2), (1, 2)):
+        w, v = weights[i], weights[j]
+        expected = w * v * (1 / (6 - w) + 1 / (6 - v)) / 6
+        share = np.mean((found == (i, j)).all(axis=1))
+        assert abs(share - expected) < 5 * np.sqrt(expected * (1 - expected) / draws)
+    assert weighted_sample(4, weights, generator).tolist() == [0, 1, 2, 3]
+    assert 3 not in found  # of weight 0, it comes last
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    name=st.sampled_from(("fixed", "by-size", "power-of-choice", "oort")),
+    clients=st.lists(st.integers(0, 99), min_size=1, max_size=30, unique=True).map(sorted),
+    share=st.floats(0.05, 1),
+    seed=st.integers(0, 99),
+    limit=st.integers(0, 2),
+)
+def test_cohorts_have_their_size_and_no_client_twice(
+    name: str, clients: list[int], share: float, seed: int, limit: int
+) -> None:
+    """Of any clients, over rounds that learn from one another; the same again from the same streams."""
+    if name == "fixed":
+        clients = [*range(len(clients))]  # it is drawn of those that have joined
+    count = max(1, round(share * len(clients)))
+    own: dict[str, Any] = {"most_rounds": limit} if name == "oort" else {}
+    sampler = Schedule(sampling=name, sampling_rate=share, **own).sampler
+
+    def losses(asked: Any) -> Losses:
+        mean = np.cos(np.array(asked)) ** 2
+        return Losses(mean, mean**2)
+
+    def sizes(asked: Any) -> Any:
+        return 1 + np.array(asked, np.int64) % 7
+
+    def cohorts() -> list[list[int]]:
+        memory, found = sampler.first_memory(), []
+        for number in range(1, 7):
+            known = Known(number, clients, count, sizes, losses, lambda asked: 1.0 + np.array(asked) % 3, memory)
+            cohort = sampler.cohort(known, seeds.numpy_generator(seed, "participants", number)).tolist()
+            memory = sampler.learn(known, cohort, losses(cohort)) if sampler.reports else memory
+            found.append(cohort)
+        return found
+
+    for cohort in cohorts():
+        assert len(cohort) == count and cohort == sorted(set(cohort)) and set(cohort) <= set(clients)
+    assert cohorts() == cohorts()
 
 
 @settings(deadline=None, max_examples=50)

@@ -1,0 +1,75 @@
+"""Oort's selector against its algorithm, by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from raysim.config.sections import Schedule
+from raysim.samplers._sampler import Known, Losses
+
+SECONDS = np.array([1.0, 4.0, 2.0, 2.0, 8.0, 8.0])
+MEMORY: dict[str, Any] = {
+    "clients": np.array([0, 1, 2, 3]),
+    "utility": np.array([1.0, 2.0, 3.0, 11.0]),
+    "last": np.array([1, 2, 3, 4]),
+    "times": np.array([1, 1, 1, 1]),
+    "rounds": np.array([50.0, 50.0, 10.0]),
+    "steps": 0,
+}
+
+
+def sampler(**options: Any) -> Any:
+    return Schedule(sampling="oort", sampling_rate=0.5, **options).sampler
+
+
+def known(number: int = 5, count: int = 4, memory: Any = MEMORY, seconds: Any = SECONDS) -> Known:
+    speeds = None if seconds is None else lambda clients: seconds[[*clients]]
+    return Known(number, range(6), count, lambda clients: 10 * np.array([*clients]), None, speeds, memory)
+
+
+def test_scores_by_hand() -> None:
+    """Capped at 9.8, the 95 % quantile, and brought to [0, 1]; T = 2 s is the 0.3 quantile, and client 1 takes 4."""
+    plain = np.array([0, 1 / 8.8, 2 / 8.8, 1]) + np.sqrt(0.1 * np.log(5) / np.array([1, 2, 3, 4]))
+    assert sampler().scores(known(seconds=None)) == pytest.approx(plain)
+    assert sampler().scores(known()) == pytest.approx(plain * [1, 0.25, 1, 1])
+    assert sampler().scores(known(memory=MEMORY | {"steps": 5})) == pytest.approx(plain * [1, 0.765625, 1, 1])
+    assert sampler(speed_penalty=0.0).scores(known()) == pytest.approx(plain)
+
+
+def test_half_a_cohort_is_exploited_and_half_explored() -> None:
+    """Scores 0.40, 0.10, 0.46, 1.20: the second best is the cut-off, and 0.40 < 0.95 · 0.46 is not admitted."""
+    half = sampler(explore=0.5, explore_least=0.5)
+    for seed in range(20):
+        assert half.cohort(known(), np.random.default_rng(seed)).tolist() == [2, 3, 4, 5]
+    tired = MEMORY | {"times": np.array([1, 1, 3, 3])}
+    assert sampler(explore=0.5, explore_least=0.5, most_rounds=3).cohort(
+        known(memory=tired), np.random.default_rng(0)
+    ).tolist() == [0, 1, 4, 5]
+
+
+def test_the_share_of_exploration_falls_to_its_least() -> None:
+    assert [sampler().exploration(number) for number in (1, 2, 100)] == pytest.approx([0.9, 0.882, 0.2])
+
+
+def test_faster_clients_are_explored_more_often() -> None:
+    nobody = sampler().first_memory()
+    drawn = [sampler().cohort(known(1, 1, nobody), np.random.default_rng(seed))[0] for seed in range(500)]
+    speeds = 1 / SECONDS
+    assert np.bincount(drawn) / 500 == pytest.approx(speeds / speeds.sum(), abs=0.1)
+
+
+def test_what_is_learned_of_a_round() -> None:
+    """U = m sqrt(mean of squares): 30 · 2 and 40 · 3; 50 + 50 > 10 + 180 is false, but with 10 + 80 it is true."""
+    paced = sampler(pacer_window=2)
+    after = paced.learn(known(6), [3, 4], Losses(np.ones(2), np.array([4.0, 9.0])))
+    assert after["clients"].tolist() == [0, 1, 2, 3, 4]
+    assert after["utility"].tolist() == [1, 2, 3, 60, 120]
+    assert after["last"].tolist() == [1, 2, 3, 6, 6] and after["times"].tolist() == [1, 1, 1, 2, 1]
+    assert after["rounds"].tolist() == [50, 50, 10, 180] and after["steps"] == 0
+    less = Losses(np.ones(1), np.array([4.0]))
+    assert paced.learn(known(6), [4], less)["steps"] == 1
+    assert paced.learn(known(7), [4], less)["steps"] == 0  # every second round alone
+    assert MEMORY["utility"].tolist() == [1, 2, 3, 11]
