@@ -12,6 +12,7 @@ round and reason, which stand under the table; a repeat tries it again. A study 
     columns: {CNN: {model.name: cnn}, MobileNet: {model.name: mobilenet, seeds: [0]}}
     rows:    {FedAvg: {method.name: fedavg}, Wei-Agg: {method.name: fedrad, method.aggregation: weighted}}
     seeds:   [0, 1, 2]
+    per_seed: [workload.fold]  # optional: options whose value is the seed; here one fold of a cross-validation a seed
     grid:    {method: [fedavg, fedprox], mu: [0.01, 0.1]}  # in the place of rows: every combination is one
     measures: {accuracy: last round, best_accuracy: best round}
     picture: {path: a.png, columns: {CNN: CNN}, rows: [FedAvg], measures: {loss: test loss}, label: model}  # optional

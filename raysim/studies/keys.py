@@ -90,6 +90,8 @@ class StudyFile(Entry):
     grid: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)] | None = None
     """Option → its values; all combinations are the rows."""
     seeds: Seeds
+    per_seed: list[Text] = Field(default_factory=list)
+    """Options whose value is the cell's seed: folds of a cross-validation, say."""
     picture: Picture | None = None
     curves: Curves | None = None
     heat_map: HeatMap | None = None

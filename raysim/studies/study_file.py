@@ -35,6 +35,8 @@ class Cell:
     seed: int
     layers: tuple[Mapping[str, Any], ...]
     path: Path
+    per_seed: tuple[str, ...] = ()
+    """Options whose value is the seed, ``workload.fold`` say."""
 
     @property
     def name(self) -> str:
@@ -48,7 +50,7 @@ class Cell:
 
     def config(self) -> RunConfig:
         """The settings of its run."""
-        return build([*self.layers, {"seed": self.seed}])
+        return build([*self.layers, dict.fromkeys(("seed", *self.per_seed), self.seed)])
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ class Study:
     """(row, column) → options of the row that hold in this column alone."""
     seeds: Mapping[str, tuple[int, ...]]
     """Column → its seeds."""
+    per_seed: tuple[str, ...]
+    """Options that every cell sets to its seed."""
     measures: Mapping[Measure, str]
     """Measure → heading."""
     shown: Mapping[tuple[str, str], Measure]
@@ -96,7 +100,7 @@ class Study:
                 for row, method in self.rows.items():
                     own = self.inside.get((row, column), {})
                     path = self.results / file_name(column) / f"{file_name(row)}-seed{seed}.csv"
-                    yield Cell(column, row, seed, (base, options, method, own), path)
+                    yield Cell(column, row, seed, (base, options, method, own), path, self.per_seed)
 
 
 def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
@@ -123,6 +127,7 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         {name: own.options for name, own in rows.items()},
         {(row, column): options for row, own in rows.items() for column, options in own.inside.items()},
         {name: tuple(own.seeds or file.seeds) for name, own in columns.items()},
+        tuple(file.per_seed),
         measures,
         {(row, name): measure for row, own in rows.items() for name, measure in own.shows.items()},
         file.picture,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 
 import numpy as np
 
@@ -71,6 +72,45 @@ def published(
             f"{name}: its {len(labels)} graphs cannot be split as published ({error}); set split to drawn"
         ) from error
     return np.sort(training), np.sort(validation), np.sort(test)
+
+
+def folded(
+    labels: Integers, validation_share: float, test_share: float, fold: int, name: str
+) -> tuple[Integers, Integers, Integers]:
+    """(training, validation, test) of one fold of a cross-validation: the same for all seeds.
+
+    The graphs are dealt, class by class in random order, to 1 / ``test_share`` folds, whose sizes, and numbers of
+    graphs of a class, differ by at most one. Folds 0 to n − 1 test every graph once, n to 2n − 1 are a second drawing,
+    and so on. The validation part is a stratified share of what is not tested.
+
+    Args:
+        labels: class of each graph [graphs].
+        validation_share: share of all graphs.
+        test_share: 1 / n, n a whole number.
+        fold: which one is the test part, counted from 0.
+        name: of the set, which gives its random numbers.
+
+    Raises:
+        WorkloadError: ``test_share`` is no 1 / n, or there are fewer graphs than folds.
+    """
+    count = round(1 / test_share)
+    if not math.isclose(count * test_share, 1, rel_tol=1e-6):
+        raise WorkloadError(
+            f"{name}: test_share = {test_share:g} makes no whole number of folds; set it to 0.1 for ten folds, 0.2 for "
+            "five, or split to drawn"
+        )
+    if len(labels) < count:
+        raise WorkloadError(
+            f"{name}: {len(labels)} graphs are fewer than {count} folds; raise test_share, or set split to drawn"
+        )
+    set_number, (drawing, tested) = zlib.crc32(name.encode()), divmod(fold, count)
+    generator = np.random.default_rng((set_number, drawing))
+    shuffled = generator.permutation(len(labels))
+    order = shuffled[np.argsort(labels[shuffled], kind="stable")]
+    rest, test = (np.sort(order[(np.arange(len(order)) % count == tested) == inside]) for inside in (False, True))
+    drawn = np.random.default_rng((set_number, drawing, tested))
+    training, validation, _ = stratified(labels[rest], validation_share / (1 - test_share), 0.0, drawn)
+    return rest[training], rest[validation], test
 
 
 def _quotas(counts: Integers, share: float, free: Integers, most: int) -> Integers:

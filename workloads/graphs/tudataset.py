@@ -17,9 +17,9 @@ from raysim.workloads.graphs.client_parts import Skew, client_parts
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation
 from raysim.workloads.graphs.graph_set import Graphs, Integers, without_nodes
 from raysim.workloads.graphs.spectra import Laplacian
-from raysim.workloads.graphs.stratified_split import published, stratified
+from raysim.workloads.graphs.stratified_split import folded, published, stratified
 from raysim.workloads.graphs.transforms import TransformOption, built, parsed, transformed
-from raysim.workloads.option_types import Help, OpenShare, PositiveInt, ShareBelowOne
+from raysim.workloads.option_types import Help, NonNegativeInt, OnlyWith, OpenShare, PositiveInt, ShareBelowOne
 
 if TYPE_CHECKING:
     from raysim.workloads.graphs.set_files import SetFiles
@@ -62,7 +62,7 @@ class TuDataset:
 
     Node features are one-hot node labels; where a set has none, the node attributes of the Letter sets, and one-hot
     degrees of all others. Nothing is fetched without the option download. ``load`` draws from the streams "split NAME"
-    (unless the split is the published one) and "partition" (for parts).
+    (only if the split is drawn) and "partition" (for parts).
     """
 
     name: ClassVar[str] = "tudataset"
@@ -88,12 +88,18 @@ class TuDataset:
     test_share: Annotated[OpenShare, Help(TEST_SHARE, PAPER)] = 0.1
     validation_share: Annotated[ShareBelowOne, Help(VALIDATION_SHARE, PAPER)] = 0.1
     split: Annotated[
-        Literal["drawn", "published"],
+        Literal["drawn", "published", "folds"],
         Help(
-            "training, validation and test graphs: drawn with the run's seed, or published: the one split "
-            "(seed 123) that the code of GCFL, FedStar and FedSSP has for all seeds"
+            "training, validation and test graphs: drawn with the run's seed; published: the one split (seed 123) that "
+            "the code of GCFL, FedStar and FedSSP has for all seeds; or folds: fold number workload.fold of a "
+            "cross-validation, ten stratified folds with a test_share of 0.1, which together test every graph once"
         ),
     ] = "drawn"
+    fold: Annotated[
+        NonNegativeInt,
+        Help("the fold that is tested: 0 to 9 of ten; 10 to 19 are those of a second drawing, and so on"),
+        OnlyWith("workload.split", "folds"),
+    ] = 0
     keep_edgeless: Annotated[
         bool, Help("false: graphs without edges are left out once a set is split, as in the code of FedSSP")
     ] = True
@@ -182,6 +188,8 @@ class TuDataset:
         """A client's training, validation and test graphs."""
         if self.split == "published":
             parts = published(graphs.labels, self.validation_share, self.test_share, name)
+        elif self.split == "folds":
+            parts = folded(graphs.labels, self.validation_share, self.test_share, self.fold, name)
         else:
             parts = stratified(graphs.labels, self.validation_share, self.test_share, stream(f"split {name}"))
         if self.keep_edgeless:

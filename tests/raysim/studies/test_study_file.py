@@ -25,6 +25,16 @@ def test_a_row_may_have_settings_of_one_column(small: Path) -> None:
         study_file.read(small)
 
 
+def test_options_may_follow_the_seed(small: Path) -> None:
+    small.write_text(TEXT.replace("seeds: [0, 1]", "seeds: [0, 1]\nper_seed: [method.mu]"), encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"Unknown option method\.mu"):  # which FedAvg does not have
+        study_file.read(small)
+    small.write_text(TEXT.replace("seeds: [0, 1]", "seeds: [3, 2]\nper_seed: [workload.clients]"), encoding="utf-8")
+    found = [(cell.seed, cell.config()) for cell in study_file.read(small).cells()]
+    assert {seed for seed, _ in found} >= {3, 2}
+    assert all(config.workload.clients == config.seed == seed for seed, config in found)
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.graphs.stratified_split import published, stratified
+from raysim.workloads.graphs.stratified_split import folded, published, stratified
 
 shares = st.sampled_from([0.0, 0.1, 0.2, 0.25, 1 / 3, 0.45])
 small_shares = st.sampled_from([0.0, 0.1, 0.17, 0.2, 0.25])  # even of 4 graphs this leaves one to train on
@@ -105,3 +105,32 @@ def test_a_published_split_without_validation_or_of_too_few_graphs() -> None:
     assert [len(train), len(validation), len(test)] == [32, 0, 8]
     with pytest.raises(WorkloadError, match=r"S: its 3 graphs cannot be split as published \(.*\); set split to drawn"):
         published(np.array([0, 1, 2]), 0.1, 0.1, "S")
+
+
+@settings(deadline=None, max_examples=60)
+@given(counts=st.lists(st.integers(1, 40), min_size=1, max_size=4), repeat=st.integers(0, 2))
+def test_folds_test_every_graph_once_and_are_stratified(counts: list[int], repeat: int) -> None:
+    labels = np.random.default_rng(0).permutation(np.repeat(np.arange(len(counts)), counts))
+    if len(labels) < 5:
+        with pytest.raises(WorkloadError, match=rf"ONE: {len(labels)} graphs are fewer than 5 folds; raise test_share"):
+            folded(labels, 0.1, 0.2, 0, "ONE")
+        return
+    parts = [folded(labels, 0.1, 0.2, 5 * repeat + fold, "ONE") for fold in range(5)]
+    assert sorted(np.concatenate([test for _, _, test in parts]).tolist()) == list(range(len(labels)))
+    for part in parts:
+        assert sorted(np.concatenate(part).tolist()) == list(range(len(labels)))
+        assert all((np.diff(indices) > 0).all() for indices in part) and len(part[0])
+    tested = [np.bincount(labels[test], minlength=len(counts)) for _, _, test in parts]
+    assert np.ptp(tested, axis=0).max() <= 1 and np.ptp(np.sum(tested, axis=1)) <= 1
+
+
+def test_folds_are_those_of_a_set_and_a_drawing() -> None:
+    labels = np.repeat([0, 1], [63, 125])
+    first, again, other, second = (
+        folded(labels, 0.1, 0.1, fold, name) for fold, name in ((3, "MUTAG"), (3, "MUTAG"), (3, "BZR"), (13, "MUTAG"))
+    )
+    assert all(np.array_equal(one, two) for one, two in zip(first, again, strict=True))
+    assert not np.array_equal(first[2], other[2]) and not np.array_equal(first[2], second[2])
+    assert list(map(len, first)) == [150, 19, 19]
+    with pytest.raises(WorkloadError, match=r"MUTAG: test_share = 0\.3 makes no whole number of folds; set it to 0\.1"):
+        folded(labels, 0.1, 0.3, 0, "MUTAG")

@@ -9,6 +9,8 @@ from typing import Any, get_args, get_type_hints
 import numpy as np
 import pytest
 
+from raysim.config.run_config import build
+from raysim.errors import ConfigError
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec
 from raysim.workloads.files import cache_files
@@ -83,7 +85,21 @@ def test_the_published_split_is_the_same_for_all_seeds(folder: Path, stream: Str
         cut.load(stream)
 
 
-@pytest.mark.parametrize("split", ["drawn", "published"])
+def test_ten_folds_test_every_graph_of_every_set_once_whatever_the_seed(folder: Path, stream: Stream) -> None:
+    options = TuDataset(sets=("ONE", "TWO"), split="folds", path=str(folder))
+    folds = [replace(options, fold=fold).load(stream) for fold in range(10)]
+    for client, part in enumerate(folds[0].parts):
+        tested = np.concatenate([federation.parts[client].test for federation in folds])
+        assert sorted(tested.tolist()) == list(range(len(part.graphs)))
+    other = replace(options, fold=3).load(lambda purpose: np.random.default_rng(99))
+    assert all(np.array_equal(one.train, two.train) for one, two in zip(folds[3].parts, other.parts, strict=True))
+    sketched = replace(options, fold=3).sketch(stream)
+    assert sketched is not None and np.array_equal(sketched.parts[0].test, folds[3].parts[0].test)
+    with pytest.raises(ConfigError, match=r"workload\.fold: 3 has no effect with workload\.split drawn"):
+        build([{"workload.name": "tudataset", "model.name": "gin", "workload.fold": 3}])
+
+
+@pytest.mark.parametrize("split", ["drawn", "published", "folds"])
 def test_graphs_without_edges_are_left_out_on_request(tmp_path: Path, stream: Stream, split: Any) -> None:
     """Nothing else changes: the same graphs train, validate and test, but for those without edges."""
     content = texts([0, 0, 1] * 30)
