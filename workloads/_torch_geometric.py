@@ -9,10 +9,10 @@ with left_out("torch._dynamo"), warnings.catch_warnings():
     from torch_geometric import transforms
     from torch_geometric.data import Data
     from torch_geometric.datasets import TUDataset
-    from torch_geometric.nn import APPNP, GATConv, GCNConv, MessagePassing, SAGEConv, SimpleConv, global_add_pool
+    from torch_geometric.nn import GATConv, GCNConv, MessagePassing, SAGEConv, SimpleConv, global_add_pool
+    from torch_geometric.nn.conv.gcn_conv import gcn_norm
 
 __all__ = [
-    "APPNP",
     "Data",
     "GATConv",
     "GCNConv",
@@ -20,6 +20,7 @@ __all__ = [
     "SAGEConv",
     "SimpleConv",
     "TUDataset",
+    "gcn_norm",
     "global_add_pool",
     "transforms",
 ]

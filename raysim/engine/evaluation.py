@@ -79,7 +79,8 @@ class EvaluateClients:
             samples = ((getattr(data, part), self.scores and part == "test") for part in self.parts)
             judged = [worker.judged(client, model, *each) for each in samples]
             if self.tuning is not None:
-                self.tuning.tune(worker, model, client, data.train)
+                kept = {} if state is None else state.optimizer
+                self.tuning.tune(worker, model, client, data.train, kept)
                 judged.append(worker.judged(client, model, data.test))
             results.append(judged)
         return results, []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, NoReturn
@@ -10,69 +9,14 @@ from typing import TYPE_CHECKING, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from raysim.workloads.batch_bounds import LastBatch, bounds_of_pass
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.federated_data import NO_SAMPLES, Batch, ClientData, InputSpec, Samples
+from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
 from raysim.workloads.graphs.graph_set import Integers
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
 from raysim.workloads.splits.partition_report import client_table
 
 if TYPE_CHECKING:
     import pandas
-    import torch
-
-
-@dataclass(frozen=True, eq=False)
-class NodeBatch:
-    """Some nodes of a client's graph, and all of the graph: a model's outputs are for ``nodes`` alone.
-
-    Its names are those of PyTorch Geometric's ``Data``.
-    """
-
-    x: torch.Tensor
-    """Features of all n nodes: float32 [n, F]."""
-    edge_index: torch.Tensor
-    """int64 [2, 2E]: both directions of every edge."""
-    nodes: torch.Tensor
-    """int64 [B]: those that are asked for, in the order of the labels."""
-
-    @property
-    def num_nodes(self) -> int:
-        """The number n of all nodes."""
-        return len(self.x)
-
-
-class NodeSamples:
-    """Nodes of one kind (to train on, say) of a client's graph; every batch comes with the whole graph.
-
-    Without a generator there is one batch, whatever the size asked for, as each takes a pass over the whole graph.
-    """
-
-    def __init__(self, x: torch.Tensor, edge_index: torch.Tensor, nodes: torch.Tensor, labels: torch.Tensor) -> None:
-        self._x, self._edge_index, self._nodes, self._labels = x, edge_index, nodes, labels
-
-    def __len__(self) -> int:
-        return len(self._nodes)
-
-    def batches(
-        self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
-    ) -> Iterator[Batch]:
-        if generator is None:
-            yield self._batch(self._nodes, self._labels)
-            return
-        import torch
-
-        bounds = bounds_of_pass(len(self), batch_size, True, last)
-        if len(bounds) == 1:
-            yield self._batch(self._nodes, self._labels)
-            return
-        order = torch.randperm(len(self), generator=generator, device=generator.device).to(self._nodes.device)
-        for start, stop in bounds:
-            chosen = order[start:stop]
-            yield self._batch(self._nodes[chosen], self._labels[chosen])
-
-    def _batch(self, nodes: torch.Tensor, labels: torch.Tensor) -> Batch:
-        return Batch(NodeBatch(self._x, self._edge_index, nodes), labels)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,18 +72,20 @@ class NodeFederation:
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         import torch
 
+        from raysim.workloads.graphs.node_batch import NodeSamples, Subgraph
+
         own = np.flatnonzero(self.owners == client)
         edges = self.own_edges(client)
         both = np.concatenate([edges, edges[::-1]], axis=1)
         x = torch.from_numpy(self.graph.features[own]).to(device)
-        edge_index = torch.from_numpy(np.searchsorted(own, both)).to(device)
+        graph = Subgraph(x, torch.from_numpy(np.searchsorted(own, both)).to(device))
 
         def samples(role: int) -> Samples:
             nodes = np.flatnonzero(self.roles[own] == role)
             if not len(nodes):
                 return NO_SAMPLES
             labels = self.graph.labels[own[nodes]]
-            return NodeSamples(x, edge_index, *(torch.from_numpy(part).to(device) for part in (nodes, labels)))
+            return NodeSamples(graph, *(torch.from_numpy(part).to(device) for part in (nodes, labels)))
 
         return ClientData(client, self.client_name(client), samples(TRAIN), samples(TEST), samples(VALIDATION))
 

@@ -97,15 +97,16 @@ class Nodes:
         Literal["all", "largest"], Help("nodes that are cut: all, or those of the largest connected component")
     ] = "all"
     split: Annotated[
-        Literal["auto", "published", "random"],
+        Literal["auto", "published", "random", "overall"],
         Help(
             "training, validation and test nodes: published (the public split of Planetoid, the first of the "
-            "heterophilous graphs), random (shares of every client's nodes), or auto: published where there is one"
+            "heterophilous graphs), random (shares of every client's nodes, by class), overall (shares of the whole "
+            "graph's nodes, whatever their client and class, as FED-PUB has it), or auto: published where there is one"
         ),
     ] = "auto"
-    test_share: Annotated[OpenShare, Help("share of a client's nodes that it is tested with, for random")] = 0.2
+    test_share: Annotated[OpenShare, Help("share of the nodes that are tested with, for random and overall")] = 0.2
     validation_share: Annotated[
-        ShareBelowOne, Help("share of a client's nodes that it is validated with, for random")
+        ShareBelowOne, Help("share of the nodes that are validated with, for random and overall")
     ] = 0.2
     normalize: Annotated[
         bool, Help("divide a node's features by their sum, where none is negative", "Kipf and Welling 2017")
@@ -180,11 +181,17 @@ class Nodes:
 
     def _roles(self, graph: NodeGraph, owners: Integers, stream: Stream) -> NDArray[np.int8]:
         """Role of each node."""
-        if self.split != "random" and graph.roles is not None:
+        if self.split in ("auto", "published") and graph.roles is not None:
             return graph.roles
         if self.split == "published":
             raise WorkloadError(f"{graph.name} has no published split; set split to random")
         roles = np.zeros(len(owners), np.int8)
+        if self.split == "overall":
+            counts = np.rint(len(owners) * np.array([self.validation_share, self.test_share])).astype(np.int64)
+            order = stream("split").permutation(len(owners))
+            for role, part in zip((VALIDATION, TEST, TRAIN), np.split(order, np.cumsum(counts)), strict=True):
+                roles[part] = role
+            return roles
         for client in range(self.clients):
             own = np.flatnonzero(owners == client)
             parts = stratified(graph.labels[own], self.validation_share, self.test_share, stream(f"split {client}"))

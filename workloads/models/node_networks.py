@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor, nn
 
-from raysim.workloads._torch_geometric import APPNP, GATConv, GCNConv, SAGEConv, SimpleConv
+from raysim.workloads._torch_geometric import GATConv, GCNConv, SAGEConv, SimpleConv
 
 if TYPE_CHECKING:
-    from raysim.workloads.graphs.node_federation import NodeBatch
+    from raysim.workloads.graphs.node_batch import NodeBatch
 
 
 class OfNodes(nn.Module):
@@ -29,23 +29,59 @@ class OfNodes(nn.Module):
 
 
 class GcnBody(nn.Module):
-    """Convolutions with ReLU, and a last one without weights, whose weights are the head's -> [B, hidden]."""
+    """Convolutions with ReLU, and a last one without weights, whose weights are the head's -> [B, hidden].
+
+    The layers are PyTorch Geometric's; their products with Â, which each of them would compute anew in every pass, and
+    with features that are mostly 0, are those of :class:`raysim.workloads.graphs.node_batch.Subgraph`.
+
+    Args:
+        spreads: whether the last layer is such a convolution; else the head reads the last features as they are.
+        of_inputs: dropout of the input features too.
+        at_test: dropout in evaluation too, with the same draws in every pass.
+    """
 
     task_specific = ("convolutions.0",)
 
-    def __init__(self, width: int, hidden: int, layers: int, dropout: float) -> None:
+    def __init__(  # noqa: PLR0913 - the variants that papers have
+        self,
+        width: int,
+        hidden: int,
+        layers: int,
+        dropout: float,
+        *,
+        spreads: bool = True,
+        of_inputs: bool = True,
+        at_test: bool = False,
+    ) -> None:
         super().__init__()
         widths = [width, *[hidden] * (layers - 1)]
         self.convolutions = nn.ModuleList(GCNConv(one, hidden) for one in widths[:-1])
-        self.spread = APPNP(K=1, alpha=0.0)  # Â times its input
-        self.dropout = nn.Dropout(dropout)
+        self.spreads, self.of_inputs = spreads, of_inputs
+        self.dropout = FixedDropout(dropout) if at_test else nn.Dropout(dropout)
 
     def forward(self, batch: NodeBatch) -> Tensor:
-        values = batch.x
-        for convolution in self.convolutions:
-            values = convolution(self.dropout(values), batch.edge_index).relu()
-        spread: Tensor = self.spread(self.dropout(values), batch.edge_index)
-        return spread[batch.nodes]
+        graph = batch.graph
+        values = graph.x
+        convolution: Any
+        for number, convolution in enumerate(self.convolutions):
+            if number == 0:
+                values = graph.times(convolution.lin.weight, self.dropout if self.of_inputs else None)
+            else:
+                values = convolution.lin(self.dropout(values))
+            values = values if number == 0 and graph.aggregated else graph.spread(values)
+            values = (values + convolution.bias).relu()
+        values = self.dropout(values)
+        return (graph.spread(values) if self.spreads else values)[batch.nodes]
+
+
+class FixedDropout(nn.Dropout):
+    """Dropout that evaluation has too, with the same draws in every pass."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if self.training or not self.p:
+            return super().forward(input)
+        kept = torch.rand(input.shape, generator=torch.Generator().manual_seed(0)) >= self.p
+        return input * kept.to(input.device) / (1 - self.p)
 
 
 class GatBody(nn.Module):
@@ -92,11 +128,10 @@ class SgcBody(nn.Module):
 
     def __init__(self, hops: int) -> None:
         super().__init__()
-        self.spread = APPNP(K=hops, alpha=0.0)
+        self.hops = hops
 
     def forward(self, batch: NodeBatch) -> Tensor:
-        spread: Tensor = self.spread(batch.x, batch.edge_index)
-        return spread[batch.nodes]
+        return batch.graph.spread_features(self.hops)[batch.nodes]
 
 
 class GamlpBody(nn.Module):
@@ -111,17 +146,12 @@ class GamlpBody(nn.Module):
     def __init__(self, width: int, hidden: int, layers: int, hops: int, dropout: float) -> None:
         super().__init__()
         self.hops = hops
-        self.spread = APPNP(K=1, alpha=0.0)
         self.attention = nn.Linear(2 * width, 1)
         self.layers = nn.ModuleList(nn.Linear(one, hidden) for one in [width, *[hidden] * (layers - 1)])
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: NodeBatch) -> Tensor:
-        spread, chosen = batch.x, [batch.x[batch.nodes]]
-        for _ in range(self.hops):
-            spread = self.spread(spread, batch.edge_index)
-            chosen.append(spread[batch.nodes])
-        values = self._weighed(chosen)
+        values = self._weighed([batch.graph.spread_features(hop)[batch.nodes] for hop in range(self.hops + 1)])
         for layer in self.layers:
             values = layer(self.dropout(values)).relu()
         features: Tensor = self.dropout(values)

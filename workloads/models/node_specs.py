@@ -32,6 +32,9 @@ class Gcn(BodyOfNodes):
     """The graph convolutional network of Kipf and Welling (2017), of PyTorch Geometric's layers, for nodes.
 
     With two layers it is Â · relu(Â X W₁) · W₂. The last layer passes features on first, so that the head is linear.
+    ``layers 3, last linear, input_dropout false`` is the network of FED-PUB's code (Baek et al. 2023): two convolutions
+    and a linear layer, dropout before the last two layers. FedTAD's (Zhu et al. 2024) has ``input_dropout false`` and,
+    as its code leaves dropout on in evaluation, ``dropout_at_test true``.
     """
 
     name: ClassVar[str] = "gcn"
@@ -39,19 +42,36 @@ class Gcn(BodyOfNodes):
     layers: Annotated[int, Ge(2), Help("layers", "Kipf and Welling 2017")] = 2
     hidden: Annotated[PositiveInt, Help("width of the layers between", "Kipf and Welling 2017: 16")] = 64
     dropout: Annotated[ShareBelowOne, Help("dropout before every layer", "Kipf and Welling 2017")] = 0.5
+    last: Annotated[
+        Literal["convolution", "linear"],
+        Help("the last layer: a convolution, or linear, so that it looks at no neighbors", "Baek et al. 2023 (code)"),
+    ] = "convolution"
+    input_dropout: Annotated[bool, Help("dropout of the input features too", "Kipf and Welling 2017")] = True
+    dropout_at_test: Annotated[
+        bool, Help("dropout in evaluation too, by one fixed draw", "the published code of FedTAD")
+    ] = False
 
     def network(self, inputs: InputSpec) -> Classifier:
         from torch import nn
 
         model = super().network(inputs)
-        nn.init.xavier_uniform_(model.head.weight)  # as every layer of the paper's
-        nn.init.zeros_(model.head.bias)
+        if self.last == "convolution":
+            nn.init.xavier_uniform_(model.head.weight)  # as every layer of the paper's
+            nn.init.zeros_(model.head.bias)
         return model
 
     def body(self, width: int) -> nn.Module:
         from raysim.workloads.models.node_networks import GcnBody
 
-        return GcnBody(width, self.hidden, self.layers, self.dropout)
+        return GcnBody(
+            width,
+            self.hidden,
+            self.layers,
+            self.dropout,
+            spreads=self.last == "convolution",
+            of_inputs=self.input_dropout,
+            at_test=self.dropout_at_test,
+        )
 
 
 @dataclass(frozen=True)

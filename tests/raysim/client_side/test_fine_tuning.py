@@ -63,6 +63,43 @@ def test_columns_are_those_of_a_plain_loop_over_each_clients_data(tmp_path: Path
     assert rows["tuned_loss"].tolist() == pytest.approx([sums.loss for sums in found], rel=1e-5)
 
 
+def test_a_kept_optimizer_goes_on_so_that_the_next_task_is_judged(tmp_path: Path) -> None:
+    """With one epoch of one mini-batch nothing is drawn: tuned after round 2, clients have the losses of round 3."""
+    options: dict[str, Any] = {"evaluation__fine_tune": 1, "training__batch_size": 1000, "training__momentum": 0.9}
+    options |= {"schedule__local_epochs": 1, "training__learning_rate_decay": 1.0, "schedule__rounds": 2}
+    losses = {}
+    for memory in ("kept", "fresh"):
+        wanted = config(tmp_path / memory, training__optimizer_state=memory, evaluation__every=1, **options)
+        result = run(wanted)
+        worker = worker_of(wanted)
+        rows = result.clients.query("round == 2").set_index("client")
+        velocity = training_velocity(worker, result, tmp_path / memory) if memory == "kept" else 0.0
+        losses[memory] = (rows["tuned_loss"][0], after_one_step(result, worker.data(0), velocity))
+    assert losses["kept"][0] == pytest.approx(losses["kept"][1], rel=1e-5)
+    assert losses["fresh"][0] == pytest.approx(losses["fresh"][1], rel=1e-5)
+    assert losses["kept"][0] != pytest.approx(losses["fresh"][0], rel=1e-3)
+
+
+def training_velocity(worker: Any, result: RunResult, folder: Path) -> Any:
+    """The momentum that client 0 has kept, over all parameters in their order."""
+    from raysim.results.newest_state import newest_state
+    from raysim.storage.run_folder import RunFolder
+
+    (kept,) = newest_state(RunFolder(result.folder), worker).clients[0].optimizer.values()
+    return torch.from_numpy(np.array(kept["velocity"]))
+
+
+def after_one_step(result: RunResult, data: ClientData, velocity: Any) -> float:
+    """The loss on client 0's test set after the global model's step r (0.9 v + g) on all its training samples."""
+    model = copy.deepcopy(result.model)
+    (batch,) = data.train.batches(1000)
+    torch.nn.functional.cross_entropy(model(batch.x), batch.y).backward()
+    gradient = torch.cat([each.grad.flatten() for each in model.parameters()])  # type: ignore[union-attr]
+    moved = torch.nn.utils.parameters_to_vector(model.parameters()) - RATE * (0.9 * velocity + gradient)
+    torch.nn.utils.vector_to_parameters(moved.detach(), model.parameters())
+    return evaluate(model, data.test.batches(500), 10).loss
+
+
 def without_tuned(result: RunResult) -> dict[str, Any]:
     """All that a run computed but for the columns after fine-tuning, and digests that they are part of."""
     found = fingerprint(result.folder)
@@ -76,7 +113,7 @@ def without_tuned(result: RunResult) -> dict[str, Any]:
 
 def test_it_changes_nothing_else_of_a_run(tmp_path: Path) -> None:
     options = {"model__name": "mobilenet", "model__width": 0.1, "training__momentum": 0.9, "schedule__rounds": 2}
-    options |= {"training__optimizer_state": "kept"}  # fine-tuning begins with a fresh optimizer, and leaves none
+    options |= {"training__optimizer_state": "kept"}  # fine-tuning goes on from it, and leaves it as it was
     plain = run(config(tmp_path / "plain", evaluation__fine_tune=0, **options))
     tuned = run(config(tmp_path / "tuned", **options))
     assert not [name for name in plain.rounds if str(name).startswith("tuned_")]
@@ -100,9 +137,9 @@ def test_who_takes_no_part_is_neither_tuned_nor_counted(tmp_path: Path) -> None:
     model = worker.model(3)
     before = model.buffer.clone()
     samples = worker.data(3).train
-    FineTuning(task, clients=3).tune(worker, model, 3, samples)
+    FineTuning(task, clients=3).tune(worker, model, 3, samples, {})
     assert torch.equal(model.buffer, before)
-    FineTuning(task, clients=4).tune(worker, model, 3, samples)
+    FineTuning(task, clients=4).tune(worker, model, 3, samples, {})
     assert not torch.equal(model.buffer, before)
 
 

@@ -97,6 +97,13 @@ def test_every_node_has_one_client_and_the_note_counts_lost_edges(
     assert np.allclose(federation.graph.features.sum(axis=1), 1)
 
 
+def test_shares_of_the_whole_graph(tmp_path: Path, stream: Stream) -> None:
+    options = Nodes(path=rings(tmp_path), clients=3, split="overall", test_share=0.4, validation_share=0.35)
+    federation = options.load(stream)
+    assert np.bincount(federation.roles, minlength=4).tolist() == [0, 15, 21, 24]
+    assert len({federation.test_samples(client) for client in range(3)}) > 1  # by the whole graph, not by client
+
+
 def test_the_published_split_is_kept(tmp_path: Path, stream: Stream) -> None:
     federation = Nodes(path=rings(tmp_path), clients=2).load(stream)
     assert federation.roles.tolist() == [TRAIN, VALIDATION, TEST] * 20

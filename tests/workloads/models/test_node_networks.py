@@ -10,7 +10,7 @@ from torch_geometric.nn import GCNConv, SAGEConv, SGConv
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec
-from raysim.workloads.graphs.node_federation import NodeBatch
+from raysim.workloads.graphs.node_batch import NodeBatch, Subgraph
 from raysim.workloads.models.node_specs import BodyOfNodes, Gamlp, Gat, Gcn, Sage, Sgc
 
 EDGES = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -25,13 +25,44 @@ def test_it_is_the_network_of_kipf_and_welling() -> None:
     with torch.no_grad():
         model.head.bias.add_(0.5)
     expected = second(model.body.convolutions[0](x, EDGES).relu(), EDGES)[chosen]  # type: ignore[operator, index]
-    torch.testing.assert_close(model(NodeBatch(x, EDGES, chosen)), expected)
+    torch.testing.assert_close(model(NodeBatch(Subgraph(x, EDGES), chosen)), expected)
+
+
+def test_fed_pubs_network_is_two_of_pygs_convolutions_and_a_linear_layer() -> None:
+    options = Gcn(layers=3, hidden=4, last="linear", input_dropout=False, dropout=0.0)
+    model = options.build(InputSpec((3,), 2, "nodes"))
+    x, chosen = torch.rand(4, 3), torch.tensor([3, 1])
+    values = x
+    for convolution in model.body.convolutions:  # type: ignore[union-attr]
+        values = convolution(values, EDGES).relu()
+    torch.testing.assert_close(model(NodeBatch(Subgraph(x, EDGES), chosen)), model.head(values)[chosen])
+
+
+def test_dropout_stays_on_at_test_with_the_same_draws() -> None:
+    model = Gcn(hidden=64, dropout_at_test=True).build(InputSpec((3,), 2, "nodes")).eval()
+    batch = NodeBatch(Subgraph(torch.rand(4, 3), EDGES), torch.arange(4))
+    features = model.body.dropout(torch.ones(4, 64))  # type: ignore[operator]
+    assert set(features.unique().tolist()) == {0.0, 2.0} and 80 < int((features == 0).sum()) < 176
+    assert torch.equal(model(batch), model(batch))
+
+
+def test_products_that_skip_zeros_have_the_values_and_gradients_of_dense_ones() -> None:
+    x = (torch.rand(4, 70, generator=torch.Generator().manual_seed(1)) < 0.05).float()
+    graph = Subgraph(x, EDGES)
+    assert graph.features is not None and Subgraph(torch.ones(4, 70), EDGES).features is None
+    weight = torch.randn(5, 70, requires_grad=True)
+    sparse, dense = graph.times(weight), x @ weight.T
+    torch.testing.assert_close(sparse, dense)
+    gradients = [torch.autograd.grad(values.square().sum(), weight)[0] for values in (sparse, dense)]
+    torch.testing.assert_close(*gradients)
+    dropped = graph.times(torch.eye(70), torch.nn.Dropout(0.5))  # X itself, with half of its ones doubled
+    assert set(dropped[x != 0].tolist()) == {0.0, 2.0} and not dropped[x == 0].any()
 
 
 def logits(options: BodyOfNodes, x: torch.Tensor, chosen: torch.Tensor) -> tuple[Any, torch.Tensor]:
     """The model without dropout on a path of four nodes, the last of which has no edge."""
     model: Any = options.build(InputSpec((3,), 2, "nodes"))
-    return model, model(NodeBatch(x, EDGES, chosen))
+    return model, model(NodeBatch(Subgraph(x, EDGES), chosen))
 
 
 def test_sage_is_two_layers_of_pygs() -> None:
