@@ -14,9 +14,12 @@ round and reason, which stand under the table; a repeat tries it again. A study 
     seeds:   [0, 1, 2]
     per_seed: [workload.fold]  # optional: options whose value is the seed; here one fold of a cross-validation a seed
     grid:    {method: [fedavg, fedprox], mu: [0.01, 0.1]}  # in the place of rows: every combination is one
+    choose:  {options: [mu], measure: validation_accuracy}  # optional, of a grid: the best value alone is in the table
     measures: {accuracy: last round, best_accuracy: best round}
     picture: {path: a.png, columns: {CNN: CNN}, rows: [FedAvg], measures: {loss: test loss}, label: model}  # optional
-    curves: {path: b.png, measure: accuracy, against: virtual_seconds}  # optional; or round, bytes, bytes_up, joules
+    latex: table.tex  # optional: the tables for a paper, with booktabs
+    csv: table.csv  # optional: their numbers; beside it table-differences.csv, table-tests.csv and table-runs.csv
+    curves: {path: [b.svg, b.pdf], measure: accuracy, against: round}  # optional; or virtual_seconds, bytes, joules …
     heat_map: {path: c.png, measure: accuracy, label: test accuracy}  # optional: the table as colored squares
     compare: [{rows: [FedRAD], against: FedAvg, measure: accuracy}]  # optional: differences; also columns: [CNN]
     statistics: true  # optional: tests of these differences, or of all rows less the first; the best rows marked
@@ -27,12 +30,13 @@ method=fedavg,fedprox --grid mu=0.01,0.1 --seeds 0-4 --output FOLDER --rounds 20
 ``FOLDER/study.yaml``, and runs it.
 
 A measure is a column of the rounds table (its last value), or that behind ``best_``, ``validated_`` or ``tail_`` (the
-mean of the last ten judged rounds; :mod:`raysim.report.measures`); a column that a method reports itself says its unit:
-``system_loss: {title: system loss, unit: plain}``. A column may have seeds of its own, and a row settings that hold in
-one column: ``in: {CNN: {method.mu: 0.1}}``, and show another measure in the place of one:
-``shows: {accuracy: tuned_client_accuracy_mean}``. ``compare`` adds a table of differences: the mean of a row less
-another over equal seeds, with its 95 % interval (:mod:`raysim.studies.differences`); ``statistics`` tests them
-(:mod:`raysim.studies.paired_tests`).
+mean of the last ten judged rounds; :mod:`raysim.results.measures`); a column that a method reports itself says its
+unit: ``system_loss: {title: system loss, unit: plain}``. A column may have seeds of its own, and a row settings that
+hold in one column: ``in: {CNN: {method.mu: 0.1}}``, and show another measure in the place of one: ``shows: {accuracy:
+tuned_client_accuracy_mean}``. What its paper reports stands beside it: ``paper: {CNN: {accuracy: 81.2}}``, without
+columns ``paper: {accuracy: 81.2}``, in the unit of the table. ``compare`` adds a table of differences: the mean of a
+row less another over equal seeds, with its 95 % interval (:mod:`raysim.comparison.differences`); ``statistics`` tests
+them (:mod:`raysim.comparison.paired_tests`).
 
 Cells run side by side, each in a process of its own with one core (``--workers``), or each as a Ray task (``--cells-on
 ray``), the longest first; a cell that was interrupted or killed goes on from its last checkpoint. A file that says

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 from raysim import columns
 from raysim.errors import FINISHED, REFUSED, RaysimError
 from raysim.monitor import profile_table
-from raysim.report import measures
 from raysim.report.clients import Clients
 from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
@@ -22,6 +21,7 @@ from raysim.report.html import Photo, Picture, Table, in_both_forms, render
 from raysim.report.partition_map import heat_map
 from raysim.report.plots import chart_picture, cost_picture, drawn_costs, run_picture
 from raysim.report.settings_line import repeat_command, settings_line
+from raysim.results import measures
 from raysim.results.costs import costs_to_accuracies
 from raysim.results.result import load_result
 from raysim.storage.atomic_files import write_atomically

@@ -11,13 +11,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from raysim.columns import VALIDATION
 from raysim.config.command_line import given_options
 from raysim.config.run_config import RunConfig, build, choose_classes, options_of
 from raysim.errors import ConfigError
-from raysim.report.measures import Measure, find
+from raysim.results.measures import find
 from raysim.search.space import read_axes
 from raysim.search.trials import Search
+from raysim.studies.choosing import check_chooses
 from raysim.studies.command import count_of, keep_request, seeds_of
 
 USAGE = "python -m raysim.search --space NAME=LOW:HIGH[:log] … --output FOLDER [--trials 20] [options of all runs]"
@@ -59,7 +59,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     if both := next((path for path in base if path in searched), None):
         raise ConfigError(f"--{both}: it is searched (--space); leave one of the two out.")
     config = build([base, {axis.path: axis.first for axis in axes}])
-    _check_measure(measure, config)
+    check_chooses("--measure", measure, config)
     seeds = tuple(seeds_of(known.seeds))
     results = known.output / "results"
     search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results)
@@ -94,25 +94,6 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--workers", type=partial(count_of, "workers"), metavar="N", help="runs side by side; by default one a core")
     add("--output", type=Path, default=None, metavar="FOLDER", help="the folder of the search")
     return parser
-
-
-def _check_measure(measure: Measure, config: RunConfig) -> None:
-    """ConfigError where test data would choose, or there is no validation data."""
-    if not measure.column.startswith(VALIDATION) or measure.how == "validated":
-        raise ConfigError(
-            f"--measure {measure.name}: a search may not choose by test data, or what it finds would be judged by what "
-            f"chose it. Allowed: {VALIDATION}accuracy, {VALIDATION}loss, or best_ before them."
-        )
-    if getattr(config.workload, "validation_share", None) == 0:
-        raise ConfigError(
-            "workload.validation_share: 0, so there is no validation data to choose by. Set it, --validation_share 0.2 "
-            "say."
-        )
-    if config.evaluation.ends_early and not config.evaluation.measure.startswith(VALIDATION):
-        raise ConfigError(
-            "evaluation.measure: runs of a search may not end early by test data. Set it to validation_accuracy, or "
-            "leave evaluation.patience and evaluation.stop_at out."
-        )
 
 
 def _keep(path: Path, search: Search) -> None:

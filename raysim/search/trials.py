@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
-from raysim.report.measures import Measure
+from raysim.results.measures import Measure
 from raysim.search.space import Axis
 from raysim.studies import failures
 from raysim.studies.checks import check_cell

@@ -50,6 +50,11 @@ def folder_of(cell: Cell) -> Path:
     return cell.path.with_name(f".{cell.path.stem}.run")
 
 
+def proof_of(cell: Cell) -> Path:
+    """The file that keeps the head of the proof of the cell's run."""
+    return cell.path.with_suffix(".proof")
+
+
 def config_of(cell: Cell) -> RunConfig:
     """The settings of the cell's run with those that change no result: where it happens, and what it leaves."""
     config = cell.config()
@@ -131,8 +136,14 @@ def _ended(outcome: Outcome) -> tuple[str, str]:
 def _keep_row(cell: Cell) -> None:
     from raysim.results.result import comparable, load_result
 
-    frame = comparable(load_result(folder_of(cell)).rounds)
+    result = load_result(folder_of(cell))
+    frame = comparable(result.rounds)
     _keep_settings(cell)
+    proof = proof_of(cell)
+    if head := result.summary.get("proof"):
+        write_atomically(proof, f"{head}\n".encode())
+    else:
+        proof.unlink(missing_ok=True)
     write_atomically(cell.path, frame.to_csv(index=False, float_format="%.6g").encode())
     failures.place(cell).unlink(missing_ok=True)
     shutil.rmtree(folder_of(cell), ignore_errors=True)

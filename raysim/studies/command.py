@@ -19,6 +19,10 @@ from raysim.studies.computing import Where
 
 USAGE = """python -m raysim.study FILE [--workers N] [--cells-on ray] [--table-only] [--trust FOLDER]
        python -m raysim.study --grid OPTION=A,B … [--seeds 0-4] --output FOLDER [options of all runs]"""
+OF_GRIDS = ("grid", "seeds", "measure", "choose", "by", "title", "output")
+"""Options of a grid, which a study file has as keys."""
+CHOOSES = "validation_accuracy"
+"""The measure that chooses unless the user names one."""
 FILE = "study.yaml"
 """The study file that a grid's folder gets."""
 
@@ -75,12 +79,26 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         metavar="NAME",
         help="a measure of a grid's table, accuracy if none",
     )
+    parser.add_argument(
+        "--choose",
+        action="append",
+        default=[],
+        metavar="OPTION",
+        help="an option of the grid whose best value on validation data is chosen for each row of the table",
+    )
+    parser.add_argument(
+        "--by",
+        default=None,
+        metavar="NAME",
+        help="the measure of validation data that chooses, validation_accuracy by default",
+    )
+    parser.add_argument("--title", default=None, metavar="TEXT", help="the title of a grid's tables")
     parser.add_argument("--output", type=Path, default=None, metavar="FOLDER", help="the folder of a grid's study")
     known, rest = parser.parse_known_args(argv)
     path = Path(rest.pop(0)) if rest and not rest[0].startswith("-") else None
     trusted: tuple[Path, ...] = tuple(known.trust)
     if path is not None:
-        given = [f"--{name}" for name in ("grid", "seeds", "measure", "output") if getattr(known, name)]
+        given = [f"--{name}" for name in OF_GRIDS if getattr(known, name)]
         if extra := [*given, *rest]:
             raise ConfigError(f"{extra[0]}: a study file has all settings in it; change {path}, or leave it out.")
     elif not known.grid:
@@ -88,7 +106,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     elif known.output is None:
         raise ConfigError("--output FOLDER is missing: the folder that keeps the grid's study file, cells and table.")
     else:
-        path = _made(known.output, _study(known.grid, known.seeds or "0", known.measure or ["accuracy"], rest))
+        path = _made(known.output, _study(known, rest))
         trusted += (known.output,)  # what the file names stands on the command line
     return Command(path, trusted, known.table_only, known.workers, known.cells_on)
 
@@ -100,19 +118,27 @@ def count_of(option: str, text: str) -> int:
     return int(text)
 
 
-def _study(grid: Sequence[str], seeds: str, measures: Sequence[str], rest: Sequence[str]) -> dict[str, Any]:
+def _study(known: argparse.Namespace, rest: Sequence[str]) -> dict[str, Any]:
     """The content of the study file that a command line stands for."""
-    axes = dict(map(_axis, grid))
-    if len(axes) < len(grid):
+    axes = dict(map(_axis, known.grid))
+    if len(axes) < len(known.grid):
         raise ConfigError("--grid: an option is there twice; give all its values at once, --grid mu=0.01,0.1.")
+    if known.by and not known.choose:
+        raise ConfigError("--by: nothing is chosen; name the options whose best value is, --choose learning_rate.")
     combinations = [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+    measures = known.measure or ["accuracy"]
+    choose = {"choose": {"options": known.choose, "measure": known.by or CHOOSES}} if known.choose else {}
     return {
-        "title": f"Grid of {', '.join(axes)}",
+        "title": known.title or f"Grid of {', '.join(axes)}",
         "results": "results",
         "table": "table.md",
+        "latex": "table.tex",
+        "csv": "table.csv",
+        "curves": {"path": ["curves.svg", "curves.pdf"], "measure": measures[0], "against": "round"},
         "base": given_options(rest, combinations),
         "grid": axes,
-        "seeds": seeds_of(seeds),
+        **choose,
+        "seeds": seeds_of(known.seeds or "0"),
         "measures": {name: name.replace("_", " ") for name in measures},
         "statistics": True,
     }

@@ -26,9 +26,11 @@ from raysim.columns import Column
 from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import flatten
 from raysim.errors import ConfigError
-from raysim.report.measures import Measure, find
+from raysim.results.measures import Measure, find
 from raysim.studies.places import place
 
+KINDS = (".png", ".svg", ".pdf")
+"""Kinds of pictures."""
 NAMES = "names with values below, NAME: VALUE"
 ALLOWED = {
     "string_type": "text",
@@ -116,6 +118,12 @@ def _picture_place(path: str, info: ValidationInfo) -> Path:
     return place(context_of(info).file, path, ".png")
 
 
+def _picture_file(path: str, info: ValidationInfo) -> Path:
+    if not path.endswith(KINDS):
+        raise ValueError(f"{path!r} is not allowed. Allowed: a path that ends in {', '.join(KINDS)}.")
+    return place(context_of(info).file, path)
+
+
 Text = Annotated[str, StringConstraints(pattern=r"\S")]
 Options = Annotated[dict[str, Any], BeforeValidator(or_empty), AfterValidator(flat_options)]
 Seeds = Annotated[list[NonNegativeInt], Field(min_length=1), AfterValidator(_distinct)]
@@ -123,11 +131,8 @@ Measured = Annotated[InstanceOf[Measure], BeforeValidator(read_measure)]
 """The name of a measure, read as what it names."""
 Png = Annotated[Path, BeforeValidator(_picture_place)]
 """The path of a picture, counted from the study file's folder."""
-
-
-def heading(column: str, text: str) -> str:
-    """The heading of a measure in a column; a study's only column may have no name."""
-    return f"{column}, {text}" if column else text
+PictureFile = Annotated[Path, BeforeValidator(_picture_file)]
+"""The same of one that may be a drawing too."""
 
 
 def file_name(text: str) -> str:

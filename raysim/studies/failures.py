@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raysim.comparison.table import Entry, Head, Table
 from raysim.storage.atomic_files import write_atomically
 from raysim.studies.places import text_of
 
@@ -63,12 +64,19 @@ def failures(study: Study) -> list[Failure]:
     return found
 
 
-def table(failed: list[Failure]) -> str:
-    """The Markdown table of failed cells; empty if there is none."""
-    if not failed:
-        return ""
-    lines = ["| failed | seed | round | reason |", "|---|---|---|---|"]
-    for one in failed:
-        reason = one.reason.replace("|", "\\|")
-        lines.append(f"| {one.cell.place} | {one.cell.seed} | {one.round} | {reason} |")
-    return "\n".join(lines)
+def table(failed: list[Failure]) -> Table:
+    """The table of failed cells."""
+    rows = tuple(
+        (one.cell.place, tuple(map(Entry, (str(one.cell.seed), str(one.round), one.reason)))) for one in failed
+    )
+    records = tuple(
+        {
+            "row": one.cell.row,
+            "column": one.cell.column,
+            "seed": one.cell.seed,
+            "round": one.round,
+            "reason": one.reason,
+        }
+        for one in failed
+    )
+    return Table("failed", "failed", tuple(Head("", text) for text in ("seed", "round", "reason")), rows, records)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from raysim.config import registry
@@ -26,29 +27,45 @@ def names_in(grid: Mapping[str, Sequence[Any]]) -> list[Options]:
     return [{f"{kind}.name": value} for name in grid if (kind := _kind(name)) for value in grid[name]]
 
 
+@dataclass(frozen=True)
+class GridRows:
+    """The rows that a grid stands for."""
+
+    options: Mapping[str, Options]
+    """Name of the row → its options."""
+    groups: Mapping[str, tuple[str, str]]
+    """Name of the row → that of the row without the options that are chosen, and these options with their values."""
+    notes: tuple[str, ...]
+    """A sentence for each method, workload or model that lacks an option."""
+
+
 def rows_of(
-    grid: Mapping[str, Sequence[Any]], base: Options, columns: Sequence[Options]
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    grid: Mapping[str, Sequence[Any]], base: Options, columns: Sequence[Options], chosen: Collection[str] = ()
+) -> GridRows:
     """The rows that a grid stands for, in the order of its options and values.
 
     Args:
         grid: name of an option, in full or its last part, → its values.
         base: options of all cells.
         columns: options of each column.
-
-    Returns:
-        Name of the row → its options; and a sentence for each method, workload or model that lacks an option.
+        chosen: the names of those options whose best value is chosen.
 
     Raises:
         ConfigError: an option is known to no combination, or a value is not allowed or there twice.
     """
-    _check(grid)
-    found: dict[str, dict[str, Any]] = {}
+    _check(grid, chosen)
+    found, groups = dict[str, dict[str, Any]](), dict[str, tuple[str, str]]()
     lacking: dict[str, set[str]] = {name: set() for name in grid}
     known = set[str]()
     for values in itertools.product(*grid.values()):
-        own, name = _row(dict(zip(grid, values, strict=True)), base, columns, lacking, known)
+        own, words = _row(dict(zip(grid, values, strict=True)), base, columns, lacking, known)
+        name = ", ".join(words.values())
         found[name] = own
+        kept, picked = (
+            ", ".join(text for option, text in words.items() if (option in chosen) == inside)
+            for inside in (False, True)
+        )
+        groups[name] = (kept or "chosen", picked)
     for option in grid:
         if option not in known:
             first = {f"{kind}.name": grid[name][0] for name in grid if (kind := _kind(name))}
@@ -60,7 +77,7 @@ def rows_of(
     ]
     if notes and len(found) < (combinations := math.prod(map(len, grid.values()))):
         notes[-1] += f": {counted(len(found), 'row')} in the place of {combinations}"
-    return found, notes
+    return GridRows(found, groups, tuple(notes))
 
 
 def _row(
@@ -69,22 +86,22 @@ def _row(
     columns: Sequence[Options],
     lacking: dict[str, set[str]],
     known: set[str],
-) -> tuple[dict[str, Any], str]:
-    """Options and name of one combination; notes which options it lacks and has."""
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Options of one combination, and their words in its name; notes which options it lacks and has."""
     named = {f"{kind}.name": value for name, value in values.items() if (kind := _kind(name))}
     tables = [*_options(named, base, columns)]
-    own, words = dict[str, Any](named), list[str]()
+    own, words = dict[str, Any](named), dict[str, str]()
     for name, value in values.items():
         if _kind(name):
-            words.append(str(value))
+            words[name] = str(value)
             known.add(name)
         elif (option := _find(name, tables)) is None:
             lacking[name].add(", ".join(map(str, named.values())) or "this run")
         else:
             own[option.path] = plain(option.convert(value))
-            words.append(f"{name.rpartition('.')[2]} {show(own[option.path])}")
+            words[name] = f"{name.rpartition('.')[2]} {show(own[option.path])}"
             known.add(name)
-    return own, ", ".join(words)
+    return own, words
 
 
 def _options(named: Options, base: Options, columns: Sequence[Options]) -> Iterator[Mapping[str, Option]]:
@@ -107,7 +124,12 @@ def _kind(name: str) -> str | None:
     return kind if kind in registry.KINDS else None
 
 
-def _check(grid: Mapping[str, Sequence[Any]]) -> None:
+def _check(grid: Mapping[str, Sequence[Any]], chosen: Collection[str]) -> None:
+    if stranger := next((name for name in chosen if name not in grid or _kind(name)), None):
+        raise ConfigError(
+            f"choose: {stranger} is no option of the grid whose best value can be chosen. Allowed: "
+            f"{', '.join(name for name in grid if not _kind(name)) or 'none'}."
+        )
     if "seed" in grid:
         raise ConfigError("seed: a study has seeds, a list beside the grid.")
     for name, values in grid.items():

@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, ConfigDict, Field, ValidationInfo, field_validator, model_validator
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from raysim.columns import Best, Column
-from raysim.report.measures import column_of
+from raysim.comparison.outcomes import Pairing
+from raysim.results.measures import column_of
 from raysim.studies.curves import Curves
-from raysim.studies.differences import Compare
 from raysim.studies.entries import (
     Entry,
     Measured,
@@ -23,6 +32,7 @@ from raysim.studies.entries import (
     read_measure,
 )
 from raysim.studies.pictures import HeatMap, Picture
+from raysim.studies.places import place
 from raysim.units import UNITS
 
 
@@ -69,11 +79,52 @@ class ColumnEntry(WithOptions):
     seeds: Seeds | None = None
 
 
+Printed = Annotated[dict[str, str | int | float], Field(min_length=1)]
+"""Measure → its number in a paper, in the unit of the table."""
+
+
 class RowEntry(WithOptions):
-    """A row: its options, those of one column, and measures that it shows in the place of others."""
+    """A row: its options, those of one column, measures that it shows in the place of others, a paper's numbers."""
 
     inside: dict[str, Options] = Field(default_factory=dict, alias="in")
     shows: dict[str, Measured] = Field(default_factory=dict)
+    paper: dict[str, Printed | str | int | float] = Field(default_factory=dict)
+    """Column → its numbers; without columns the numbers alone."""
+
+
+class Compare(Entry):
+    """One entry of a study file's ``compare``: rows, each less the row ``against``."""
+
+    rows: Annotated[list[str], Field(min_length=1)]
+    against: str
+    measure: Measured
+    columns: Annotated[list[str], Field(min_length=1)] | None = None
+    """None: all of the study."""
+
+    @model_validator(mode="after")
+    def _has_two_rows(self) -> Compare:
+        if self.against in self.rows:
+            raise ValueError(f"{self.against!r} is compared with itself.")
+        return self
+
+    def pairing(self) -> Pairing:
+        """The same without what pydantic knows of it."""
+        return Pairing(tuple(self.rows), self.against, self.measure, tuple(self.columns) if self.columns else None)
+
+
+class Choose(Entry):
+    """Options of a grid of which the best value is chosen for each row: ``choose`` of a study file."""
+
+    options: Annotated[list[str], Field(min_length=1)]
+    measure: Measured
+
+
+def _file_place(suffix: str, path: str, info: ValidationInfo) -> Path:
+    return place(context_of(info).file, path, suffix)
+
+
+Latex = Annotated[Path, BeforeValidator(partial(_file_place, ".tex"))]
+Csv = Annotated[Path, BeforeValidator(partial(_file_place, ".csv"))]
 
 
 class StudyFile(Entry):
@@ -89,10 +140,15 @@ class StudyFile(Entry):
     rows: Annotated[dict[str, Annotated[RowEntry, BeforeValidator(or_empty)]], Field(min_length=1)] | None = None
     grid: Annotated[dict[str, Annotated[list[Any], Field(min_length=1)]], Field(min_length=1)] | None = None
     """Option → its values; all combinations are the rows."""
+    choose: Choose | None = None
     seeds: Seeds
     per_seed: list[Text] = Field(default_factory=list)
     """Options whose value is the cell's seed: folds of a cross-validation, say."""
     picture: Picture | None = None
+    latex: Latex | None = None
+    """A file with the tables for a paper."""
+    csv: Csv | None = None
+    """A file with the table's numbers, and beside it those of differences, tests and runs."""
     curves: Curves | None = None
     heat_map: HeatMap | None = None
     compare: list[Compare] = Field(default_factory=list)
@@ -103,6 +159,8 @@ class StudyFile(Entry):
     def _has_rows(self) -> StudyFile:
         if (self.rows is None) == (self.grid is None):
             raise ValueError("a study has either rows, each with its options, or a grid, an option with its values.")
+        if self.choose is not None and self.grid is None:
+            raise ValueError("choose: it chooses among the values of a grid, and the file has none.")
         return self
 
     @field_validator("measures")

@@ -12,7 +12,7 @@ from pydantic import Field
 
 from raysim import units
 from raysim.report.canvas import LIGHT, new_figure, picture_bytes
-from raysim.report.measures import Measure
+from raysim.results.measures import Measure
 from raysim.studies.entries import Entry, Measured, Png
 
 Found = Mapping[tuple[str, str, str], Sequence[float]]

@@ -3,25 +3,26 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
+from raysim.comparison.outcomes import Pairing
 from raysim.config.config_file import OBSERVER, check_calls, check_names, read_plain
-from raysim.config.nearest import did_you_mean
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
-from raysim.report.measures import Measure, find
+from raysim.results.measures import Measure, find
 from raysim.studies import grid
+from raysim.studies.choosing import Choice, check_chooses
 from raysim.studies.curves import Curves
-from raysim.studies.differences import Compare
 from raysim.studies.entries import Context, explained, file_name, mistake
 from raysim.studies.keys import ColumnEntry, RowEntry, StudyFile
 from raysim.studies.pictures import HeatMap, Picture
 from raysim.studies.places import place
+from raysim.studies.references import check_references, printed
 
 EXPERIMENT = "engine.experiment"
 
@@ -57,7 +58,7 @@ class Cell:
 class Study:
     """A study file, read."""
 
-    name: str
+    path: Path
     title: str
     results: Path
     table: Path
@@ -79,11 +80,26 @@ class Study:
     picture: Picture | None
     curves: Curves | None
     heat_map: HeatMap | None
-    compare: tuple[Compare, ...]
+    compare: tuple[Pairing, ...]
     statistics: bool = False
     """Whether differences are tested, and the best rows marked."""
     notes: tuple[str, ...] = ()
     """Sentences on the file that a user should read before its cells are run."""
+    latex: Path | None = None
+    csv: Path | None = None
+    paper: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
+    """(row, column, measure) → the number of a paper, in the unit of the table."""
+    choice: Choice | None = None
+
+    @property
+    def name(self) -> str:
+        """Name of the study's file."""
+        return self.path.stem
+
+    @property
+    def shown_rows(self) -> list[str]:
+        """The rows of its table: those of the grid, or those among which one is chosen each as one row."""
+        return [*self.choice.rows] if self.choice else [*self.rows]
 
     @property
     def compared(self) -> list[Measure]:
@@ -115,10 +131,10 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
     file, context = _validated(path)
     measures = {find(name, context.own): given.title or name for name, given in file.measures.items()}
     columns = file.columns or {"": ColumnEntry()}
-    rows, notes = _rows(path, file, [own.options for own in columns.values()], trusted)
-    _check_references(path, file, measures, columns, rows)
+    rows, notes, choice = _rows(path, file, [own.options for own in columns.values()], trusted)
+    check_references(path, file, measures, columns, rows, choice)
     study = Study(
-        path.stem,
+        path,
         file.title,
         place(path, file.results),
         place(path, file.table, ".md"),
@@ -133,39 +149,40 @@ def read(path: Path, trusted: Sequence[Path] = ()) -> Study:
         file.picture,
         file.curves,
         file.heat_map,
-        tuple(file.compare) or _compared(file, measures, list(rows)),
+        tuple(entry.pairing() for entry in file.compare),
         file.statistics,
-        tuple(notes),
+        notes,
+        file.latex,
+        file.csv,
+        printed(path, measures, columns, rows),
+        choice,
     )
+    if study.statistics and not study.compare:
+        study = replace(study, compare=_compared(measures, study.shown_rows))
     _check_cells(path, study, trusted)
     return study
 
 
-def _compared(file: StudyFile, measures: Collection[Measure], rows: Sequence[str]) -> tuple[Compare, ...]:
+def _compared(measures: Collection[Measure], rows: Sequence[str]) -> tuple[Pairing, ...]:
     """The differences of a study that asks for statistics and names none: every row less the first."""
-    if not file.statistics or len(rows) < 2:
-        return ()
     first, *others = rows
-    return tuple(
-        Compare.model_construct(rows=others, against=first, measure=measure, columns=None)
-        for measure in measures
-        if measure.best
-    )
+    return tuple(Pairing(tuple(others), first, measure) for measure in measures if measure.best and others)
 
 
 def _rows(
     path: Path, file: StudyFile, columns: Sequence[Mapping[str, Any]], trusted: Sequence[Path]
-) -> tuple[dict[str, RowEntry], list[str]]:
-    """The rows, those of a grid too, and notes on them."""
+) -> tuple[dict[str, RowEntry], tuple[str, ...], Choice | None]:
+    """The rows, those of a grid too, notes on them, and whether the best of some is chosen."""
     if file.grid is None:
-        return file.rows or {}, []
+        return file.rows or {}, (), None
     for layer in (file.base, *columns, *grid.names_in(file.grid)):
         check_names(layer, path, {}, trusted)  # which options a grid has follows from code that it names
     try:
-        found, notes = grid.rows_of(file.grid, file.base, columns)
+        found = grid.rows_of(file.grid, file.base, columns, file.choose.options if file.choose else ())
     except ConfigError as error:
         raise mistake(path, "grid", str(error)) from error
-    return {name: RowEntry.model_validate(own) for name, own in found.items()}, notes
+    choice = Choice(file.choose.measure, found.groups) if file.choose else None
+    return {name: RowEntry.model_validate(own) for name, own in found.options.items()}, found.notes, choice
 
 
 def _validated(path: Path) -> tuple[StudyFile, Context]:
@@ -178,55 +195,6 @@ def _validated(path: Path) -> tuple[StudyFile, Context]:
         raise explained(path, error) from error
 
 
-def _check_references(
-    path: Path,
-    file: StudyFile,
-    measures: Mapping[Measure, str],
-    columns: Mapping[str, ColumnEntry],
-    rows: Mapping[str, RowEntry],
-) -> None:
-    """ConfigError where a part of the file names a row, a column or a measure that the study does not have."""
-    units = {measure.name: measure.unit for measure in measures}
-    named: list[tuple[str, str, str]] = []
-    for row, own in rows.items():
-        named += [(f"rows: {row}: in", "column", column) for column in own.inside]
-        for name, shown in own.shows.items():
-            key = f"rows: {row}: shows"
-            known(path, key, "measure", name, units)
-            if shown.unit != units[name]:
-                raise mistake(
-                    path, f"{key}: {name}", f"{shown.name} is in {shown.unit}, and the column in {units[name]}."
-                )
-    if file.picture is not None:
-        named += [("picture", "row", row) for row in file.picture.rows]
-        named += [("picture", "column", column) for column in file.picture.columns]
-    for number, entry in enumerate(file.compare, start=1):
-        key = f"compare: entry {number}"
-        named += [(key, "row", row) for row in (*entry.rows, entry.against)]
-        named += [(key, "column", column) for column in entry.columns or ()]
-    for key, kind, name in named:
-        known(path, key, kind, name, rows if kind == "row" else columns)
-    for key, names in (("columns", file.columns or {}), ("rows", rows)):
-        _check_file_names(path, key, names)
-
-
-def known(path: Path, key: str, kind: str, name: str, names: Collection[str]) -> None:
-    """ConfigError unless ``name`` is one of the names that the study has."""
-    if name not in names:
-        raise mistake(path, key, f"no {kind} {name!r}.{did_you_mean(name, names)} There are {', '.join(names)}.")
-
-
-def _check_file_names(path: Path, key: str, names: Iterable[str]) -> None:
-    """ConfigError where two names would share the files of their cells."""
-    files: dict[str, str] = {}
-    for name in names:
-        made = file_name(name)
-        if not made or made in files:
-            other = f"gives the same file name as {files[made]!r}" if made else "has neither letter nor digit in it"
-            raise mistake(path, key, f"the name {name!r} {other} (a to z, 0 to 9 and dots count); choose another.")
-        files[made] = name
-
-
 def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
     """ConfigError for code, calls or options that a cell may not have: a mistake in the last row costs no hours."""
     for layer in (study.base, *study.columns.values(), *study.rows.values(), *study.inside.values()):
@@ -237,6 +205,11 @@ def _check_cells(path: Path, study: Study, trusted: Sequence[Path]) -> None:
             cell.config()
         except ConfigError as error:
             raise ConfigError(f"{path}: {_blamed(cell, str(error))}: {error}") from error
+    if study.choice is not None:
+        try:
+            check_chooses("measure", study.choice.measure, next(study.cells()).config())
+        except ConfigError as error:
+            raise mistake(path, "choose", str(error)) from error
 
 
 def _blamed(cell: Cell, message: str) -> str:

@@ -2,26 +2,34 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raysim.comparison import building, csv_files, latex, markdown
+from raysim.comparison.outcomes import Heads, Outcomes, Values, lines_of_heads
+from raysim.comparison.table import Page
 from raysim.config.privacy import NEIGHBORS
 from raysim.errors import ConfigError
-from raysim.report.measures import Measure
+from raysim.results.measures import Measure
+from raysim.schedule import planned_intervals
 from raysim.storage.atomic_files import write_atomically
 from raysim.storage.claims import alone
-from raysim.studies import curves, differences, failures, paired_tests, pictures
-from raysim.studies.differences import Values
-from raysim.studies.entries import heading
-from raysim.studies.pictures import Found, scale_of
+from raysim.studies import choosing, curves, failures, pictures
+from raysim.studies.cell_run import proof_of
+from raysim.studies.pictures import Found
 from raysim.studies.places import cell_table, text_of
 from raysim.studies.study_file import Study
 
 if TYPE_CHECKING:
     import pandas as pd
 
+HEAD = re.compile("[0-9a-f]{64}")
 BEGIN, END = "<!-- table: written by raysim.study -->", "<!-- end of table -->"
 
 
@@ -57,18 +65,69 @@ def finished_runs(study: Study) -> curves.Runs:
 
 
 def tables(study: Study) -> str:
-    """All that stands between the markers: the table of means, that of differences, and that of failed cells."""
+    """All that stands between the markers of the study's page."""
+    return markdown.page(page_of(study))
+
+
+def page_of(study: Study) -> Page:
+    """The study's tables (of means, differences, tests, failed cells), its runs, and the command that makes them."""
     failed = failures.failures(study)
-    counts = Counter((failure.cell.row, failure.cell.column) for failure in failed)
-    found, columns = values(study, dict.fromkeys((*study.measures, *study.compared))), [*study.columns]
-    made = [
-        about_epsilon(study),
-        table(study, found, counts),
-        differences.table(study.compare, found, study.measures, columns),
-        paired_tests.table(study.compare, found, study.measures, columns) if study.statistics else "",
-        failures.table(failed),
-    ]
-    return "\n\n".join(text for text in made if text)
+    found = outcomes(study, Counter((failure.cell.row, failure.cell.column) for failure in failed))
+    shown, notes = found, list[str]()
+    if study.choice is not None:
+        shown, notes = choosing.chosen(found, study.choice, study.seeds)
+        notes.append(_budget(study))
+    made = building.tables(shown)
+    made[0] = replace(made[0], notes=(*made[0].notes, *notes))
+    if failed:
+        made.append(failures.table(failed))
+    file = shlex.quote(os.path.relpath(study.path.resolve(), study.table.parent))
+    command = f"Made by `python -m raysim.study {file}` in the folder of this page."
+    return Page(
+        study.title,
+        tuple(made),
+        tuple(filter(None, [about_epsilon(study)])),
+        tuple(building.runs(found)),
+        (command, *lines_of_heads(found.heads)),
+    )
+
+
+def outcomes(study: Study, failed: Mapping[tuple[str, str], int]) -> Outcomes:
+    """The measured values of all cells that are there, and what the study asks to be made of them.
+
+    Args:
+        failed: (row, column) → its number of cells that failed.
+    """
+    chooses = [study.choice.measure] if study.choice else []
+    found = values(study, dict.fromkeys((*study.measures, *study.compared, *chooses)))
+    return Outcomes(
+        study.title,
+        tuple(study.rows),
+        tuple(study.columns),
+        study.measures,
+        found,
+        study.compare,
+        study.statistics,
+        failed,
+        study.paper,
+        heads(study),
+    )
+
+
+def heads(study: Study) -> Heads:
+    """The heads of the proofs of all cells that are there, as far as they were kept."""
+    found: dict[tuple[str, str, int], str] = {}
+    for cell in sorted(study.cells(), key=lambda cell: [*study.columns].index(cell.column)):
+        if cell.path.exists() and HEAD.fullmatch(head := (text_of(proof_of(cell)) or "").strip()):
+            found[cell.row, cell.column, cell.seed] = head
+    return found
+
+
+def _budget(study: Study) -> str:
+    """The sentence on how much was tried for each row, where the best of several is chosen."""
+    planned = {cell.row: len(planned_intervals(cell.config())) for cell in study.cells()}
+    rows = {group: [planned[row] for row in own] for group, own in (study.choice.rows if study.choice else {}).items()}
+    return choosing.budget(rows, sum(len(study.seeds[column]) for column in study.columns), len(study.columns))
 
 
 def about_epsilon(study: Study) -> str:
@@ -82,40 +141,6 @@ def about_epsilon(study: Study) -> str:
                 rows.setdefault(str(run[NEIGHBORS].iloc[-1]), {})[key[0]] = None
     parts = [f"{words} ({', '.join(own)})" if len(rows) > 1 else words for words, own in rows.items()]
     return f"ε: {'; '.join(parts)}." if parts else ""
-
-
-def table(study: Study, found: Values, failed: Mapping[tuple[str, str], int]) -> str:
-    """The Markdown table of means. The unit stands in the corner if all measures share it, else in each heading.
-
-    Args:
-        failed: (row, column) → its number of cells that failed, which stands beside that of the others.
-    """
-    marks = paired_tests.marks(found, [*study.rows], [*study.columns], [*study.measures]) if study.statistics else {}
-    runs = _without_seeds(found)
-    scales = {measure: scale_of(measure, runs) for measure in study.measures}
-    symbols = {scale.symbol for scale in scales.values()}
-    corner = symbols.pop() if len(symbols) == 1 else ""
-    heads = [
-        heading(column, text) if corner else scales[measure].heading(heading(column, text))
-        for column in study.columns
-        for measure, text in study.measures.items()
-    ]
-    lines = [f"| {corner} | " + " | ".join(heads) + " |", "|---" * (len(heads) + 1) + "|"]
-    for row in study.rows:
-        cells = []
-        for column in study.columns:
-            for measure, scale in scales.items():
-                own, lost = runs.get((row, column, measure.name), []), failed.get((row, column), 0)
-                count = f"({len(own)}, {lost} failed)" if lost else f"({len(own)})"
-                text = _marked(scale.text(own), marks.get((row, column, measure.name), ""))
-                cells.append(f"{text} {count}".strip() if own or lost else "")
-        lines.append(f"| {row} | " + " | ".join(cells) + " |")
-    return "\n".join([*lines, *(["", paired_tests.ABOUT_MARKS] if marks else [])])
-
-
-def _marked(text: str, mark: str) -> str:
-    """A mean as it stands in its cell: the best in bold, those that are not told from it behind ≈."""
-    return f"**{text}**" if mark == "best" else f"≈ {text}" if mark == "near" else text
 
 
 def unmeasured(study: Study, found: Found) -> list[str]:
@@ -142,7 +167,7 @@ def place_of_table(study: Study) -> tuple[str, str]:
 
 
 def write_table(study: Study) -> None:
-    """Put the table between the markers of the study's page (a new page gets title and markers), and draw the pictures.
+    """Put the tables between the markers of the study's page (a new page gets title and markers), and into other files.
 
     A page with tables of several studies names the study in each first marker: ``<!-- table NAME: written …``.
     """
@@ -150,10 +175,15 @@ def write_table(study: Study) -> None:
 
     with alone(study.table):  # another process may be at the same study, or at another of the same page
         before, after = place_of_table(study)
-        write_atomically(study.table, f"{before}\n{tables(study)}\n{after}".encode())
+        content = page_of(study)
+        write_atomically(study.table, f"{before}\n{markdown.page(content)}\n{after}".encode())
+        if study.latex is not None:
+            write_atomically(study.latex, latex.page(content, study.name).encode())
+        if study.csv is not None:
+            csv_files.write(study.csv, content)
         with matplotlib.rc_context({"text.parse_math": False}):  # a $ in a name is a $
-            for path, png in _pictures(study):
-                write_atomically(path, png)
+            for path, picture in _pictures(study):
+                write_atomically(path, picture)
 
 
 def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:
@@ -167,6 +197,17 @@ def _pictures(study: Study) -> Iterator[tuple[Path, bytes]]:
             squares = pictures.draw_heat_map(study.heat_map, found, [*study.rows], [*study.columns], study.title)
             yield study.heat_map.path, squares
     if study.curves is not None:
-        runs = finished_runs(study)
+        runs = _drawn(study, study.curves.measure.column)
         if runs:
-            yield study.curves.path, curves.draw(study.curves, runs, [*study.columns], study.title)
+            figure = curves.draw(study.curves, runs, [*study.columns], study.title)
+            for path in study.curves.path:
+                yield path, curves.content_of(figure, path)
+
+
+def _drawn(study: Study, column: str) -> curves.Runs:
+    """The runs that curves show: of a choice those that were chosen; what did not measure it has no line."""
+    runs = {key: own for key, own in finished_runs(study).items() if all(column in run for run in own)}
+    if study.choice is None:
+        return runs
+    picked = choosing.picked(outcomes(study, {}), study.choice, study.seeds)
+    return {place: runs[row, place[1]] for place, row in picked.items() if (row, place[1]) in runs}

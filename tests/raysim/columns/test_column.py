@@ -16,9 +16,9 @@ from raysim.columns import COLUMNS, Column
 from raysim.engine.round_columns import measurable
 from raysim.errors import ConfigError
 from raysim.monitor.progress import Progress
-from raysim.report import measures
 from raysim.report.figures import figures
 from raysim.report.plots import run_picture
+from raysim.results import measures
 from raysim.results.result import comparable
 from raysim.running.given_checks import check_functions
 from raysim.ui.reading import Reading

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from raysim.report.measures import find
+from raysim.results.measures import find
 from raysim.search.space import Axis
 from raysim.search.trials import Search
 from raysim.studies.study_file import Cell

@@ -18,4 +18,8 @@ def test_a_cell_is_a_real_run(small: Path) -> None:
     assert frame["round"].tolist() == [1, 2]
     assert frame["accuracy"].between(0, 1).all()
     assert not [column for column in frame.columns if column.startswith("seconds")]
-    assert sorted(entry.name for entry in cell.path.parent.iterdir()) == ["fedavg-seed0.csv", "fedavg-seed0.yaml"]
+    assert sorted(entry.name for entry in cell.path.parent.iterdir()) == [
+        "fedavg-seed0.csv",
+        "fedavg-seed0.proof",
+        "fedavg-seed0.yaml",
+    ]

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from raysim.comparison import building, markdown
+from raysim.comparison.differences import Difference, paired
 from raysim.errors import ConfigError
-from raysim.studies import differences, study_file, tables
-from raysim.studies.differences import Difference, paired
+from raysim.studies import study_file, tables
 from tests.raysim.small_study import TEXT, keep, study_of
 
 COMPARE = "compare: [{rows: [Strong prox], against: FedAvg, measure: accuracy}]\n"
@@ -51,7 +52,7 @@ def test_a_study_writes_the_differences_that_its_file_asks_for_under_its_table(t
     page = (tmp_path / "page.md").read_text(encoding="utf-8")
     head = "| difference [95 % interval] | MLP, last (points) | Logistic, last (points) |"
     line = "| Strong prox − FedAvg | +6.50 [−12.56, +25.56], 2 seeds | 0.00, cannot be told, 1 seed |"
-    assert f"{head}\n|---|---|---|\n{line}\n{tables.END}" in page
+    assert f"{head}\n|---|---|---|\n{line}\n\nMade by `python" in page
     assert page.index("| Strong prox | 55.00") < page.index(head)
 
 
@@ -60,7 +61,7 @@ def test_a_difference_has_the_unit_of_its_measure_and_may_be_of_one_column(tmp_p
     study = study_of(tmp_path, more)
     for cell in study.cells():
         keep(cell, accuracy=[0.3], loss=[1.0 + cell.seed / 10 if cell.row == "FedAvg" else 0.75])
-    found = differences.table(study.compare, tables.values(study, study.compared), {}, ["MLP", "Logistic"])
+    found = markdown.table(building.differences(tables.outcomes(study, {})))
     # −0.25 and −0.35: mean −0.3, deviation 0.0707107, half 12.706205 · 0.05.
     assert found.splitlines()[0] == "| difference [95 % interval] | MLP, loss |"
     assert found.splitlines()[2] == "| Strong prox − FedAvg | −0.3000 [−0.9353, +0.3353], 2 seeds |"

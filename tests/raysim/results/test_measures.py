@@ -10,7 +10,7 @@ import pytest
 import raysim
 from raysim import columns
 from raysim.errors import ConfigError
-from raysim.report import measures
+from raysim.results import measures
 from raysim.results.result import comparable
 from tests.small_runs import small_run
 

@@ -1,4 +1,4 @@
-"""Tests of differences between rows of a study over equal seeds, and the marks of the best rows that follow from them.
+"""Tests of differences between rows of a table over equal seeds, and the marks of the best rows that follow from them.
 
 Runs of equal seeds share data split, cohorts and initial model, so that differences are paired: Student's t and
 Wilcoxon's signed ranks, both two-sided, corrected by Holm's procedure for the number of differences in a table.
@@ -9,29 +9,27 @@ from __future__ import annotations
 import itertools
 import math
 import statistics
-import textwrap
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from raysim.report.measures import Measure
-from raysim.studies.differences import Compare, Values, pairs
-from raysim.studies.entries import heading
+from raysim.comparison.differences import pairs
+from raysim.comparison.outcomes import Values
+from raysim.comparison.table import Mark
+from raysim.results.measures import Measure
 
 ALPHA, POWER = 0.05, 0.8
 MOST_SEEDS = 10_000
 """Larger numbers of seeds are not told apart."""
 MOST_EXACT = 50
 """Pairs up to which Wilcoxon's distribution is computed exactly."""
-ABOUT = textwrap.fill(
+ABOUT = (
     "p-values are two-sided; *Holm*: corrected for all differences of this table; *seeds*: how many would show a "
-    f"difference of this size and spread at {100 * ALPHA:g} % with a power of {100 * POWER:g} %.",
-    120,
+    f"difference of this size and spread at {100 * ALPHA:g} % with a power of {100 * POWER:g} %."
 )
-ABOUT_MARKS = textwrap.fill(
+ABOUT_MARKS = (
     f"**Bold**: the best mean of a column; ≈: not told from it at {100 * ALPHA:g} % (paired t over equal seeds, "
-    "Holm-corrected over the rows of the column).",
-    120,
+    "Holm-corrected over the rows of the column)."
 )
 
 
@@ -110,34 +108,11 @@ def holm(values: Sequence[float | None]) -> list[float | None]:
     return found
 
 
-def table(compare: Sequence[Compare], values: Values, headings: Mapping[Measure, str], columns: Sequence[str]) -> str:
-    """The Markdown table of the tests of all differences with two seeds or more; empty if there is none.
-
-    Arguments as of :func:`raysim.studies.differences.table`.
-    """
-    found: list[tuple[str, str, PairedResult]] = []
-    for entry in compare:
-        for row, column in itertools.product(entry.rows, entry.columns or columns):
-            first, second = (values.get((name, column, entry.measure.name), {}) for name in (row, entry.against))
-            result = result_of(pairs(first, second))
-            if result.t is not None:
-                measure = heading(column, headings.get(entry.measure, entry.measure.name))
-                found.append((f"{row} − {entry.against}", measure, result))
-    if not found:
-        return ""
-    students, ranks = holm([one.t for *_, one in found]), holm([one.wilcoxon for *_, one in found])
-    lines = ["| difference | of | t: p | Holm | Wilcoxon: p | Holm | seeds |", "|---" * 7 + "|"]
-    for (pair, measure, one), t, rank in zip(found, students, ranks, strict=True):
-        texts = (pair, measure, _p(one.t), _p(t), _p(one.wilcoxon), _p(rank), _seeds(one.needed))
-        lines.append(f"| {' | '.join(texts)} |")
-    return "\n".join([*lines, "", ABOUT])
-
-
 def marks(
     values: Values, rows: Sequence[str], columns: Sequence[str], measures: Sequence[Measure]
-) -> dict[tuple[str, str, str], str]:
+) -> dict[tuple[str, str, str], Mark]:
     """(row, column, measure) → ``best`` for the best mean, ``near`` for those that are not told from it."""
-    found: dict[tuple[str, str, str], str] = {}
+    found: dict[tuple[str, str, str], Mark] = {}
     for column, measure in itertools.product(columns, measures):
         there = {row: own for row in rows if (own := values.get((row, column, measure.name)))}
         if measure.best is None or len(there) < 2:
@@ -151,15 +126,3 @@ def marks(
             if p is None or p > ALPHA:
                 found[row, column, measure.name] = "near"
     return found
-
-
-def _p(value: float | None) -> str:
-    if value is None:
-        return ""
-    return "< 0.001" if value < 0.001 else f"{value:.3f}"
-
-
-def _seeds(needed: int | None) -> str:
-    if needed is None:
-        return ""
-    return f"> {MOST_SEEDS:,}" if needed >= MOST_SEEDS else str(needed)

@@ -1,0 +1,170 @@
+"""The tables that are made of measured values: means, differences over equal seeds, and tests of these."""
+
+from __future__ import annotations
+
+import itertools
+import statistics
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+from raysim.comparison import paired_tests
+from raysim.comparison.differences import paired, pairs
+from raysim.comparison.outcomes import Outcomes, Pairing
+from raysim.comparison.table import Entry, Head, Table
+from raysim.results.measures import Measure
+from raysim.units import Scale, scale
+
+
+def tables(outcomes: Outcomes) -> list[Table]:
+    """The table of means, that of differences, and that of tests, as far as there is something in them."""
+    made = [means(outcomes), differences(outcomes)]
+    if outcomes.statistics:
+        made.append(tests(outcomes))
+    return [table for table in made if table.rows]
+
+
+def means(outcomes: Outcomes) -> Table:
+    """Mean ± sample standard deviation over seeds of every row in every column, with the number of runs behind it.
+
+    The unit stands in the corner if all measures share it, else in each heading. A column that a paper has numbers for
+    has them beside it.
+    """
+    rows, columns, measures = outcomes.rows, outcomes.columns, outcomes.measures
+    marks = paired_tests.marks(outcomes.values, rows, columns, [*measures]) if outcomes.statistics else {}
+    scales = {measure: _scale(measure, outcomes) for measure in measures}
+    symbols = {own.symbol for own in scales.values()}
+    corner = symbols.pop() if len(symbols) == 1 else ""
+    places = [(column, measure) for column in columns for measure in measures]
+    printed = {(column, measure) for _, column, measure in outcomes.paper}
+    heads, records = list[Head](), list[dict[str, object]]()
+    for column, measure in places:
+        unit = "" if corner else scales[measure].symbol
+        heads.append(Head(column, measures[measure], unit))
+        if (column, measure.name) in printed:
+            heads.append(Head(column, f"{measures[measure]}, paper", unit))
+    made = list[tuple[str, tuple[Entry, ...]]]()
+    for row in rows:
+        entries = list[Entry]()
+        for column, measure in places:
+            key = (row, column, measure.name)
+            own, lost = [*outcomes.values.get(key, {}).values()], outcomes.failed.get((row, column), 0)
+            count = f"({len(own)}, {lost} failed)" if lost else f"({len(own)})" if own else ""
+            entries.append(Entry(scales[measure].text(own), marks.get(key, ""), count))
+            if (column, measure.name) in printed:
+                entries.append(Entry(outcomes.paper.get(key, "")))
+            if own or lost:
+                records.append(_record(outcomes, (row, column, measure), own, lost, marks.get(key, "")))
+        made.append((row, tuple(entries)))
+    notes = (paired_tests.ABOUT_MARKS,) if marks else ()
+    return Table("", corner, tuple(heads), tuple(made), tuple(records), notes)
+
+
+def _record(
+    outcomes: Outcomes, place: tuple[str, str, Measure], own: list[float], lost: int, mark: str
+) -> dict[str, object]:
+    """One mean without rounding; shares of one, bytes, seconds."""
+    row, column, measure = place
+    found: dict[str, object] = {"row": row, "column": column, "measure": measure.name, "runs": len(own), "failed": lost}
+    found["mean"] = statistics.fmean(own) if own else None
+    found["std"] = statistics.stdev(own) if len(own) > 1 else None
+    if outcomes.statistics:
+        found["mark"] = mark
+    if outcomes.paper:
+        found["paper, as printed"] = outcomes.paper.get((row, column, measure.name), "")
+    return found
+
+
+def differences(outcomes: Outcomes) -> Table:
+    """The mean difference of each pair of rows over equal seeds with its 95 % interval."""
+    scales = {pairing.measure: _scale_of_differences(pairing.measure, outcomes) for pairing in outcomes.pairings}
+    found: dict[str, dict[tuple[str, Measure], Entry]] = {}
+    records = list[dict[str, object]]()
+    for row, column, pairing, first, second in _compared(outcomes):
+        if (difference := paired(first, second)) is None:
+            continue
+        unit, measure = scales[pairing.measure], pairing.measure
+        texts = found.setdefault(f"{row} − {pairing.against}", {})
+        texts[column, measure] = Entry(difference.text(unit.factor, unit.form))
+        told = {"low": difference.low, "high": difference.high, "seeds": difference.seeds}
+        records.append({**_pair(row, column, pairing), "difference": difference.mean, **told})
+    there = {place for texts in found.values() for place in texts}
+    places = [(column, measure) for column in outcomes.columns for measure in scales if (column, measure) in there]
+    heads = tuple(Head(column, _heading(outcomes, measure), scales[measure].symbol) for column, measure in places)
+    rows = tuple((pair, tuple(texts.get(place, Entry()) for place in places)) for pair, texts in found.items())
+    return Table("differences", "difference [95 % interval]", heads, rows, tuple(records))
+
+
+def tests(outcomes: Outcomes) -> Table:
+    """The tests of all differences with two seeds or more."""
+    found = [
+        (row, column, pairing, result)
+        for row, column, pairing, first, second in _compared(outcomes)
+        if (result := paired_tests.result_of(pairs(first, second))).t is not None
+    ]
+    students = paired_tests.holm([result.t for *_, result in found])
+    ranks = paired_tests.holm([result.wilcoxon for *_, result in found])
+    rows, records = list[tuple[str, tuple[Entry, ...]]](), list[dict[str, object]]()
+    for (row, column, pairing, result), t, rank in zip(found, students, ranks, strict=True):
+        of = ", ".join(filter(None, (column, _heading(outcomes, pairing.measure))))
+        texts = (of, _p(result.t), _p(t), _p(result.wilcoxon), _p(rank), _seeds(result.needed))
+        rows.append((f"{row} − {pairing.against}", tuple(map(Entry, texts))))
+        numbers = {"t p": result.t, "t Holm": t, "Wilcoxon p": result.wilcoxon, "Wilcoxon Holm": rank}
+        records.append({**_pair(row, column, pairing), **numbers, "seeds needed": result.needed})
+    heads = tuple(Head("", text) for text in ("of", "t: p", "Holm", "Wilcoxon: p", "Holm", "seeds"))
+    return Table("tests", "difference", heads, tuple(rows), tuple(records), (paired_tests.ABOUT,))
+
+
+def runs(outcomes: Outcomes) -> list[dict[str, object]]:
+    """Every run with its values and, where it is known, the head of its proof, as lines of a CSV file."""
+    found: dict[tuple[str, str, int], dict[str, object]] = {}
+    for column, row in itertools.product(outcomes.columns, outcomes.rows):
+        for measure in outcomes.measures:
+            for seed, value in outcomes.values.get((row, column, measure.name), {}).items():
+                place = {"row": row, "column": column, "seed": seed}
+                found.setdefault((row, column, seed), place)[measure.name] = value
+    for key, record in found.items():
+        record["proof"] = outcomes.heads.get(key, "")
+    return [*found.values()]
+
+
+def _compared(
+    outcomes: Outcomes,
+) -> Iterator[tuple[str, str, Pairing, Mapping[int, float], Mapping[int, float]]]:
+    """Row, column, pairing, and both rows' values by seed, of every difference."""
+    for pairing in outcomes.pairings:
+        for row, column in itertools.product(pairing.rows, pairing.columns or outcomes.columns):
+            name = pairing.measure.name
+            first, second = (outcomes.values.get((one, column, name), {}) for one in (row, pairing.against))
+            yield row, column, pairing, first, second
+
+
+def _pair(row: str, column: str, pairing: Pairing) -> dict[str, object]:
+    return {"row": row, "against": pairing.against, "column": column, "measure": pairing.measure.name}
+
+
+def _heading(outcomes: Outcomes, measure: Measure) -> str:
+    return outcomes.measures.get(measure, measure.name)
+
+
+def _scale(measure: Measure, outcomes: Outcomes) -> Scale:
+    """The scale on which all values of a measure are written."""
+    known = (own.values() for key, own in outcomes.values.items() if key[2] == measure.name)
+    return scale(measure.unit, itertools.chain(*known))
+
+
+def _scale_of_differences(measure: Measure, outcomes: Outcomes) -> Scale:
+    """The same of its differences; those of shares are in points."""
+    own = _scale(measure, outcomes)
+    return replace(own, symbol="points") if measure.unit == "percent" else own
+
+
+def _p(value: float | None) -> str:
+    if value is None:
+        return ""
+    return "< 0.001" if value < 0.001 else f"{value:.3f}"
+
+
+def _seeds(needed: int | None) -> str:
+    if needed is None:
+        return ""
+    return f"> {paired_tests.MOST_SEEDS:,}" if needed >= paired_tests.MOST_SEEDS else str(needed)

@@ -1,0 +1,40 @@
+"""A page of tables as CSV files without rounding: shares of one, bytes, seconds."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from raysim.comparison.table import Page
+from raysim.storage.atomic_files import write_atomically
+
+
+def files(content: Page) -> dict[str, str]:
+    """Part of a file's name → the file's text.
+
+    The main table has no name, others have theirs (``differences``, ``tests``), and ``runs`` has every run with the
+    head of its proof.
+    """
+    found = {table.name: text(table.records) for table in content.tables if table.records}
+    return {**found, "runs": text(content.runs)} if content.runs else found
+
+
+def write(path: Path, content: Page) -> list[Path]:
+    """Write the files, ``NAME.csv`` for the main table and ``NAME-runs.csv`` and the like beside it."""
+    written = []
+    for name, own in files(content).items():
+        written.append(path.with_name(f"{path.stem}-{name}{path.suffix}") if name else path)
+        write_atomically(written[-1], own.encode())
+    return written
+
+
+def text(records: Sequence[Mapping[str, object]]) -> str:
+    """Records as CSV, with a column for each name that one of them has."""
+    names = dict.fromkeys(name for record in records for name in record)
+    target = io.StringIO()
+    writer = csv.DictWriter(target, names, lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(records)
+    return target.getvalue()

@@ -1,0 +1,70 @@
+"""Differences between two rows of a table over equal seeds, each with its 95 % interval.
+
+Runs of one seed share data split, cohorts and initial model, so that their difference varies less than the rows do.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from raysim.units import counted
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The mean of paired differences and the interval that holds the true mean with 95 % confidence."""
+
+    mean: float
+    low: float | None
+    """None with one seed, whose difference has no interval."""
+    high: float | None
+    seeds: int
+
+    @property
+    def told(self) -> bool:
+        """Whether the interval excludes zero, so that the rows tell which of the two is larger."""
+        return self.low is not None and self.high is not None and (self.low > 0 or self.high < 0)
+
+    def text(self, factor: float, form: str) -> str:
+        """As tables and sentences have it, ``+1.17 [−0.40, +2.74], 3 seeds``; ``form`` is that of a number."""
+        numbers = [_signed(factor * value, form) for value in (self.mean, self.low, self.high) if value is not None]
+        interval = f" [{numbers[1]}, {numbers[2]}]" if len(numbers) > 1 else ", cannot be told"
+        return f"{numbers[0]}{interval}, {counted(self.seeds, 'seed')}"
+
+
+def pairs(values: Mapping[int, float], against: Mapping[int, float]) -> list[float]:
+    """The differences of two rows over the seeds that both have, in their order."""
+    return [values[seed] - against[seed] for seed in sorted(set(values) & set(against))]
+
+
+def paired(values: Mapping[int, float], against: Mapping[int, float]) -> Difference | None:
+    """The difference of two rows over the seeds that both have (Student's t with n − 1 degrees of freedom).
+
+    Args:
+        values: seed → the first row's value.
+        against: the same of the row that is subtracted.
+
+    Returns:
+        The mean difference and its 95 % interval; None where no seed is common, no interval where one is.
+    """
+    differences = pairs(values, against)
+    if not differences:
+        return None
+    mean, count = statistics.fmean(differences), len(differences)
+    if count == 1:
+        return Difference(mean, None, None, 1)
+    from scipy.stats import t
+
+    half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * statistics.stdev(differences) / math.sqrt(count)
+    return Difference(mean, mean - half, mean + half, count)
+
+
+def _signed(value: float, form: str) -> str:
+    """A number with its sign; what rounds to zero has none."""
+    text = f"{value:+{form}}"
+    return text.removeprefix("+").removeprefix("-") if float(text) == 0 else text.replace("-", "−")

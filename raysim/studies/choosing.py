@@ -1,0 +1,133 @@
+"""Rows of a grid among which the best is chosen on validation data, so that a table has one row a method."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING
+
+from raysim.columns import VALIDATION
+from raysim.comparison.outcomes import Outcomes
+from raysim.errors import ConfigError
+from raysim.results.measures import Measure
+from raysim.units import counted
+
+if TYPE_CHECKING:
+    from raysim.config.run_config import RunConfig
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Rows of a grid of which the best is chosen on validation data."""
+
+    measure: Measure
+    groups: Mapping[str, tuple[str, str]]
+    """Row of the grid → row of the table, and the options that are chosen with their values."""
+
+    @property
+    def rows(self) -> dict[str, list[str]]:
+        """Row of the table → the rows of the grid among which one is chosen."""
+        found: dict[str, list[str]] = {}
+        for row, (group, _) in self.groups.items():
+            found.setdefault(group, []).append(row)
+        return found
+
+
+def check_chooses(key: str, measure: Measure, config: RunConfig) -> None:
+    """ConfigError where test data would choose, or there is no validation data.
+
+    Args:
+        key: the option or the key that names the measure, for the message.
+        config: of a run that is chosen or not.
+    """
+    if not measure.column.startswith(VALIDATION) or measure.how == "validated":
+        raise ConfigError(
+            f"{key} {measure.name}: a search may not choose by test data, or what it finds would be judged by what "
+            f"chose it. Allowed: {VALIDATION}accuracy, {VALIDATION}loss, or best_ before them."
+        )
+    if getattr(config.workload, "validation_share", None) == 0:
+        raise ConfigError(
+            "workload.validation_share: 0, so there is no validation data to choose by. Set it, --validation_share 0.2 "
+            "say."
+        )
+    if config.evaluation.ends_early and not config.evaluation.measure.startswith(VALIDATION):
+        raise ConfigError(
+            "evaluation.measure: runs of a search may not end early by test data. Set it to validation_accuracy, or "
+            "leave evaluation.patience and evaluation.stop_at out."
+        )
+
+
+def picked(outcomes: Outcomes, choice: Choice, seeds: Mapping[str, Sequence[int]]) -> dict[tuple[str, str], str]:
+    """(Row of the table, column) → the row of the grid with the best mean over seeds, the first of equal ones.
+
+    A row that lacks a seed (its run failed, or is not there yet) is not chosen.
+
+    Args:
+        outcomes: those of all rows of the grid, the measure of the choice among their values.
+        seeds: column → its seeds.
+    """
+    sign, found = 1 if choice.measure.best == "largest" else -1, dict[tuple[str, str], str]()
+    for (group, rows), column in itertools.product(choice.rows.items(), outcomes.columns):
+        known = {row: outcomes.values.get((row, column, choice.measure.name), {}) for row in rows}
+        means = {row: sign * fmean(own.values()) for row, own in known.items() if set(own) == set(seeds[column])}
+        if means:
+            found[group, column] = max(means, key=lambda row: means[row])
+    return found
+
+
+def chosen(outcomes: Outcomes, choice: Choice, seeds: Mapping[str, Sequence[int]]) -> tuple[Outcomes, list[str]]:
+    """The outcomes with one row for each group, the one that was picked, and a sentence on the choices.
+
+    Arguments as of :func:`picked`.
+    """
+    best = picked(outcomes, choice, seeds)
+    values = {
+        (group, column, measure): own
+        for (group, column), row in best.items()
+        for (other, of, measure), own in outcomes.values.items()
+        if (row, column) == (other, of)
+    }
+    lost = {
+        (group, column): count
+        for group, rows in choice.rows.items()
+        for column in outcomes.columns
+        if (count := sum(outcomes.failed.get((row, column), 0) for row in rows))
+    }
+    words: dict[str, dict[str, list[str]]] = {}
+    for (group, column), row in best.items():
+        words.setdefault(group, {}).setdefault(choice.groups[row][1], []).append(column)
+    texts = [f"{group}: {_words(own)}" for group, own in words.items()]
+    about = f"Chosen by the mean of {choice.measure.name} over the seeds, on validation data"
+    sentence = [f"{about}: {'; '.join(texts)}."] if texts else []
+    return replace(outcomes, rows=tuple(choice.rows), values=values, failed=lost), sentence
+
+
+def _words(own: Mapping[str, Sequence[str]]) -> str:
+    """The options that were chosen for a row; by column where these differ."""
+    if len(own) == 1:
+        return next(iter(own)) or "the only one"
+    return ", ".join(f"{text or 'the only one'} ({', '.join(columns)})" for text, columns in own.items())
+
+
+def budget(rounds: Mapping[str, Sequence[int]], seeds: int, columns: int) -> str:
+    """The sentence on what every row of the table was given: settings × seeds × rounds.
+
+    Args:
+        rounds: row of the table → planned rounds of each of its settings.
+        seeds: of every setting, over all columns.
+    """
+    texts = {row: _spent(own, seeds, columns) for row, own in rounds.items()}
+    if len({sum(own) for own in rounds.values()}) == 1 and len(set(texts.values())) == 1:
+        return f"Budget of each row: {next(iter(texts.values()))}."
+    listed = "; ".join(f"{row}: {text}" for row, text in texts.items())
+    return f"The rows had different budgets, so that more was tried for some than for others: {listed}."
+
+
+def _spent(rounds: Sequence[int], seeds: int, columns: int) -> str:
+    total = f"{sum(rounds) * seeds:,} rounds"
+    runs = "seed" if columns == 1 else "run"
+    if len(set(rounds)) > 1:
+        return f"{counted(len(rounds), 'setting')} × {counted(seeds, runs)}, {total}"
+    return f"{counted(len(rounds), 'setting')} × {counted(seeds, runs)} × {counted(rounds[0], 'round')} = {total}"

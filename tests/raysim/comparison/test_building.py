@@ -1,0 +1,41 @@
+"""Tables of outcomes that were made by hand, as Markdown."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from raysim.comparison import building, markdown
+from raysim.comparison.outcomes import lines_of_heads
+from raysim.comparison.table import Page
+from tests.raysim.comparison.made import outcomes
+
+
+def test_means_have_marks_counts_and_the_numbers_of_a_paper() -> None:
+    lines = markdown.table(building.means(outcomes())).splitlines()
+    assert lines[0] == "|  | A, accuracy (%) | A, accuracy, paper (%) | A, loss | B, accuracy (%) | B, loss |"
+    assert lines[2] == "| FedAvg | 51.00 ± 1.00 (3) | 53.1 | 1.5000 ± 0.2500 (3) | ≈ 26.00 ± 1.00 (3) |  |"
+    assert lines[3] == "| B_1 & co | **61.00 ± 1.00** (3) |  |  | **30.00** (1, 2 failed) | (0, 2 failed) |"
+
+
+def test_differences_and_tests_are_those_of_equal_seeds() -> None:
+    means, differences, tests = building.tables(outcomes())
+    assert means.records[0]["mean"] == 0.51 and means.records[0]["paper, as printed"] == "53.1"
+    # 10, 11 and 9 points: 10 ± 4.302653 · 1 / √3.
+    assert "| B_1 & co − FedAvg | +10.00 [+7.52, +12.48], 3 seeds |" in markdown.table(differences)
+    assert "| B_1 & co − FedAvg | A, accuracy | 0.003 | 0.003 | 0.250 |" in markdown.table(tests)
+    assert [table.name for table in building.tables(replace(outcomes(), statistics=False))] == ["", "differences"]
+
+
+def test_a_sign_of_tables_in_a_name_breaks_no_table() -> None:
+    named = replace(outcomes(), rows=("FedAvg", "a|b"), columns=("A",), pairings=())
+    assert "\n| a\\|b |  |  |  |" in markdown.table(building.means(named))
+
+
+def test_heads_are_listed_in_short_form_or_as_one_digest() -> None:
+    few = lines_of_heads(outcomes().heads)
+    assert few[1:] == ["A / FedAvg: 0: abababab, 1: cdcdcdcd."] and lines_of_heads({}) == []
+    many = lines_of_heads({("row", "", seed): "ab" * 32 for seed in range(61)})
+    assert len(many) == 1 and "61 runs: SHA-256 of all their heads" in many[0]
+    assert many != lines_of_heads({("row", "", seed): "ac" * 32 for seed in range(61)})
+    page = markdown.page(Page("title", (), origin=tuple(few)))
+    assert page.splitlines() == few
