@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar
 
+import numpy as np
+
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
 from raysim.workloads.images.augmentation import AUGMENT, Augment
@@ -13,6 +15,7 @@ from raysim.workloads.images.decode import resize
 from raysim.workloads.images.image_set import ImageSet, blank, image_set, read_npz
 from raysim.workloads.images.npz import Npz, find_npz
 from raysim.workloads.option_types import Ge, Help, Le, PositiveInt
+from raysim.workloads.splits.partition import cut, from_owners
 from raysim.workloads.splits.split_options import PARTITION_HELP, PartitionName
 
 # What FedLD trains with, on a network for small images; its learning rates are for ImageNet weights.
@@ -36,22 +39,51 @@ class MedicalNpz(Npz):
 
     augment: Annotated[Augment, AUGMENT] = "crop_flip"
     size: Annotated[int, Ge(0), Le(2048), Help("height and width to resize images to; 0: as stored")] = 0
+    draw_test: Annotated[
+        bool,
+        Help(
+            "draw training and test images anew with the run's seed, from all: of every class of every site the share "
+            "that the file tests with, rounded; false: those of the file"
+        ),
+    ] = False
 
     def images(self, stream: Stream, pixels: bool = True) -> ImageSet:
         try:
             path = find_npz(self.path)
         except WorkloadError as error:
             raise WorkloadError(f"{error}. {self.origin}") from error
-        stored = image_set(
+        found = image_set(
             self.name, read_npz(path, pixels), str(path), class_names=self.class_names, use_val=self.use_val
         )
-        if not self.size:
-            return stored
-        images, test_images = (
-            resize(found, self.size) if pixels else blank((len(found), self.size, self.size, found.shape[3]))
-            for found in (stored.images, stored.test_images)
-        )
-        return replace(stored, images=images, test_images=test_images)
+        if self.size:
+            images, test_images = (
+                resize(given, self.size) if pixels else blank((len(given), self.size, self.size, given.shape[3]))
+                for given in (found.images, found.test_images)
+            )
+            found = replace(found, images=images, test_images=test_images)
+        return drawn_anew(found, stream("test")) if self.draw_test else found
+
+
+def drawn_anew(found: ImageSet, generator: np.random.Generator) -> ImageSet:
+    """The set with training and test images drawn from all of them, stratified by class and, where known, by site."""
+    labels = np.concatenate([found.labels, found.test_labels])
+    groups, sites = labels, None
+    if found.sites is not None and found.test_sites is not None:
+        sites = np.concatenate([found.sites, found.test_sites])
+        groups = np.unique(np.stack([np.unique(sites, return_inverse=True)[1], labels]), axis=1, return_inverse=True)[1]
+    owners = groups.reshape(-1).astype(np.int64)
+    parts = cut(from_owners(owners, int(owners.max()) + 1), len(found.test_labels) / len(labels), generator)
+    train, test = (np.sort(part.indices) for part in parts)
+    images = np.concatenate([found.images, found.test_images])
+    return replace(
+        found,
+        images=images[train],
+        labels=labels[train],
+        test_images=images[test],
+        test_labels=labels[test],
+        sites=None if sites is None else sites[train],
+        test_sites=None if sites is None else sites[test],
+    )
 
 
 @dataclass(frozen=True)

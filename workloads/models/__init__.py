@@ -14,6 +14,7 @@ MODELS: dict[str, str] = {
     "mobilenet": "raysim.workloads.models.image_specs:MobileNet",
     "resnet18": "raysim.workloads.models.image_specs:ResNet18",
     "resnet50": "raysim.workloads.models.image_specs:ResNet50",
+    "efficientnet-lite0": "raysim.workloads.models.pretrained_specs:EfficientNetLite0",
     "cnn1d": "raysim.workloads.models.sequence_specs:Cnn1d",
     "embedding-bag": "raysim.workloads.models.sequence_specs:EmbeddingBag",
     "lstm": "raysim.workloads.models.sequence_specs:Lstm",

@@ -8,8 +8,8 @@ model.
 
 from __future__ import annotations
 
+from collections.abc import Set
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar, Literal
 
 from raysim.workloads.errors import WorkloadError
@@ -128,6 +128,7 @@ class AlexNet(ModelOptions):
     """
 
     name: ClassVar[str] = "alexnet"
+    published_head: ClassVar[str] = "classifier.6."
 
     dropout: Annotated[
         ShareBelowOne, Help("dropout before each hidden fully connected layer", "Krizhevsky et al. 2012")
@@ -157,6 +158,7 @@ class MobileNet(ModelOptions):
     """
 
     name: ClassVar[str] = "mobilenet"
+    published_head: ClassVar[str] = "classifier.1."
     batch_norm: ClassVar[bool] = True
 
     stem: Annotated[Stem, STEM] = "auto"
@@ -171,6 +173,9 @@ class MobileNet(ModelOptions):
 
         small = uses_small_stem(self.stem, inputs)
         return mobilenet_v2(inputs.input_shape[0], inputs.classes, small=small, width=self.width, dropout=self.dropout)
+
+    def not_as_published(self, inputs: InputSpec) -> Set[str]:
+        return frozenset() if inputs.input_shape[0] == 3 else {"features.0.0.weight"}
 
 
 @dataclass(frozen=True)
@@ -189,6 +194,8 @@ class ResidualNetwork(ModelOptions):
     their data, and a batch may have one sample. Hsieh et al. 2020 found it better where labels are skewed.
     """
 
+    published_head: ClassVar[str] = "fc."
+
     norm: Annotated[
         Literal["batch", "group"], Help("normalization: BatchNorm or GroupNorm", "group: Reddi et al. 2021, section 4")
     ] = "batch"
@@ -197,13 +204,6 @@ class ResidualNetwork(ModelOptions):
     ] = 2
 
     stem: Annotated[Stem, STEM] = "auto"
-    weights_file: Annotated[
-        str,
-        Help(
-            "local file with torchvision's weights for this network (.safetensors, or a .pth state dict);"
-            " empty: random initialization"
-        ),
-    ] = ""
 
     @property
     def batch_norm(self) -> bool:  # type: ignore[override]  # it is only read
@@ -217,25 +217,18 @@ class ResidualNetwork(ModelOptions):
                 "layers. Choose 1, 2, 4, 8, 16, 32 or 64."
             )
         check_image(self.name, inputs, least=8 if uses_small_stem(self.stem, inputs) else 28)
-        if self.weights_file and not Path(self.weights_file).expanduser().is_file():
-            raise WorkloadError(
-                f"There is no weights file {Path(self.weights_file).expanduser()}. Give the path of a local file, or "
-                "leave weights_file empty for random initialization; weights are never fetched."
-            )
 
     def network(self, inputs: InputSpec) -> Classifier:
         from raysim.workloads.models.torchvision_models import resnet
 
         small, channels = uses_small_stem(self.stem, inputs), inputs.input_shape[0]
-        model = resnet(
+        return resnet(
             self.name, channels, inputs.classes, small=small, groups=self.norm_groups if self.norm == "group" else 0
         )
-        if self.weights_file:
-            from raysim.workloads.models.weights import load_body
 
-            skip = {"conv1.weight"} if small or channels != 3 else set()
-            load_body(model.body, self.weights_file, skip=skip, head="fc.")
-        return model
+    def not_as_published(self, inputs: InputSpec) -> Set[str]:
+        same = inputs.input_shape[0] == 3 and not uses_small_stem(self.stem, inputs)
+        return frozenset() if same else {"conv1.weight"}
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from pathlib import Path
 
 import torch
@@ -10,16 +10,38 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.models.classifier import Classifier
 
 
-def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:
-    """Copy the file's tensors into ``body``, in place; both use the same names.
+def load_weights(model: Classifier, file: str, *, skip: Set[str], published_head: str) -> None:
+    """Copy the file's tensors into ``model``, in place, by their names.
 
-    Names in ``skip`` keep their present values, and the file's names that start with ``head`` are passed over.
-    BatchNorm's ``num_batches_tracked``, which older files lack, may be missing. Any other missing or unknown name and
-    any differing shape raises WorkloadError before a value is changed.
+    These are the model's own, ``body.`` and ``head.`` before all; a head that is missing or has another shape, as of
+    other classes, keeps its present values. Or they are those that the body's network was published with: then names
+    that start with ``published_head`` are passed over, and those in ``skip`` keep their present values.
+
+    BatchNorm's ``num_batches_tracked``, which older files lack, may be missing. Any other missing or unknown name of
+    the body and any differing shape raises WorkloadError before a value is changed.
     """
-    loaded = {name: value for name, value in read_state(file).items() if not name.startswith(head)}
+    state = read_state(file)
+    if not any(name.startswith(("body.", "head.")) for name in state):
+        body = {
+            name: value for name, value in state.items() if not (published_head and name.startswith(published_head))
+        }
+        _load(model.body, body, file, skip)
+        return
+    _load(model.body, {name.removeprefix("body."): state[name] for name in state if not name.startswith("head.")}, file)
+    head = {name.removeprefix("head."): value for name, value in state.items() if name.startswith("head.")}
+    if _shapes(head) == _shapes(model.head.state_dict()):
+        model.head.load_state_dict(head)
+
+
+def _shapes(tensors: Mapping[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: value.shape for name, value in tensors.items()}
+
+
+def _load(body: nn.Module, loaded: Mapping[str, Tensor], file: str, skip: Set[str] = frozenset()) -> None:
+    """Copy tensors into a body of the same names; WorkloadError, and no value changed, where one does not fit."""
     wanted = {name: value for name, value in body.state_dict().items() if name not in skip}
     missing = [name for name in wanted if name not in loaded and not name.endswith("num_batches_tracked")]
     unknown = [name for name in loaded if name not in wanted and name not in skip]
@@ -35,8 +57,8 @@ def load_body(body: nn.Module, file: str, *, skip: Set[str], head: str) -> None:
     ]
     if problems:
         raise WorkloadError(
-            f"The weights file {file} does not fit this network: {'; '.join(problems)}."
-            " It must hold torchvision's state dict of the same network."
+            f"The weights file {file} does not fit this network: {'; '.join(problems)}. It must hold the state dict of "
+            "the same network, by raysim's names (body.…, head.…) or by those that it was published with."
         )
     with torch.no_grad():
         for name, value in wanted.items():

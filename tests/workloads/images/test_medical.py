@@ -11,6 +11,7 @@ import pytest
 
 from raysim.config.registry import resolve
 from raysim.workloads.errors import WorkloadError
+from raysim.workloads.images.federation import ImageFederation
 from raysim.workloads.images.medical import CovidXray, RetinaMnist
 from tests.workloads.conftest import Stream
 
@@ -28,6 +29,27 @@ def test_sites_are_clients_and_images_are_resized_once(arrays: dict[str, Any], s
     assert (small.inputs.shape, small.test_inputs.shape) == ((40, 4, 4, 3), (12, 4, 4, 3))
     assert small.input_spec(0).input_shape == (3, 4, 4)
     assert np.array_equal(stored.load(stream).inputs, arrays["train_images"])
+
+
+def test_training_and_test_images_may_be_drawn_anew(arrays: dict[str, Any], save: Save, stream: Stream) -> None:
+    arrays |= {"train_labels": np.arange(40) % 3, "test_labels": np.arange(12) % 3}
+    options = CovidXray(path=str(save(arrays)), draw_test=True)
+    found, stored = options.load(stream), replace(options, draw_test=False).load(stream)
+    assert len(found.labels) + len(found.test_labels) == 52 and 8 <= len(found.test_labels) <= 16
+
+    def rows(federation: ImageFederation) -> list[tuple[bytes, int]]:
+        pairs = ((federation.inputs, federation.labels), (federation.test_inputs, federation.test_labels))
+        return sorted(
+            (image.tobytes(), int(label))
+            for images, labels in pairs
+            for image, label in zip(images, labels, strict=True)
+        )
+
+    assert rows(found) == rows(stored) and not np.array_equal(found.test_inputs, stored.test_inputs)
+    other = options.load(lambda purpose: np.random.default_rng(99))
+    assert not np.array_equal(found.test_inputs, other.test_inputs)
+    sketched = options.sketch(stream)
+    assert sketched is not None and np.array_equal(sketched.labels, found.labels)
 
 
 def test_a_missing_file_is_explained(monkeypatch: pytest.MonkeyPatch, stream: Stream) -> None:

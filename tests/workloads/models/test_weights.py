@@ -13,9 +13,9 @@ from torchvision import models
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import InputSpec
 from raysim.workloads.models.classifier import Classifier
-from raysim.workloads.models.image_specs import ResNet18, ResNet50
+from raysim.workloads.models.image_specs import Mlp, MobileNet, ResNet18, ResNet50
 
-SMALL = InputSpec((3, 32, 32), 4)
+SMALL, FIVE = InputSpec((3, 32, 32), 4), InputSpec((3, 32, 32), 5)
 
 
 @pytest.fixture(scope="module")
@@ -102,6 +102,31 @@ def test_files_that_do_not_fit(
     file = written(tmp_path, ".pth", change(state))
     with pytest.raises(WorkloadError, match=message):
         network(weights_file=file).build(SMALL)
+
+
+def test_any_model_reads_its_own_names_and_the_head_where_it_fits(tmp_path: Path) -> None:
+    trained = build(Mlp(hidden=6), SMALL)
+    with torch.no_grad():
+        for value in trained.parameters():
+            value.uniform_()
+    file = written(tmp_path, ".safetensors", trained.state_dict())
+    loaded = build(Mlp(hidden=6, weights_file=file), SMALL).state_dict()
+    assert all(torch.equal(loaded[name], value) for name, value in trained.state_dict().items())
+    other, fresh = build(Mlp(hidden=6, weights_file=file), FIVE), build(Mlp(hidden=6), FIVE)
+    assert torch.equal(other.body[1].weight, trained.body[1].weight)
+    assert torch.equal(other.head.weight, fresh.head.weight)
+    with pytest.raises(WorkloadError, match=r"of another shape: 1\.weight is \(6, 3072\), not \(7, 3072\)"):
+        Mlp(hidden=7, weights_file=file).build(SMALL)
+    strange = written(tmp_path, ".pth", trained.state_dict() | {"preference": torch.zeros(6)})
+    with pytest.raises(WorkloadError, match=r"unknown: preference\. It must hold"):
+        Mlp(hidden=6, weights_file=strange).build(SMALL)
+
+
+def test_published_weights_of_mobilenet(tmp_path: Path) -> None:
+    published = models.mobilenet_v2().state_dict()
+    file = written(tmp_path, ".pth", published)
+    body = build(MobileNet(weights_file=file), SMALL).body.state_dict()
+    assert all(torch.equal(value, published[name]) for name, value in body.items())
 
 
 @pytest.mark.parametrize("suffix", [".pth", ".safetensors"])
