@@ -78,6 +78,8 @@ class Traits:
     classification: bool = False
     """The mathematics is that of classification with cross-entropy (margins, prototypes of classes): data with another
     objective is refused."""
+    node_graphs: bool = False
+    """``train`` looks at the graph behind a client's nodes: data of other inputs is refused."""
     upload_bytes: Callable[[Sequence[Shape]], int] | None = None
     """Bytes of the change of shared tensors of these shapes on its way to the server; None: 4 for each
     entry."""

@@ -29,6 +29,7 @@ from benchmarks.agreement import (
     ifca_authors,
     pfllib,
     qfedavg_authors,
+    subgraphs,
 )
 from benchmarks.agreement.case import Case, compared
 
@@ -79,7 +80,7 @@ def chosen(options: argparse.Namespace) -> Iterator[tuple[str, Case]]:
         if folder := getattr(options, name):
             yield from (("authors", case) for case in module.cases(folder))
     if options.float64:
-        for part in (float64_stale, float64):
+        for part in (float64_stale, float64, subgraphs):
             yield from ((f"float64: {words}", case) for words, case in part.cases())
 
 

@@ -45,6 +45,12 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         schedule.check_joins(config.schedule.joins, config.schedule.join_every, trainable)
     if traits.same_task or traits.pooled:
         _check_one_task(federation, f"method {name} needs clients that all have the same task", OTHER_DATA)
+    other = federation.input_spec(0).kind if traits.node_graphs else "nodes"
+    if other != "nodes":
+        raise ConfigError(
+            f"method {name} learns from the graph between a client's nodes, and the clients of {federation.name} have "
+            f"inputs of the kind {other}. Take --workload nodes, or another method."
+        )
     if config.evaluation.decompose_every:
         why = "evaluation.decompose_every: the decomposition judges every client's model on every client's data"
         _check_one_task(federation, why, "Set it to 0")

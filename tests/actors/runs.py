@@ -19,6 +19,7 @@ from raysim.running.simulation import run
 from raysim.workloads.federated_data import Federation
 from tests.actors.mortal import MortalStarter, sentence
 from tests.fingerprint import fingerprint
+from tests.made_subgraphs import kept_rings
 from tests.small_runs import MakeConfig
 from tests.watch import Watch
 
@@ -40,6 +41,14 @@ GRAPHS = {
     "workload__clients": 4,
     "workload__graphs_per_client": 60,
     "training__batch_size": 8,
+    "schedule__rounds": 3,
+}
+NODES = {
+    "workload__name": "nodes",
+    "workload__path": kept_rings()[1],
+    "workload__clients": 4,
+    "model__name": "gcn",
+    "model__hidden": 8,
     "schedule__rounds": 3,
 }
 IMAGES = {"schedule__rounds": 3, "model__name": "mlp", "schedule__local_epochs": 20}
@@ -88,6 +97,9 @@ OTHERS: dict[str, dict[str, Any]] = {
     "fedsage": {**GRAPHS, "evaluation__fine_tune": 1},
     "apple": {**GRAPHS, "model__name": "gin"},
     "fedcp": {**GRAPHS, "model__name": "gin"},
+    # A model for each client on the server, and statistics of its graph with each update; masks that clients keep.
+    "fedgta": NODES,
+    "fedpub": {**NODES, "method__proxies": 1},
 }
 
 

@@ -15,10 +15,10 @@ from raysim.running.simulation import run
 from tests.actors.runs import GRAPHS, IMAGES, METHODS, OTHERS, Lender, options, quick, undisturbed
 from tests.fingerprint import fingerprint
 from tests.long_tests import long
+from tests.made_subgraphs import rings
 from tests.raysim.scaffold import FOUR_ROUNDS
 from tests.small_runs import MakeConfig, small_run
 from tests.test_own_data_examples import molecules
-from tests.workloads.graphs.test_nodes import rings
 from tests.workloads.huggingface.saved import pets, save_splits
 from tests.wrapped_runs import BASE, WRAPPED
 

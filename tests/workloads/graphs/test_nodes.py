@@ -19,22 +19,9 @@ from raysim.workloads.graphs.node_federation import NodeFederation
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, node_graph
 from raysim.workloads.graphs.nodes import Nodes
 from tests.fingerprint import fingerprint
+from tests.made_subgraphs import rings
 from tests.small_runs import small_run
 from tests.workloads.conftest import Stream
-
-
-def rings(folder: Path, size: int = 30) -> str:
-    """Two rings of nodes, each a class; a node's features are its class, disturbed."""
-    generator = np.random.default_rng(0)
-    labels = np.repeat([0, 1], size)
-    nodes = np.arange(2 * size)
-    edges = np.stack([nodes, np.concatenate([np.roll(nodes[:size], 1), np.roll(nodes[size:], 1)])], axis=1)
-    features = (np.eye(2)[labels] + 0.7 * generator.random((2 * size, 2))).astype(np.float32)
-    masks: dict[str, Any] = {
-        f"{part}_masks": np.stack([nodes % 3 == row]) for row, part in enumerate(("train", "val", "test"))
-    }
-    np.savez(folder / "rings.npz", node_features=features, node_labels=labels, edges=edges, **masks)
-    return str(folder / "rings.npz")
 
 
 def by_hand() -> NodeFederation:

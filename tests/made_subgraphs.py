@@ -1,0 +1,31 @@
+"""A graph of two rings of nodes, each a class, as a file for the workload ``nodes``."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+
+
+def rings(folder: Path, size: int = 30) -> str:
+    """Two rings of nodes, each a class; a node's features are its class, disturbed. Masks are every third node."""
+    generator = np.random.default_rng(0)
+    labels = np.repeat([0, 1], size)
+    nodes = np.arange(2 * size)
+    edges = np.stack([nodes, np.concatenate([np.roll(nodes[:size], 1), np.roll(nodes[size:], 1)])], axis=1)
+    features = (np.eye(2)[labels] + 0.7 * generator.random((2 * size, 2))).astype(np.float32)
+    masks: dict[str, Any] = {
+        f"{part}_masks": np.stack([nodes % 3 == row]) for row, part in enumerate(("train", "val", "test"))
+    }
+    np.savez(folder / "rings.npz", node_features=features, node_labels=labels, edges=edges, **masks)
+    return str(folder / "rings.npz")
+
+
+@lru_cache
+def kept_rings() -> tuple[TemporaryDirectory[str], str]:
+    """A folder that is there until this process ends, and the file of rings in it."""
+    folder = TemporaryDirectory(prefix="rings-")
+    return folder, rings(Path(folder.name))
