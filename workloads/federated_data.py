@@ -44,6 +44,8 @@ class InputSpec:
     each as the number of its category, 0 to categories[i] - 1, in float32 as the rest of the row."""
     edge_width: int = 0
     """Number of attributes of a graph's edge; 0: edges have none."""
+    aggregated: bool = False
+    """Whether features of nodes are means over neighbors already, Â X, so that a first layer must not spread them."""
 
 
 @dataclass
@@ -254,3 +256,12 @@ def objective_of(federation: Federation) -> Objective:
     """The objective that a federation's models are trained for and judged by."""
     found: Objective = getattr(federation, "objective", CLASSIFICATION)
     return found
+
+
+def exchanged_before_training(federation: Federation) -> tuple[int, int]:
+    """Bytes that all clients send and receive before the first round (``workload.exchange``); (0, 0) if none do."""
+    of_client: Callable[[int], tuple[int, int]] | None = getattr(federation, "exchanged_bytes", None)
+    if of_client is None:
+        return 0, 0
+    sent, received = zip(*map(of_client, range(federation.clients)), strict=True)
+    return sum(sent), sum(received)

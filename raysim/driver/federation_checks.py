@@ -16,7 +16,7 @@ from raysim.engine.round_columns import expected
 from raysim.errors import ConfigError
 from raysim.virtual_time.clock import profiles_of
 from raysim.virtual_time.fleet import check_profiles
-from raysim.workloads.federated_data import distinct_input_specs, objective_of
+from raysim.workloads.federated_data import distinct_input_specs, exchanged_before_training, objective_of
 from raysim.wrappers.attack import check_attack
 from raysim.wrappers.defense import check_defense
 from raysim.wrappers.judging import judging
@@ -59,6 +59,11 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         EarlyStopping(config.evaluation, judging(config, federation).objective, expected(config, federation))
     check_drift(config, federation)
     if config.devices.on:
+        if any(exchanged_before_training(federation)):
+            raise ConfigError(
+                f"devices.preset: the clock of virtual time does not know of bytes that clients of {federation.name} "
+                "exchange before training. Set devices.preset or workload.exchange to none."
+            )
         check_profiles(config.timing, config.schedule, profiles_of(config, trainable))
     steps = schedule.updates_a_step(config, trainable)
     check_attack(config.attack, federation, config.seed, trainable, steps)

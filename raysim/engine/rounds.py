@@ -31,6 +31,7 @@ from raysim.method import Context, Message
 from raysim.storage import pytree
 from raysim.virtual_time.clock import VirtualClock
 from raysim.virtual_time.fleet import ANSWER_BYTES
+from raysim.workloads.federated_data import exchanged_before_training
 from raysim.workloads.models.classifier import has_batch_norm
 
 if TYPE_CHECKING:
@@ -211,6 +212,11 @@ class Rounds:
         row = self._first_columns(plan, rows) | {"bytes_down": sum(down.values()), "bytes_up": sum(up)}
         # Losses that clients were asked for, and those that they report with their updates.
         reports = len(rows) * config.schedule.sampler.reports
+        if plan.number == 1:
+            for column, exchanged in zip(
+                ("bytes_up", "bytes_down"), exchanged_before_training(pool.federation), strict=True
+            ):
+                row[column] += exchanged
         row["bytes_down"] += bytes_asked
         row["bytes_up"] += ANSWER_BYTES * (len(plan.asked) + reports)
         self._put_client_columns(context, collected)

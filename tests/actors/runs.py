@@ -99,6 +99,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     "fedcp": {**GRAPHS, "model__name": "gin"},
     # A model for each client on the server, and statistics of its graph with each update; masks that clients keep.
     "fedgta": NODES,
+    "fedgcn": NODES,
     "fedpub": {**NODES, "method__proxies": 1},
 }
 

@@ -11,12 +11,14 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, Samples
+from raysim.workloads.graphs.feature_exchange import scales, surroundings
 from raysim.workloads.graphs.graph_set import Integers
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
 from raysim.workloads.splits.partition_report import client_table
 
 if TYPE_CHECKING:
     import pandas
+    import torch
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +38,8 @@ class NodeFederation:
     notes: tuple[str, ...] = ()
     """Notes on the data for the user before the run."""
     synthetic: bool = False
+    exchange: int = 0
+    """Hops of the exchange of features before training, which has then made ``graph.features`` of Â X; 0: none."""
 
     @property
     def name(self) -> str:
@@ -55,7 +59,7 @@ class NodeFederation:
         return np.bincount(self.owners * 4 + self.roles, minlength=4 * self.clients).reshape(-1, 4)
 
     def input_spec(self, client: int) -> InputSpec:
-        return InputSpec((self.graph.features.shape[1],), len(self.class_names), "nodes")
+        return InputSpec((self.graph.features.shape[1],), len(self.class_names), "nodes", aggregated=self.exchange > 0)
 
     def samples(self, client: int) -> int:
         return int(self._counts[client, TRAIN])
@@ -75,19 +79,42 @@ class NodeFederation:
         from raysim.workloads.graphs.node_batch import NodeSamples, Subgraph
 
         own = np.flatnonzero(self.owners == client)
-        edges = self.own_edges(client)
-        both = np.concatenate([edges, edges[::-1]], axis=1)
-        x = torch.from_numpy(self.graph.features[own]).to(device)
-        graph = Subgraph(x, torch.from_numpy(np.searchsorted(own, both)).to(device))
+        nodes, edges = own, self.own_edges(client)
+        if self.exchange > 1:
+            around = surroundings(self.graph.edges, self.owners, client)
+            nodes = np.union1d(own, around.outside)
+            edges = np.concatenate([edges, around.edges], axis=1)
+        both = np.searchsorted(nodes, np.concatenate([edges, edges[::-1]], axis=1))
+        x = torch.from_numpy(self.graph.features[nodes]).to(device)
+        graph = Subgraph(x, torch.from_numpy(both).to(device), self._norm(nodes, both, device), self.exchange > 0)
 
         def samples(role: int) -> Samples:
-            nodes = np.flatnonzero(self.roles[own] == role)
-            if not len(nodes):
+            chosen = own[self.roles[own] == role]
+            if not len(chosen):
                 return NO_SAMPLES
-            labels = self.graph.labels[own[nodes]]
-            return NodeSamples(graph, *(torch.from_numpy(part).to(device) for part in (nodes, labels)))
+            parts = (np.searchsorted(nodes, chosen), self.graph.labels[chosen])
+            return NodeSamples(graph, *(torch.from_numpy(part).to(device) for part in parts))
 
         return ClientData(client, self.client_name(client), samples(TRAIN), samples(TEST), samples(VALIDATION))
+
+    def _norm(self, nodes: Integers, edges: Integers, device: str) -> tuple[torch.Tensor, torch.Tensor] | None:
+        """Â of some nodes by degrees in the whole graph, with loops; None without an exchange, which tells degrees."""
+        if not self.exchange:
+            return None
+        import torch
+
+        roots = scales(self.graph)[nodes]
+        loops = np.stack([np.arange(len(nodes))] * 2)
+        places = np.concatenate([edges, loops], axis=1)
+        weights = (roots[places[0]] * roots[places[1]]).astype(np.float32)
+        return torch.from_numpy(places).to(device), torch.from_numpy(weights).to(device)
+
+    def exchanged_bytes(self, client: int) -> tuple[int, int]:
+        """Bytes that a client sends and receives before training."""
+        if not self.exchange:
+            return 0, 0
+        around = surroundings(self.graph.edges, self.owners, client)
+        return around.exchanged_bytes(self.exchange, self.graph.features.shape[1])
 
     def own_edges(self, client: int) -> Integers:
         """Those of both ends' client [2, edges], numbered as in the whole graph."""

@@ -15,6 +15,7 @@ from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
 from raysim.workloads.files.regular_files import read_regular
 from raysim.workloads.graphs.client_parts import LEAST, Skew, client_parts
+from raysim.workloads.graphs.feature_exchange import spread_features
 from raysim.workloads.graphs.graph_cuts import communities, grouped, largest_component, metis_parts
 from raysim.workloads.graphs.graph_set import Floats, Integers
 from raysim.workloads.graphs.node_federation import NodeFederation
@@ -40,12 +41,17 @@ PLACES: Mapping[str, str] = {
 """Graph to its folder below $RAYSIM_DATA, laid out as PyTorch Geometric has it."""
 
 
+HOPS: Mapping[str, int] = {"none": 0, "one_hop": 1, "two_hops": 2}
+"""Values of the option ``exchange``."""
+
+
 @dataclass(frozen=True)
 class Nodes:
     """One graph of a published file, cut over clients; a client has its nodes and the edges between them.
 
-    Edges between nodes of two clients are left out; a run says how many. All nodes of a client are in its graph, and
-    the loss is that of its training nodes. ``load`` draws from the streams partition and "split k" of client k.
+    Edges between nodes of two clients are left out, or count by an exchange; a run says how many. All nodes of a client
+    are in its graph, and the loss is that of its training nodes. ``load`` draws from the streams partition, split (of
+    shares of the whole graph) and "split k" of client k.
 
     The cuts that follow edges are those of subgraph learning: ``louvain`` with ``slack`` 20 is FedSage's (Zhang et al.
     2021) and FedTAD's (Zhu et al. 2024), but for networkx' Louvain in the place of python-louvain's; ``metis`` with
@@ -112,6 +118,15 @@ class Nodes:
         bool, Help("divide a node's features by their sum, where none is negative", "Kipf and Welling 2017")
     ] = True
 
+    exchange: Annotated[
+        Literal["none", "one_hop", "two_hops"],
+        Help(
+            "edges between clients: left out (none), or an exchange of sums of neighbors' features before training, of "
+            "each client's nodes (one_hop) and of their neighbors elsewhere too (two_hops); its bytes count in round 1",
+            "FedGCN, Yao et al. 2023",
+        ),
+    ] = "none"
+
     def __post_init__(self) -> None:
         check_shares(self.test_share, self.validation_share)
         if (self.partition == "file") != bool(self.owners):
@@ -124,7 +139,10 @@ class Nodes:
         """Reads the graph and cuts it. WorkloadError if it cannot be had or cannot be cut as asked."""
         graph = self._graph()
         owners = self._owners(graph, stream)
-        federation = NodeFederation(graph, owners, self._roles(graph, owners, stream), self.clients)
+        roles = self._roles(graph, owners, stream)
+        if self.exchange != "none":
+            graph = replace(graph, features=spread_features(graph))
+        federation = NodeFederation(graph, owners, roles, self.clients, exchange=HOPS[self.exchange])
         idle = [client for client in range(self.clients) if not federation.samples(client)]
         if idle:
             raise WorkloadError(
@@ -133,8 +151,9 @@ class Nodes:
             )
         kept = sum(federation.own_edges(client).shape[1] for client in range(self.clients))
         total = graph.edges.shape[1]
-        note = f"{graph.name}: {total - kept} of {total} edges join nodes of two clients and are left out"
-        return NodeFederation(graph, owners, federation.roles, self.clients, (note,) if kept < total else ())
+        left = "are left out" if self.exchange == "none" else "count by an exchange of sums of features before training"
+        note = f"{graph.name}: {total - kept} of {total} edges join nodes of two clients and {left}"
+        return replace(federation, notes=(note,) if kept < total else ())
 
     def sketch(self, stream: Stream) -> NodeFederation:
         """The same, as only the file tells how many nodes there are."""

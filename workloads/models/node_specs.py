@@ -25,6 +25,15 @@ class BodyOfNodes(BodyOfGraphs):
     """A body for the nodes of one graph and a linear head."""
 
     inputs: ClassVar[Literal["array", "graph", "nodes"]] = "nodes"
+    begins_by_spreading: ClassVar[bool] = False
+    """Whether the first thing done to features X is Â X, so that Â X may be given in their place."""
+
+    def check_shape(self, inputs: InputSpec) -> None:
+        if inputs.aggregated and not self.begins_by_spreading:
+            raise WorkloadError(
+                f"Model {self.name!r} needs the features of neighbors, and workload.exchange gives their sums. Take "
+                "model 'gcn' or 'sgc', or set exchange to none."
+            )
 
 
 @dataclass(frozen=True)
@@ -38,6 +47,7 @@ class Gcn(BodyOfNodes):
     """
 
     name: ClassVar[str] = "gcn"
+    begins_by_spreading: ClassVar[bool] = True
 
     layers: Annotated[int, Ge(2), Help("layers", "Kipf and Welling 2017")] = 2
     hidden: Annotated[PositiveInt, Help("width of the layers between", "Kipf and Welling 2017: 16")] = 64
@@ -90,6 +100,7 @@ class Gat(BodyOfNodes):
     dropout: Annotated[ShareBelowOne, Help("dropout of features and attention", "Veličković et al. 2018: 0.6")] = 0.5
 
     def check_shape(self, inputs: InputSpec) -> None:
+        super().check_shape(inputs)
         if self.hidden % self.heads:
             raise WorkloadError(
                 f"Model 'gat': hidden must be divisible by heads, not {self.hidden} with {self.heads} heads. Nearest: "
@@ -129,6 +140,7 @@ class Sgc(BodyOfNodes):
     """Simplified graph convolution (Wu et al. 2019): a linear layer on Âᴷ X. Its body has no parameters."""
 
     name: ClassVar[str] = "sgc"
+    begins_by_spreading: ClassVar[bool] = True
     parts: ClassVar[tuple[str, ...]] = ("head.",)
 
     hops: Annotated[PositiveInt, Help("K, multiplications by Â", "Wu et al. 2019")] = 2
