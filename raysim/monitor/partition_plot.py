@@ -62,9 +62,12 @@ class PartitionDrawing(Silent):
 
 
 def write_partition(federation: Federation, path: Path) -> None:
-    """Write the manifest as CSV, and also as a picture if ``path`` is one."""
+    """Write the manifest as CSV, also as a picture if ``path`` is one, and of one graph the client of every node."""
     manifest = federation.manifest()
     write_atomically(path.with_suffix(".csv"), manifest.to_csv(index=False).encode())
+    table = getattr(federation, "split_table", None)
+    if table is not None:
+        write_atomically(path.with_name("split.csv"), table().encode())
     if path.suffix == ".png":
         from raysim.workloads.splits.partition_report import draw_partition
 

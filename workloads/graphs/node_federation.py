@@ -14,6 +14,7 @@ from raysim.workloads.federated_data import NO_SAMPLES, ClientData, InputSpec, S
 from raysim.workloads.graphs.feature_exchange import scales, surroundings
 from raysim.workloads.graphs.graph_set import Integers
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
+from raysim.workloads.graphs.split_file import table_of
 from raysim.workloads.splits.partition_report import client_table
 
 if TYPE_CHECKING:
@@ -128,6 +129,10 @@ class NodeFederation:
     def pooled(self) -> NodeFederation:
         """One client with the whole graph: the edges between clients are there again."""
         return replace(self, owners=np.zeros_like(self.owners), clients=1, notes=())
+
+    def split_table(self) -> str:
+        """The client and the part of every node, as a table that ``--owners`` reads."""
+        return table_of(self.owners, self.roles)
 
     def manifest(self) -> pandas.DataFrame:
         """The table of who has what, and of each client's subgraph.

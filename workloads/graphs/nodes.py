@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from raysim.workloads.errors import WorkloadError
 from raysim.workloads.federated_data import Stream
-from raysim.workloads.files.regular_files import read_regular
 from raysim.workloads.graphs.client_parts import LEAST, Skew, client_parts
 from raysim.workloads.graphs.feature_exchange import spread_features
 from raysim.workloads.graphs.graph_cuts import communities, grouped, largest_component, metis_parts
@@ -21,6 +20,8 @@ from raysim.workloads.graphs.graph_set import Floats, Integers
 from raysim.workloads.graphs.node_federation import NodeFederation
 from raysim.workloads.graphs.node_files import read_nodes
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
+from raysim.workloads.graphs.split_file import read_owners, read_roles
+from raysim.workloads.graphs.split_notes import notes_of
 from raysim.workloads.graphs.stratified_split import stratified
 from raysim.workloads.graphs.tudataset import check_shares
 from raysim.workloads.option_types import Ge, Help, OpenShare, PositiveInt, ShareBelowOne
@@ -97,17 +98,22 @@ class Nodes:
         int, Ge(0), Help("of louvain: nodes by which clients' sizes may differ", "FedSage, FedTAD (code)")
     ] = 20
     owners: Annotated[
-        str, Help("of partition file: a text file with the client of every node, 0 to clients - 1, a line each")
+        str,
+        Help(
+            "of partition file: a text file with the client of every node, 0 to clients - 1, a line each, or the "
+            "split.csv of a run's folder"
+        ),
     ] = ""
     component: Annotated[
         Literal["all", "largest"], Help("nodes that are cut: all, or those of the largest connected component")
     ] = "all"
     split: Annotated[
-        Literal["auto", "published", "random", "overall"],
+        Literal["auto", "published", "random", "overall", "file"],
         Help(
             "training, validation and test nodes: published (the public split of Planetoid, the first of the "
             "heterophilous graphs), random (shares of every client's nodes, by class), overall (shares of the whole "
-            "graph's nodes, whatever their client and class, as FED-PUB has it), or auto: published where there is one"
+            "graph's nodes, whatever their client and class, as FED-PUB has it), file (the parts that the file owners "
+            "has), or auto: published where there is one"
         ),
     ] = "auto"
     test_share: Annotated[OpenShare, Help("share of the nodes that are tested with, for random and overall")] = 0.2
@@ -134,6 +140,10 @@ class Nodes:
                 f"workload.owners is {self.owners!r} with workload.partition {self.partition}; a cut from a file needs "
                 "both: --partition file --owners FILE"
             )
+        if self.split == "file" and not self.owners:
+            raise WorkloadError(
+                "workload.split file takes the parts of --owners, which is not set: the split.csv of a run"
+            )
 
     def load(self, stream: Stream) -> NodeFederation:
         """Reads the graph and cuts it. WorkloadError if it cannot be had or cannot be cut as asked."""
@@ -149,11 +159,7 @@ class Nodes:
                 f"{graph.name}: of {self.clients} clients {len(idle)} have no node to train on (client {idle[0]}, say);"
                 " take fewer clients, or set split to random"
             )
-        kept = sum(federation.own_edges(client).shape[1] for client in range(self.clients))
-        total = graph.edges.shape[1]
-        left = "are left out" if self.exchange == "none" else "count by an exchange of sums of features before training"
-        note = f"{graph.name}: {total - kept} of {total} edges join nodes of two clients and {left}"
-        return replace(federation, notes=(note,) if kept < total else ())
+        return replace(federation, notes=tuple(notes_of(federation)))
 
     def sketch(self, stream: Stream) -> NodeFederation:
         """The same, as only the file tells how many nodes there are."""
@@ -202,6 +208,8 @@ class Nodes:
         """Role of each node."""
         if self.split in ("auto", "published") and graph.roles is not None:
             return graph.roles
+        if self.split == "file":
+            return read_roles(Path(self.owners).expanduser(), len(owners))
         if self.split == "published":
             raise WorkloadError(f"{graph.name} has no published split; set split to random")
         roles = np.zeros(len(owners), np.int8)
@@ -217,27 +225,6 @@ class Nodes:
             for role, part in zip((TRAIN, VALIDATION, TEST), parts, strict=True):
                 roles[own[part]] = role
         return roles
-
-
-def read_owners(path: Path, nodes: int, clients: int) -> Integers:
-    """Read the client of each node [N] from a text file with a number in each line.
-
-    Raises:
-        WorkloadError: it cannot be read, or does not fit the graph.
-    """
-    try:
-        owners = np.array([int(word) for word in read_regular(path).split()], np.int64)
-    except (OSError, ValueError, OverflowError) as error:
-        raise WorkloadError(f"{path}: it has no client number in each line ({error})") from error
-    if len(owners) != nodes:
-        raise WorkloadError(f"{path}: it has {len(owners)} lines, and the graph {nodes} nodes")
-    counts = np.bincount(owners, minlength=clients) if owners.min() >= 0 else np.zeros(0, np.int64)
-    if len(counts) != clients or counts.min() < LEAST:
-        raise WorkloadError(
-            f"{path}: its clients are {owners.min()} to {owners.max()}, and with workload.clients {clients} each of 0 "
-            f"to {clients - 1} needs at least {LEAST} nodes"
-        )
-    return owners
 
 
 def _shares(features: Floats) -> Floats:

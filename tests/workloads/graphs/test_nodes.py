@@ -21,6 +21,7 @@ from raysim.workloads.graphs.node_batch import NodeBatch, Subgraph
 from raysim.workloads.graphs.node_federation import NodeFederation
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, node_graph
 from raysim.workloads.graphs.nodes import Nodes
+from raysim.workloads.graphs.split_notes import notes_of
 from raysim.workloads.models.node_specs import Gat, Gcn
 from tests.fingerprint import fingerprint
 from tests.made_subgraphs import rings
@@ -97,6 +98,59 @@ def node_edges(folder: Path, clients: int) -> tuple[Any, Any]:
     return federation.graph.edges, federation.owners
 
 
+def test_what_a_cut_leaves_to_clients_is_said() -> None:
+    """Of client 1 no node is tested and none is of class 1 to train on, and client 0's are of class 0 alone."""
+    edges = np.array([[0, 2], [2, 4], [0, 1], [3, 1]]).T
+    graph = node_graph("hand", np.arange(12).reshape(6, 2), edges, np.array([0, 0, 1, 0, 1, 1]))
+    roles = np.array([TRAIN, TRAIN, TEST, UNUSED, VALIDATION, UNUSED], np.int8)
+    federation = NodeFederation(graph, np.array([0, 1, 0, 1, 0, 1]), roles, 2)
+    assert list(notes_of(federation)) == [
+        "hand: 1 of 4 edges join nodes of two clients and are left out",
+        "hand: 1 of 6 nodes have no neighbor in their client's graph",
+        "hand: 1 of 2 clients have no node to be tested with (client 1, say); accuracies are means over the others",
+        "hand: 2 of 2 clients have no training node of some class",
+    ]
+
+
+def test_a_client_without_edges_or_test_nodes_takes_part(tmp_path: Path) -> None:
+    """Client 2 has every sixth node of the first ring, so no edge, and none of its nodes is tested."""
+    owners = np.where(np.arange(60) >= 30, 1, np.where(np.arange(60) % 6 == 0, 2, 0))
+    (tmp_path / "cut.txt").write_text("\n".join(map(str, owners)))
+    base = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.name": "gcn"}
+    base |= {"workload.partition": "file", "workload.owners": str(tmp_path / "cut.txt"), "schedule.rounds": 1}
+    for method in ("fedavg", "fedgta"):
+        result = run(small_run(tmp_path / method, base, method__name=method))
+        table = result.clients.set_index("client")
+        assert np.isfinite(table["train_loss"]).all() and np.isnan(table["accuracy"][2])
+        assert result.rounds["accuracy"].iloc[-1] == pytest.approx(table["accuracy"][[0, 1]].mean())
+        if method == "fedgta":
+            assert table["confidence"][2] > 0
+
+
+def test_the_split_of_a_run_can_be_given_again(tmp_path: Path, stream: Stream) -> None:
+    base = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.name": "gcn"}
+    drawn = {"workload.split": "random", "workload.partition": "louvain", "schedule.rounds": 1}
+    first = run(small_run(tmp_path / "drawn", base | drawn))
+    table = str(tmp_path / "drawn" / "split.csv")
+    given = {"workload.split": "file", "workload.partition": "file", "workload.owners": table, "schedule.rounds": 1}
+    second = run(small_run(tmp_path / "given", base | given, seed=0))
+    assert (tmp_path / "given" / "split.csv").read_text() == Path(table).read_text()
+    assert second.rounds["train_loss"].tolist() == first.rounds["train_loss"].tolist()
+    lines = Path(table).read_text().splitlines()
+    assert lines[0] == "node,client,part" and len(lines) == 61
+    options: Any = {"path": rings(tmp_path), "partition": "file", "owners": table, "split": "file", "clients": 3}
+    for damaged, words in (
+        ([*lines[:1], *lines[2:]], "its rows are not node,client,part of node 0, 1"),
+        ([*lines[:-1], "59,0,tested"], "a part is none of unused, train, validation, test"),
+        (lines[:-1], "it has 59 lines, and the graph 60 nodes"),
+    ):
+        Path(table).write_text("\n".join(damaged))
+        with pytest.raises(WorkloadError, match=words):
+            Nodes(**options).load(stream)
+    with pytest.raises(WorkloadError, match="split file takes the parts of --owners, which is not set"):
+        Nodes(split="file")
+
+
 def test_the_union_has_the_edges_between_clients_again() -> None:
     whole = by_hand().pooled()
     [batch] = whole.client(0, "cpu").train.batches(9)
@@ -125,9 +179,8 @@ def test_every_node_has_one_client_and_the_note_counts_lost_edges(
     if partition == "iid":
         assert table["nodes"].tolist() == [20] * 3 and table["test_samples"].tolist() == [5] * 3
         assert table["samples"].tolist() == [11] * 3
-    assert federation.notes == (
-        f"rings: {60 - table['edges'].sum()} of 60 edges join nodes of two clients and are left out",
-    )
+    lost = f"rings: {60 - table['edges'].sum()} of 60 edges join nodes of two clients and are left out"
+    assert federation.notes[0] == lost
     assert np.array_equal(options.sketch(stream).owners, federation.owners)
     assert np.allclose(federation.graph.features.sum(axis=1), 1)
 
