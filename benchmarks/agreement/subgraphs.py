@@ -221,6 +221,88 @@ def fedgcn() -> Values:
     return joined([model] * CLIENTS)
 
 
+def fedtad() -> Values:
+    """Distillation twice a round on graphs of 12 nodes; the generator's first values and noise are raysim's draws."""
+    from raysim.methods._node_generator import first_values
+    from raysim.seeds import torch_generator
+
+    model, phis = first("fedtad"), torch.stack([returns(*PARTS.client(client)) for client in range(CLIENTS)])
+    samples = torch.tensor([len(PARTS.client(client)[2]) for client in range(CLIENTS)], dtype=torch.float64)
+    draws = torch_generator(0, "fedtad generator", 0)
+    generator = first_values(WIDTH, CLASSES, draws).double().requires_grad_()
+    student = {name: value.clone().requires_grad_() for name, value in model.items()}
+    steps = torch.optim.Adam([generator], 1e-3, weight_decay=5e-4)
+    student_steps = torch.optim.Adam(student.values(), 1e-3, weight_decay=5e-4)
+    labels = torch.arange(CLASSES).repeat_interleave(4)
+    for number in range(1, problem.ROUNDS + 1):
+        trained = [stepped(model, partial(plain, client)) for client in range(CLIENTS)]
+        for name, value in mixture(trained, samples / samples.sum()).items():
+            student[name].data.copy_(value)
+        draws = draws if number == 1 else torch_generator(0, "fedtad generator", number)
+        for _ in range(2):
+            noise = torch.randn(12, 32, generator=draws).double()
+            steps.zero_grad()
+            x = made(generator, noise, labels)
+            spread = joined_by_cosine(x.detach())
+            loss = torch.stack([(noise[:, None] - noise[None]).square().mean(2)])[0]
+            loss = CLIENTS * torch.exp(-(loss * (x[:, None] - x[None]).abs().mean(2)).mean())
+            for client in range(CLIENTS):
+                known, own = logits(trained[client], spread, x), logits(student, spread, x)
+                for c in range(CLASSES):
+                    share, rows = phis[client, c] / phis[:, c].sum(), labels == c
+                    apart = (own - known.detach())[rows].abs().mean()
+                    loss = loss + share * (cross_entropy(known[rows], labels[rows]) - apart)
+            loss.backward()
+            steps.step()
+            x = made(generator, noise, labels).detach()
+            spread = joined_by_cosine(x)
+            for _ in range(2):
+                student_steps.zero_grad()
+                apart = torch.zeros((), dtype=torch.float64)
+                for client in range(CLIENTS):
+                    gap = (logits(student, spread, x) - logits(trained[client], spread, x)).abs()
+                    for c in range(CLASSES):
+                        apart = apart + phis[client, c] / phis[:, c].sum() * gap[labels == c].mean()
+                apart.backward()
+                student_steps.step()
+        model = {name: value.detach().clone() for name, value in student.items()}
+    return joined([model] * CLIENTS)
+
+
+def returns(adjacency: Tensor, x: Tensor, train: Tensor, labels: Tensor) -> Tensor:
+    """Φ of a client, with the probabilities of a walk's return after one and two steps."""
+    walk = adjacency / adjacency.sum(1, keepdim=True).clamp(min=1)
+    phi = torch.cat([x, walk.diagonal()[:, None], (walk @ walk).diagonal()[:, None]], dim=1)
+    cosines = torch.nn.functional.cosine_similarity(phi[:, None], phi[None], dim=2)
+    known = (1 + (adjacency * cosines).sum(1)) / (adjacency.sum(1) + 1)
+    return torch.stack([known[train][labels == c].sum() for c in range(CLASSES)])
+
+
+def made(values: Tensor, noise: Tensor, labels: Tensor) -> Tensor:
+    """The generator: an embedding [3, 3], and layers of 64, 128, 256 and 6 with tanh between."""
+    found = torch.cat([values[: CLASSES**2].reshape(CLASSES, CLASSES)[labels], noise], dim=1)
+    start = CLASSES**2
+    for place, width in enumerate((64, 128, 256, WIDTH)):
+        before = found.shape[1]
+        matrix = values[start : start + width * before].reshape(width, before)
+        start += width * before
+        found = found @ matrix.T + values[start : start + width]
+        start += width
+        found = found.tanh() if place < 3 else found
+    return found
+
+
+def joined_by_cosine(x: Tensor) -> Tensor:
+    """Â of the graph that joins each node with the three of the largest cosine, itself among them."""
+    cosines = torch.nn.functional.cosine_similarity(x[:, None], x[None], dim=2)
+    adjacency = torch.zeros(len(x), len(x), dtype=torch.float64)
+    for node, row in enumerate(cosines):
+        for other in row.argsort(descending=True)[:3].tolist():
+            if other != node:
+                adjacency[node, other] = adjacency[other, node] = 1
+    return spreading(adjacency)
+
+
 def in_whole_graph(client: int, whole: Tensor, every: Tensor, model: Model) -> Tensor:
     """The loss of a client's training nodes, by the outputs of the model on the graph that no client has."""
     chosen = torch.from_numpy(np.flatnonzero((PARTS.owners == client) & PARTS.masks["train"]))
@@ -231,6 +313,8 @@ def cases() -> Iterator[tuple[str, Case]]:
     """Each method beside plain code, by the models that clients are judged by."""
     yield "dense GCN", case("fedgta", fedgta, {"method.threshold": 0.97})
     yield "the whole graph's GCN", case("fedgcn", fedgcn, {})
+    few = {"method.epochs": 2, "method.distillations": 2, "method.nodes": 12, "method.neighbors": 3, "method.walk": 2}
+    yield "dense GCN", case("fedtad", fedtad, few)
     options = {"method.sparsity": 0.02, "method.proximal": 0.05, "method.prune": 0.0, "method.proxies": 1}
     yield "dense GCN", case("fedpub", fedpub, options)
 

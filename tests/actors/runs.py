@@ -100,6 +100,7 @@ OTHERS: dict[str, dict[str, Any]] = {
     # A model for each client on the server, and statistics of its graph with each update; masks that clients keep.
     "fedgta": NODES,
     "fedgcn": NODES,
+    "fedtad": {**NODES, "method__nodes": 8, "method__epochs": 1},
     "fedpub": {**NODES, "method__proxies": 1},
 }
 

@@ -1,0 +1,58 @@
+"""FedTAD: reliability and the parts of its losses by hand; whole runs are beside plain code in test_fedgta.py."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+import pytest
+import torch
+
+from raysim.errors import RaysimError
+from raysim.methods import _node_generator as parts
+from raysim.methods.fedtad import reliability
+from raysim.running.simulation import run
+from raysim.workloads.graphs.node_batch import Subgraph
+from tests.made_subgraphs import rings
+from tests.small_runs import small_run
+
+PATH = Subgraph(torch.tensor([[1.0], [1.0], [0.0]]), torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]))
+"""0 − 1 − 2 with features 1, 1 and 0."""
+
+
+def test_reliability_is_the_likeness_of_neighbors_and_returns() -> None:
+    """Walks of 2: T² returns with ½ to the ends and 1 to the middle, so φ is (1, 0, ½), (1, 0, 1) and (0, 0, ½)."""
+    ends = (1 + 0.5) / (math.sqrt(1.25) * math.sqrt(2))  # cos(φ_0, φ_1)
+    other = 0.5 / (0.5 * math.sqrt(2))  # cos(φ_1, φ_2)
+    found = reliability(PATH, torch.tensor([0, 1]), torch.tensor([0, 2]), 3, 2)
+    assert found.tolist() == pytest.approx([(1 + ends) / 2, 0.0, (1 + ends + other) / 3])
+
+
+def test_parts_of_the_losses() -> None:
+    labels = parts.balanced(5, 2)
+    assert labels.tolist() == [0, 0, 1, 1, 1]
+    weights = parts.class_weights(torch.tensor([[0.5, 0.3], [0.5, 0.6]]), labels)
+    assert weights[0].tolist() == pytest.approx([0.25, 0.25, 0.1, 0.1, 0.1])
+    one, others = torch.zeros(1, 5, 2), torch.ones(2, 5, 2)
+    assert float(parts.disagreement(one, others, weights)) == pytest.approx(0.5 + 0.3 + 0.5 + 0.6)
+    assert float(parts.semantics(others, labels, weights)) == pytest.approx(1.9 * math.log(2))
+    noise, features = torch.tensor([[0.0], [2.0]]), torch.tensor([[0.0, 0.0], [1.0, 2.0]])
+    assert float(parts.alikeness(noise, features)) == pytest.approx(math.exp(-(2 * 4 * 1.5) / 4))
+    near = parts.spreading(torch.tensor([[1.0, 0.0], [0.9, 0.1], [0.0, 1.0]]), 2)  # 0 − 1 − 2, each with a loop
+    assert near[0].tolist() == pytest.approx([1 / 2, 1 / math.sqrt(6), 0.0])
+    assert near.diagonal().tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 2])
+
+
+def test_without_distillation_it_is_fedavg_and_another_network_is_refused(tmp_path: Path) -> None:
+    base = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.name": "gcn"}
+    base |= {"model.hidden": 4, "schedule.rounds": 2, "method.name": "fedtad", "method.nodes": 8}
+    plain = run(small_run(tmp_path / "none", base, method__epochs=0, method__nodes=None))
+    average = run(small_run(tmp_path / "fedavg", base, method__name="fedavg", method__nodes=None))
+    assert plain.rounds["loss"].tolist() == pytest.approx(average.rounds["loss"].tolist(), rel=1e-6)
+    distilled = run(small_run(tmp_path / "distilled", base))
+    assert distilled.rounds["disagreement"].gt(0).all()
+    assert distilled.rounds["loss"].iloc[-1] != pytest.approx(average.rounds["loss"].iloc[-1], rel=1e-5)
+    assert (distilled.rounds["bytes_up"] - average.rounds["bytes_up"]).tolist() == [3 * 4 * 2] * 2
+    for options in ({"model__layers": 3}, {"model__last": "linear"}, {"model__name": "sgc", "model__hidden": None}):
+        with pytest.raises(RaysimError, match="method fedtad distills into a GCN of two layers; set --model gcn"):
+            run(small_run(tmp_path / "other", base, **options))
