@@ -17,6 +17,7 @@ COMMANDS = {
     "search": ("raysim.search.__main__", "search the best values of a method's options, on validation data"),
     "evaluate": ("raysim.evaluate", "judge the trained model of a run again"),
     "verify": ("raysim.verify", "check a run's folder against its proof, or compute rounds of it again"),
+    "replay": ("raysim.replay.__main__", "run a run once more without a client, or with another setting or seed"),
     "report": ("raysim.report.__main__", "write the page of a run, or a page that compares several"),
     "ui": ("raysim.ui.__main__", "show a run, going on or ended, as a live page"),
     "timeline": ("raysim.timeline", "plan a run in virtual time, without training"),

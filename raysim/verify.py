@@ -10,7 +10,6 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 from random import SystemRandom
 from typing import Any
@@ -18,7 +17,7 @@ from typing import Any
 from raysim import portable
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.help_text import json_text
-from raysim.config.run_config import RunConfig, classes_of, with_sections
+from raysim.config.run_config import RunConfig, classes_of
 from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError, ResultsError
 from raysim.results.given_again import check_digests
 from raysim.running.open_run import stored_config
@@ -27,7 +26,7 @@ from raysim.storage.complaint import complain
 from raysim.storage.folder_files import printable
 from raysim.verification.differences import explanations
 from raysim.verification.folder_check import FolderCheck
-from raysim.verification.recompute import again, check_rounds
+from raysim.verification.recompute import again, check_rounds, placed
 from raysim.verification.spot import spot
 from raysim.verification.verdict import Verdict
 
@@ -107,7 +106,7 @@ def verify(
     check = FolderCheck(folder)
     verdict = check.run(head)
     if config is not None and verdict.equal:
-        wanted = [*check.rounds] if rounds is None else check_rounds(rounds, len(check.rounds))
+        wanted = [*check.rounds] if rounds is None else check_rounds(rounds, check)
         with tempfile.TemporaryDirectory(prefix="raysim-verify-") as place:
             if tasks:
                 spot(check, config, tasks, Path(place) / "tasks", SystemRandom())
@@ -135,27 +134,6 @@ def verify_given(
     config, _ = config_of(given.pop("method", {}), folder, {}, **given)
     check_digests(stored_config(folder, classes_of(config)), config, folder)
     return verify(folder, placed(config, actors), rounds=rounds, tasks=tasks)
-
-
-def placed(config: RunConfig, actors: int, *, cpu: bool = False) -> RunConfig:
-    """The config of a computation on this machine.
-
-    Args:
-        actors: client actors on Ray; 0: all in this process.
-        cpu: on the CPU, also of a run that was on a GPU.
-    """
-    engine = replace(
-        config.engine,
-        backend="ray" if actors else "inline",
-        actors=actors,
-        address="local",
-        dashboard=False,
-        observer=(),
-        experiment="",
-        profile=False,
-        gpus_per_client=0.0 if cpu else config.engine.gpus_per_client,
-    )
-    return with_sections(config, engine=engine)
 
 
 def _numbers(text: str) -> list[int]:

@@ -18,8 +18,9 @@ from typing import Any
 
 import raysim
 from raysim.running.simulation import run
+from raysim.verification.recompute import placed
 from raysim.verification.verdict import Verdict
-from raysim.verify import placed, verify, verify_given
+from raysim.verify import verify, verify_given
 from tests.actors.runs import options, quick
 from tests.attack.crash import Disk
 from tests.attack.folders import small

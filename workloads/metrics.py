@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import nan
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,7 +84,7 @@ class EvaluationSums:
         if self.scores is None or self.labels is None or not np.isfinite(self.scores).all():
             return nan
         present = [label for label in np.unique(self.labels).tolist() if not (self.labels == label).all()]
-        areas = [_area_under_curve(self.scores[:, label], self.labels == label) for label in present]
+        areas = [area_under_curve(self.scores[:, label], self.labels == label) for label in present]
         return float(np.mean(areas)) if areas else nan
 
     def __add__(self, other: EvaluationSums) -> EvaluationSums:
@@ -173,7 +173,7 @@ def evaluate(
     return replace(judged, scores=probabilities, labels=torch.cat([labels for _, labels in kept]).cpu().numpy())
 
 
-def _area_under_curve(scores: NDArray[np.float32], positive: NDArray[np.bool_]) -> float:
+def area_under_curve(scores: NDArray[np.floating[Any]], positive: NDArray[np.bool_]) -> float:
     """The share of pairs of a positive and a negative sample in which the positive one scores higher; ties count half.
 
     Scores and marks are [samples]. It is the area under the ROC curve (Hanley and McNeil 1982), here without the

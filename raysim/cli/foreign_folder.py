@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from types import MappingProxyType
 
 from raysim.config.config_file import CONFIG_NAME, check_names, check_seal, read_config_file, without_download
 from raysim.config.registry import KINDS
@@ -24,8 +26,13 @@ def add_trust(parser: argparse.ArgumentParser) -> None:
         parser.add_argument(f"--{kind}", help=f"package.module:Class of the {kind}, if config.yaml names one of yours")
 
 
-def read_config(folder: Path, options: argparse.Namespace) -> RunConfig:
+def read_config(
+    folder: Path, options: argparse.Namespace, changes: Mapping[str, object] = MappingProxyType({})
+) -> RunConfig:
     """The config of a run's folder; only code that the options allow is imported.
+
+    Args:
+        changes: settings that take the place of the run's, path → value.
 
     Raises:
         ConfigError: it is not what the run wrote, or names code that the options do not allow.
@@ -36,4 +43,4 @@ def read_config(folder: Path, options: argparse.Namespace) -> RunConfig:
     check_seal(file)
     settings = read_config_file(file, run_folder=True)
     check_names(settings, file, {f"{kind}.name": getattr(options, kind) for kind in KINDS}, options.trust)
-    return build([without_download(settings, file, options.trust)])
+    return build([without_download(settings, file, options.trust), changes])

@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from raysim.engine.checkpointing import MAY_CHANGE, State, compared
 from raysim.storage.folder_files import read_bytes
+from raysim.storage.origin import read_origin
 from raysim.storage.row_digest import rows_digest
 from raysim.storage.state_digest import state_digest
 
@@ -26,6 +27,14 @@ def has_tasks(folder: RunFolder, config: RunConfig) -> bool:
     return bool(entries[0].content["of"] == "clients" if entries else config.engine.proof == "clients")
 
 
+def opening(folder: Path, config: RunConfig) -> dict[str, Any]:
+    """The first line: the settings that results depend on and, of a replay, its origin."""
+    fixed = {name: value for name, value in compared(config).items() if name not in MAY_CHANGE}
+    origin = read_origin(folder)
+    first = {"raysim proof": FORMAT, "of": config.engine.proof, "settings": fixed}
+    return {**first, "origin": origin} if origin else first
+
+
 class Proof:
     """Writes the lines of one run: its settings, then a line a round, then one at its end.
 
@@ -36,7 +45,7 @@ class Proof:
     """
 
     def __init__(self, folder: RunFolder, config: RunConfig) -> None:
-        self._chain, self._config = folder.proof, config
+        self._folder, self._chain, self._config = folder.path, folder.proof, config
         self.states = ""
         """Digest of all clients' states, once the last round is done."""
 
@@ -51,8 +60,7 @@ class Proof:
         if not self._chain.entries:
             if row["round"] > 1 or self._config.engine.proof == "none":
                 return
-            fixed = {name: value for name, value in compared(self._config).items() if name not in MAY_CHANGE}
-            self._chain.append({"raysim proof": FORMAT, "of": self._config.engine.proof, "settings": fixed})
+            self._chain.append(opening(self._folder, self._config))
         digests = {"rounds": rows_digest([row]), "clients": rows_digest(rows), "server": state_digest(state.server)}
         if state.selection is not None:
             digests["selection"] = state_digest(state.selection)

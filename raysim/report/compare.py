@@ -48,10 +48,15 @@ class Setting:
         return [str(run.config.get(SEED, "?")) for run in self.runs]
 
 
-def compare(folders: Sequence[Path], target: Path) -> list[Path]:
+def compare(folders: Sequence[Path], target: Path, differences: Table | None = None) -> list[Path]:
     """Writes a page with curves and a table of several runs' results, and the table as CSV beside it.
 
     Runs that differ in their seed alone are one line: its mean, and a band of one standard deviation over seeds.
+
+    Args:
+        folders: the runs'.
+        target: the page.
+        differences: of two runs by client, for a table of its own.
 
     Raises:
         ResultsError: a folder holds no run, or the page cannot be written.
@@ -71,6 +76,7 @@ def compare(folders: Sequence[Path], target: Path) -> list[Path]:
         if judged and drawn_costs(rounds for _, tables in judged for rounds in tables)
         else None,
         "results": _results(settings),
+        "differences": differences,
         "runs": _runs(settings, target),
     }
     table = target.with_suffix(".csv")

@@ -2,8 +2,7 @@
 
 A checkpoint is one directory, ``round-000012``. It is written under another name and renamed when every byte is on
 the disk, so a kill at any moment leaves the last good one. Its manifest holds the checksum of every file and of itself.
-It is read against a template, once these agree.
-States that have not changed since the checkpoint before are hard links to its files (client_shards.py).
+It is read against a template, once these agree. Unchanged states are hard links (client_shards.py).
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ from raysim.units import byte_count
 FORMAT = 3
 _NAME = re.compile(r"round-(\d{6,})(?:-(\d+))?")
 _PARTIAL = ".partial"
-_MANIFEST = "manifest.json"
+MANIFEST = "manifest.json"
 _PASSED_OVER = ".unusable"
 
 
@@ -114,9 +113,7 @@ def save(  # noqa: PLR0913 - the parts of a checkpoint, and where it goes
         for number, (nodes, arrays) in enumerate(shards((c, client_state(c)) for c in clients), files.next_number):
             write_pair(write, stem(number), nodes, arrays)
             new[number] = [client for client, _ in nodes]
-        manifest: dict[str, JSON] = {"format": FORMAT, "round": round, "facts": dict(facts), "files": dict(entries)}
-        manifest["sha256"] = _checksum(manifest)
-        write(_MANIFEST, json.dumps(manifest, indent=1).encode())
+        write(MANIFEST, manifest_bytes(round, facts, entries))
         with _disk(folder, round):
             sync_directory(partial)
             # A round saved again (a resumed run that stops where it began) gets a name of its own: a full directory
@@ -146,7 +143,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         CheckpointError: another version of raysim wrote it.
     """
     try:
-        manifest = json.loads(read_bytes(path / _MANIFEST, INNER), object_pairs_hook=_once)
+        manifest = json.loads(read_bytes(path / MANIFEST, INNER), object_pairs_hook=_once)
         found = manifest["format"]
         # Up to format 2 there was no checksum of the manifest.
         if (found >= FORMAT or "sha256" in manifest) and manifest.pop("sha256") != _checksum(manifest):
@@ -171,7 +168,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
         return {"round": int(manifest["round"]), "facts": dict(manifest["facts"]), "files": files}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-        raise damaged(path / _MANIFEST, reason) from error
+        raise damaged(path / MANIFEST, reason) from error
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -180,6 +177,13 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         raise ValueError("it has a name twice")
     return found
+
+
+def manifest_bytes(round: int, facts: Mapping[str, JSON], files: Mapping[str, JSON]) -> bytes:
+    """The content of a manifest, with its checksum."""
+    manifest: dict[str, JSON] = {"format": FORMAT, "round": round, "facts": dict(facts), "files": dict(files)}
+    manifest["sha256"] = _checksum(manifest)
+    return json.dumps(manifest, indent=1).encode()
 
 
 def set_aside(path: Path) -> None:

@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 from raysim.columns import is_timing
 from raysim.errors import ResultsError
 from raysim.portable import VARIABLES
-from raysim.storage import checkpoint
 from raysim.storage.checkpoint_digests import read_digests
 from raysim.storage.environment import environment
+from raysim.storage.origin import kept_checkpoints
 from raysim.storage.pytree import Array
 from raysim.storage.run_record import read_facts
 from raysim.storage.state_files import read_pair
@@ -86,11 +86,6 @@ def _client_states(check: FolderCheck, folder: Path) -> Iterator[Difference]:
         for client in sorted(old.keys() | new.keys()):
             if old.get(client) != new.get(client):
                 yield Difference(f"checkpoints/round-{number:06d}", "another state (SHA-256)", number, client)
-
-
-def kept_checkpoints(folder: Path) -> dict[int, Path]:
-    """The checkpoints of a run, by round."""
-    return {checkpoint.read_manifest(path)["round"]: path for path in checkpoint.newest_first(folder / "checkpoints")}
 
 
 def _rows(name: str, number: int, before: list[Texts], now: list[Texts]) -> Iterator[Difference]:

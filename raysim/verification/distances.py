@@ -10,10 +10,11 @@ import numpy as np
 
 from raysim import columns
 from raysim.exchange.task_digests import MESSAGE, STATE, UPDATE
+from raysim.storage.origin import kept_checkpoints
 from raysim.storage.pytree import Array
 from raysim.storage.state_files import read_pair
 from raysim.units import scale
-from raysim.verification.differences import kept_checkpoints, units
+from raysim.verification.differences import units
 from raysim.verification.folder_check import TABLES, FolderCheck, Texts
 from raysim.verification.verdict import RoundDistance, StateDistance
 

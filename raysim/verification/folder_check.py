@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import json
-import math
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,16 +20,18 @@ from raysim.results.model_file import MODEL_NAME
 from raysim.storage import checkpoint
 from raysim.storage.checkpoint_digests import CheckpointDigests, read_digests
 from raysim.storage.folder_files import is_there, read_bytes
+from raysim.storage.origin import ORIGIN_NAME, read_origin
 from raysim.storage.proof_file import PROOF_NAME, Entry, read_proof
 from raysim.storage.row_digest import cells_digest
 from raysim.storage.run_folder import RunFolder
 from raysim.storage.run_record import read_summary
 from raysim.storage.state_digest import digest_of_digests
 from raysim.units import counted
+from raysim.verification.derived_files import agree, same
 from raysim.verification.verdict import Difference, Verdict
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    pass
 
 Texts = Mapping[str, str]
 """A row of a table as it was read, by column."""
@@ -80,6 +81,7 @@ class FolderCheck:
         if head and head != found.head:
             found.differences.append(Difference(PROOF_NAME, f"its head is {found.head}, not {head}, as was published"))
         found.differences += self._settings()
+        found.differences += self._origin()
         for name in TABLES:
             found.differences += self._table(name)
         found.differences += self._checkpoints()
@@ -102,6 +104,19 @@ class FolderCheck:
     def settings(self) -> Mapping[str, Any]:
         """The settings in the first line."""
         return earlier_names.current(dict(self.entries[0].content["settings"]))
+
+    @property
+    def taken(self) -> int:
+        """How many of the first rounds a replay took from another run; 0 of another run."""
+        found = self.entries[0].content.get("origin")
+        rounds = found.get("rounds") if isinstance(found, dict) else 0
+        return rounds if isinstance(rounds, int) else 0
+
+    @property
+    def origin(self) -> str:
+        """A replay's origin in a few words."""
+        found = self.entries[0].content["origin"]
+        return f"the run {found.get('run')} with the proof {found.get('head')}"
 
     @property
     def end(self) -> Mapping[str, Any] | None:
@@ -140,6 +155,19 @@ class FolderCheck:
         if self.summary and not own and done != planned and not (early and done < planned):
             yield Difference(CONFIG_NAME, f"{counted(planned, 'round')} planned, and the run ended after {done}")
         self.verdict.checked.append(counted(done, "round"))
+
+    def _origin(self) -> Iterator[Difference]:
+        """origin.json of a replay, beside the origin in the proof."""
+        expected = self.entries[0].content.get("origin", {})
+        try:
+            found = read_origin(self.path)
+        except ResultsError as error:
+            yield Difference(ORIGIN_NAME, str(error))
+            return
+        if found != expected:
+            yield Difference(ORIGIN_NAME, "it is not the origin that the proof names")
+        elif found:
+            self.verdict.checked.append(ORIGIN_NAME)
 
     def _table(self, name: str) -> Iterator[Difference]:
         """A table's rows, beside their digests."""
@@ -186,8 +214,11 @@ class FolderCheck:
     def _checkpoints(self) -> Iterator[Difference]:
         """The states in the checkpoints, beside their digests."""
         paths = checkpoint.newest_first(self.path / "checkpoints")
-        for path in reversed(paths):
-            place = f"checkpoints/{path.name}"
+        first = checkpoint.newest_first(self.path / "origin")
+        if self.taken and not any(path.name.startswith(f"round-{self.taken:06d}") for path in first):
+            yield Difference("origin", f"the state after round {self.taken}, that it began from, is missing")
+        for path in (*first, *reversed(paths)):
+            place = f"{path.parent.name}/{path.name}"
             try:
                 found = read_digests(path)
             except CheckpointError as error:
@@ -254,32 +285,9 @@ class FolderCheck:
             return
         metrics = [name for name in self.summary if name in frames["rounds"] and not columns.is_known(name)]
         for name, value in of_rounds(frames["rounds"], metrics).items():
-            if name != "seconds" and not _agree(self.summary.get(name), value):
+            if name != "seconds" and not agree(self.summary.get(name), value):
                 yield Difference("summary.json", f"{self.summary.get(name)!r}, and {value!r} by rounds.csv", item=name)
         for name, frame in frames.items():
-            if not _same(self.path / f"{name}.parquet", frame):
+            if not same(self.path / f"{name}.parquet", frame):
                 yield Difference(f"{name}.parquet", f"it does not hold what {name}.csv does")
         self.verdict.checked.append("summary.json")
-
-
-def _agree(stored: object, value: object) -> bool:
-    """Whether the summary's value is this one, but for the order in which a sum was made."""
-    if isinstance(value, float):
-        if math.isnan(value):
-            return stored is None
-        return isinstance(stored, int | float) and math.isclose(stored, value, rel_tol=1e-12)
-    if isinstance(value, list):
-        return isinstance(stored, list) and len(stored) == len(value) and all(map(_agree, stored, value))
-    if isinstance(value, dict):
-        return isinstance(stored, dict) and all(_agree(stored.get(name), each) for name, each in value.items())
-    return stored == value
-
-
-def _same(path: Path, frame: DataFrame) -> bool:
-    """Whether a Parquet file holds this table."""
-    import pandas
-
-    try:
-        return bool(pandas.read_parquet(io.BytesIO(read_bytes(path))).equals(frame))
-    except Exception:  # whatever a reader of a damaged file may raise
-        return False

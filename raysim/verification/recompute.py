@@ -10,22 +10,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.config.config_file import CONFIG_NAME, stored_text
-from raysim.config.run_config import RunConfig
+from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
 from raysim.errors import RaysimError, ResultsError
 from raysim.running.open_run import prepare
 from raysim.running.simulation import execute
 from raysim.storage.atomic_files import write_atomically
+from raysim.storage.origin import ORIGIN_NAME, kept_checkpoints
 from raysim.storage.proof_file import PROOF_NAME
 from raysim.units import counted
-from raysim.verification.differences import first_difference, kept_checkpoints
+from raysim.verification.differences import first_difference
 from raysim.verification.distances import round_distances
 from raysim.verification.folder_check import FolderCheck
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_COPIED = (PROOF_NAME, "rounds.csv", "clients.csv", "precision.json", "environment.json")
+_COPIED = (PROOF_NAME, "rounds.csv", "clients.csv", "precision.json", "environment.json", ORIGIN_NAME)
 """Files that a run which goes on from a checkpoint reads."""
 _DECIDED = ("precision", "last_batch")
 """Settings of training that may be left to the run (``auto``): a new computation takes what the run decided."""
@@ -62,7 +63,13 @@ def again(
         RaysimError: it cannot be computed here.
     """
     paths = kept_checkpoints(check.path)
-    kept = {} if whole else paths
+    first = {number: path for number, path in paths.items() if number == check.taken}
+    kept = first if whole else paths
+    if check.taken and whole:
+        wanted = [number for number in wanted if number > check.taken]
+        check.verdict.notes.append(
+            f"the first {counted(check.taken, 'round')} were taken from {check.origin}, and are checked there"
+        )
     config = _keeping(config, [*paths])
     computed = 0
     for start, last in spans(wanted, [*kept]):
@@ -109,6 +116,8 @@ def begun_at(check: FolderCheck, config: RunConfig, folder: Path, start: Path | 
     config = replace(config, engine=engine, training=training, output=str(folder), pictures=False)
     if start is None:
         prepare(config)
+        if (check.path / ORIGIN_NAME).is_file():
+            shutil.copyfile(check.path / ORIGIN_NAME, folder / ORIGIN_NAME)
         return config
     folder.mkdir(parents=True)
     for name in _COPIED:
@@ -126,13 +135,39 @@ def _keeping(config: RunConfig, rounds: Sequence[int]) -> RunConfig:
     return replace(config, engine=replace(config.engine, checkpoint_every=every, keep_checkpoints=keep))
 
 
-def check_rounds(wanted: Iterable[int], done: int) -> list[int]:
+def placed(config: RunConfig, actors: int, *, cpu: bool = False) -> RunConfig:
+    """The config of a computation on this machine.
+
+    Args:
+        actors: client actors on Ray; 0: all in this process.
+        cpu: on the CPU, also of a run that was on a GPU.
+    """
+    engine = replace(
+        config.engine,
+        backend="ray" if actors else "inline",
+        actors=actors,
+        address="local",
+        dashboard=False,
+        observer=(),
+        experiment="",
+        profile=False,
+        gpus_per_client=0.0 if cpu else config.engine.gpus_per_client,
+    )
+    return with_sections(config, engine=engine)
+
+
+def check_rounds(wanted: Iterable[int], check: FolderCheck) -> list[int]:
     """The rounds that were asked for, each once, ascending.
 
     Raises:
-        ResultsError: the run has no such round.
+        ResultsError: the run has no such round, or took it from another.
     """
-    found = sorted(set(wanted))
+    found, done = sorted(set(wanted)), len(check.rounds)
+    if found and 1 <= found[0] <= check.taken:
+        raise ResultsError(
+            f"--rounds: round {found[0]} was taken from {check.origin}: check it there. Allowed: {check.taken + 1} to "
+            f"{done}."
+        )
     if wrong := [number for number in found if not 1 <= number <= done]:
         raise ResultsError(f"--rounds: the run has no round {wrong[0]}. Allowed: 1 to {done}.")
     return found

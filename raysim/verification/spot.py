@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING
 from raysim.engine.observer import RunNotes, Silent
 from raysim.errors import ResultsError
 from raysim.storage.csv_table import cell_text
+from raysim.storage.origin import kept_checkpoints
 from raysim.units import counted
-from raysim.verification.differences import cell_differences, kept_checkpoints
+from raysim.verification.differences import cell_differences
 from raysim.verification.recompute import begun_at
 from raysim.verification.verdict import Difference
 
@@ -44,7 +45,7 @@ def spot(check: FolderCheck, config: RunConfig, count: int, place: Path, random:
             f"{check.path}: its proof has no digests of client tasks. Make the run with --proof clients, or compute "
             "whole rounds with --rounds or --all"
         )
-    starts = {0: None, **kept_checkpoints(check.path)}
+    starts = {**({} if check.taken else {0: None}), **kept_checkpoints(check.path)}
     rows = check.rows("clients")
     tasks = [(start, int(row["client"])) for start in sorted(starts) for row in rows.get(str(start + 1), [])]
     drawn = random.sample(tasks, min(count, len(tasks)))
