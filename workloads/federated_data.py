@@ -46,6 +46,8 @@ class InputSpec:
     """Number of attributes of a graph's edge; 0: edges have none."""
     aggregated: bool = False
     """Whether features of nodes are means over neighbors already, Â X, so that a first layer must not spread them."""
+    pairs: bool = False
+    """Whether a sample is a pair of nodes, joined or not, in the place of a node."""
 
 
 @dataclass

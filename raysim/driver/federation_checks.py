@@ -45,11 +45,15 @@ def check_federation(config: RunConfig, federation: Federation) -> None:
         schedule.check_joins(config.schedule.joins, config.schedule.join_every, trainable)
     if traits.same_task or traits.pooled:
         _check_one_task(federation, f"method {name} needs clients that all have the same task", OTHER_DATA)
-    other = federation.input_spec(0).kind if traits.node_graphs else "nodes"
-    if other != "nodes":
+    if traits.node_graphs and (federation.input_spec(0).kind != "nodes" or federation.input_spec(0).pairs):
+        found = (
+            "pairs of nodes"
+            if federation.input_spec(0).pairs
+            else f"inputs of the kind {federation.input_spec(0).kind}"
+        )
         raise ConfigError(
-            f"method {name} learns from the graph between a client's nodes, and the clients of {federation.name} have "
-            f"inputs of the kind {other}. Take --workload nodes, or another method."
+            f"method {name} learns classes of nodes from the graph between them, and the clients of {federation.name} "
+            f"have {found}. Take --workload nodes with --task nodes, or another method."
         )
     if config.evaluation.decompose_every:
         why = "evaluation.decompose_every: the decomposition judges every client's model on every client's data"

@@ -121,6 +121,32 @@ class NodeBatch:
         """The number n of all nodes."""
         return self.graph.num_nodes
 
+    @property
+    def ends(self) -> tuple[Tensor, ...]:
+        """The nodes [B] whose values make up what is asked for."""
+        return (self.nodes,)
+
+    def of(self, values: Tensor) -> Tensor:
+        """The values [B, width] of the nodes that are asked for, from those of all nodes [n, width]."""
+        return values[self.nodes]
+
+
+@dataclass(frozen=True, eq=False)
+class PairBatch(NodeBatch):
+    """Some pairs of nodes: what is asked for are products of the two nodes' values, entry by entry."""
+
+    others: Tensor
+    """int64 [B]: the second node of each pair, whose first is in ``nodes``."""
+
+    @property
+    def ends(self) -> tuple[Tensor, ...]:
+        """The first and the second nodes [B]."""
+        return self.nodes, self.others
+
+    def of(self, values: Tensor) -> Tensor:
+        """The products [B, width]."""
+        return values[self.nodes] * values[self.others]
+
 
 class NodeSamples:
     """Nodes of one kind (to train on, say) of a client's graph; every batch comes with the whole graph.
@@ -134,14 +160,32 @@ class NodeSamples:
     def __len__(self) -> int:
         return len(self.nodes)
 
+    def _batch(self, chosen: Tensor | slice) -> Batch:
+        return Batch(NodeBatch(self.graph, self.nodes[chosen]), self.labels[chosen])
+
     def batches(
         self, batch_size: int, generator: torch.Generator | None = None, last: LastBatch | None = None
     ) -> Iterator[Batch]:
         bounds = [(0, len(self))] if generator is None else bounds_of_pass(len(self), batch_size, True, last)
         if generator is None or len(bounds) == 1:
-            yield Batch(NodeBatch(self.graph, self.nodes), self.labels)
+            yield self._batch(slice(None))
             return
         order = torch.randperm(len(self), generator=generator, device=generator.device).to(self.nodes.device)
         for start, stop in bounds:
-            chosen = order[start:stop]
-            yield Batch(NodeBatch(self.graph, self.nodes[chosen]), self.labels[chosen])
+            yield self._batch(order[start:stop])
+
+
+class PairSamples(NodeSamples):
+    """Pairs of nodes of one kind (to train on, say) of a client's graph.
+
+    Args:
+        ends: the two nodes of each pair [2, m].
+        labels: whether an edge joins them [m].
+    """
+
+    def __init__(self, graph: Subgraph, ends: Tensor, labels: Tensor) -> None:
+        super().__init__(graph, ends[0], labels)
+        self.others = ends[1]
+
+    def _batch(self, chosen: Tensor | slice) -> Batch:
+        return Batch(PairBatch(self.graph, self.nodes[chosen], self.others[chosen]), self.labels[chosen])

@@ -143,6 +143,10 @@ class NodeFederation:
         training = self.roles == TRAIN
         table = client_table(self, self.graph.labels[training][np.argsort(self.owners[training], kind="stable")])
         table["validation_samples"] = self._counts[:, VALIDATION]
+        return self._with_subgraphs(table)
+
+    def _with_subgraphs(self, table: pandas.DataFrame) -> pandas.DataFrame:
+        """The table with the columns of each client's subgraph."""
         table["nodes"] = self._counts.sum(axis=1)
         first, second = self.owners[self.graph.edges]
         within = first == second

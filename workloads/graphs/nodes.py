@@ -17,6 +17,7 @@ from raysim.workloads.graphs.client_parts import LEAST, Skew, client_parts
 from raysim.workloads.graphs.feature_exchange import spread_features
 from raysim.workloads.graphs.graph_cuts import communities, grouped, largest_component, metis_parts
 from raysim.workloads.graphs.graph_set import Floats, Integers
+from raysim.workloads.graphs.link_federation import links_of
 from raysim.workloads.graphs.node_federation import NodeFederation
 from raysim.workloads.graphs.node_files import read_nodes
 from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION, NodeGraph
@@ -116,6 +117,13 @@ class Nodes:
             "has), or auto: published where there is one"
         ),
     ] = "auto"
+    task: Annotated[
+        Literal["nodes", "links"],
+        Help(
+            "what is learned: classes of nodes, or links: which pairs of a client's nodes are joined, of its edges and "
+            "as many other pairs, with test_share and validation_share of them held back"
+        ),
+    ] = "nodes"
     test_share: Annotated[OpenShare, Help("share of the nodes that are tested with, for random and overall")] = 0.2
     validation_share: Annotated[
         ShareBelowOne, Help("share of the nodes that are validated with, for random and overall")
@@ -140,6 +148,8 @@ class Nodes:
                 f"workload.owners is {self.owners!r} with workload.partition {self.partition}; a cut from a file needs "
                 "both: --partition file --owners FILE"
             )
+        if self.task == "links" and self.exchange != "none":
+            raise WorkloadError("workload.exchange gives sums of features over edges that task links must not know")
         if self.split == "file" and not self.owners:
             raise WorkloadError(
                 "workload.split file takes the parts of --owners, which is not set: the split.csv of a run"
@@ -154,12 +164,15 @@ class Nodes:
             graph = replace(graph, features=spread_features(graph))
         federation = NodeFederation(graph, owners, roles, self.clients, exchange=HOPS[self.exchange])
         idle = [client for client in range(self.clients) if not federation.samples(client)]
-        if idle:
+        if idle and self.task == "nodes":
             raise WorkloadError(
                 f"{graph.name}: of {self.clients} clients {len(idle)} have no node to train on (client {idle[0]}, say);"
                 " take fewer clients, or set split to random"
             )
-        return replace(federation, notes=tuple(notes_of(federation)))
+        federation = replace(federation, notes=tuple(notes_of(federation, self.task == "links")))
+        if self.task == "links":
+            return links_of(federation, self.validation_share, self.test_share, stream)
+        return federation
 
     def sketch(self, stream: Stream) -> NodeFederation:
         """The same, as only the file tells how many nodes there are."""

@@ -10,7 +10,7 @@ from raysim.workloads.graphs.node_federation import NodeFederation
 from raysim.workloads.graphs.node_graph import TRAIN
 
 
-def notes_of(federation: NodeFederation) -> Iterator[str]:
+def notes_of(federation: NodeFederation, links: bool = False) -> Iterator[str]:
     """Sentences on edges between clients, isolated nodes, clients without test nodes, and classes that clients lack."""
     graph, owners = federation.graph, federation.owners
     first, second = owners[graph.edges]
@@ -21,6 +21,8 @@ def notes_of(federation: NodeFederation) -> Iterator[str]:
     alone = len(owners) - len(np.unique(graph.edges[:, first == second]))
     if alone:
         yield f"{graph.name}: {alone} of {len(owners)} nodes have no neighbor in their client's graph"
+    if links:  # what follows is of nodes that are classified
+        return
     untested = [client for client in range(federation.clients) if not federation.test_samples(client)]
     if untested:
         yield (

@@ -25,7 +25,7 @@ class OfNodes(nn.Module):
 
     def forward(self, batch: NodeBatch) -> Tensor:
         outputs: Tensor = self.network(batch.x, batch.edge_index)
-        return outputs[batch.nodes]
+        return batch.of(outputs)
 
 
 class GcnBody(nn.Module):
@@ -71,7 +71,7 @@ class GcnBody(nn.Module):
             values = values if number == 0 and graph.aggregated else graph.spread(values)
             values = (values + convolution.bias).relu()
         values = self.dropout(values)
-        return (graph.spread(values) if self.spreads else values)[batch.nodes]
+        return batch.of(graph.spread(values) if self.spreads else values)
 
 
 class FixedDropout(nn.Dropout):
@@ -99,7 +99,7 @@ class GatBody(nn.Module):
         values = batch.x
         for convolution in self.convolutions:
             values = nn.functional.elu(convolution(self.dropout(values), batch.edge_index))
-        features: Tensor = self.dropout(values[batch.nodes])
+        features: Tensor = self.dropout(batch.of(values))
         return features
 
 
@@ -120,7 +120,7 @@ class SageBody(nn.Module):
         for convolution in self.convolutions:
             values = self.dropout(convolution(values, batch.edge_index).relu())
         both = torch.cat([values, self.mean(values, batch.edge_index)], dim=1)
-        return both[batch.nodes]
+        return batch.of(both)
 
 
 class SgcBody(nn.Module):
@@ -131,7 +131,7 @@ class SgcBody(nn.Module):
         self.hops = hops
 
     def forward(self, batch: NodeBatch) -> Tensor:
-        return batch.graph.spread_features(self.hops)[batch.nodes]
+        return batch.of(batch.graph.spread_features(self.hops))
 
 
 class GamlpBody(nn.Module):
@@ -151,7 +151,12 @@ class GamlpBody(nn.Module):
         self.dropout = nn.Dropout(dropout)
 
     def forward(self, batch: NodeBatch) -> Tensor:
-        values = self._weighed([batch.graph.spread_features(hop)[batch.nodes] for hop in range(self.hops + 1)])
+        found = [self._features(batch, nodes) for nodes in batch.ends]
+        return found[0] if len(found) == 1 else found[0] * found[1]
+
+    def _features(self, batch: NodeBatch, nodes: Tensor) -> Tensor:
+        """Features of some nodes [B, hidden]."""
+        values = self._weighed([batch.graph.spread_features(hop)[nodes] for hop in range(self.hops + 1)])
         for layer in self.layers:
             values = layer(self.dropout(values)).relu()
         features: Tensor = self.dropout(values)

@@ -82,5 +82,5 @@ def test_a_run_charges_what_it_sends(method: str, tmp_path: Path) -> None:
 
 
 def test_data_without_a_graph_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"method fedgta learns from the graph .* kind array\. Take --workload"):
+    with pytest.raises(ConfigError, match=r"method fedgta learns classes of nodes .* kind array\. Take --workload"):
         run(small_run(tmp_path / "run", LOGISTIC, method__name="fedgta", workload__name="digits"))
