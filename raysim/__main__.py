@@ -18,6 +18,7 @@ COMMANDS = {
     "evaluate": ("raysim.evaluate", "judge the trained model of a run again"),
     "verify": ("raysim.verify", "check a run's folder against its proof, or compute rounds of it again"),
     "replay": ("raysim.replay.__main__", "run a run once more without a client, or with another setting or seed"),
+    "contribution": ("raysim.contribution.__main__", "what every client contributed: Shapley values by retraining"),
     "report": ("raysim.report.__main__", "write the page of a run, or a page that compares several"),
     "ui": ("raysim.ui.__main__", "show a run, going on or ended, as a live page"),
     "timeline": ("raysim.timeline", "plan a run in virtual time, without training"),
@@ -33,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words == ["--version"]:
         print(f"raysim {__version__}")
         return FINISHED
-    listing = "\n".join(f"  python -m raysim.{name:9} {text}" for name, (_, text) in COMMANDS.items())
+    listing = "\n".join(f"  python -m raysim.{name:12} {text}" for name, (_, text) in COMMANDS.items())
     if words in ([], ["--help"], ["-h"]):
         print(f"raysim {__version__}: federated learning, simulated in parallel on Ray\n\n{listing}\n")
         print("raysim NAME is the same as python -m raysim.NAME, and raysim --method fedrad as raysim launch …")

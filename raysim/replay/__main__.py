@@ -23,7 +23,7 @@ from raysim.errors import FINISHED, REFUSED, RaysimError
 from raysim.leaving import staying
 from raysim.monitor.progress import Progress, title_of
 from raysim.replay import command
-from raysim.replay.begin import begin, with_decisions
+from raysim.replay.begin import begin
 from raysim.replay.comparison import compare_runs, write_page
 from raysim.running.simulation import execute
 from raysim.schedule import planned_intervals
@@ -32,6 +32,7 @@ from raysim.storage.folder_files import printable
 from raysim.storage.origin import read_origin
 from raysim.storage.run_folder import RunFolder
 from raysim.storage.run_record import read_summary
+from raysim.verification.recompute import with_decisions
 
 if TYPE_CHECKING:
     from raysim.replay.command import Command

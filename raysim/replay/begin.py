@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from raysim.config.run_config import differences, with_sections
+from raysim.config.run_config import differences
 from raysim.engine.checkpointing import compared
 from raysim.engine.proof import opening
 from raysim.errors import ResultsError
@@ -18,7 +17,7 @@ from raysim.storage.origin import Origin, copy_with_facts, kept_checkpoints, wri
 from raysim.storage.proof_file import PROOF_NAME
 from raysim.storage.run_folder import RunFolder
 from raysim.verification.differences import explanations, first_difference
-from raysim.verification.recompute import begun_at, compute
+from raysim.verification.recompute import begun_at, compute, with_decisions
 
 if TYPE_CHECKING:
     from raysim.config.run_config import RunConfig
@@ -61,17 +60,6 @@ def begin(check: FolderCheck, stored: RunConfig, config: RunConfig, first: int) 
             shutil.rmtree(path)
             raise
     return path
-
-
-def with_decisions(check: FolderCheck, stored: RunConfig, config: RunConfig) -> RunConfig:
-    """The config with what the run decided where its settings left that to it (``auto``), unless that is changed."""
-    decided: dict[str, Any] = {}
-    for name in ("precision", "last_batch"):
-        if getattr(config.training, name) == getattr(stored.training, name):
-            decided[name] = check.settings[f"training.{name}"]
-    of: Any = check.entries[0].content.get("of")
-    engine, training = replace(config.engine, proof=of), replace(config.training, **decided)
-    return with_sections(config, engine=engine, training=training)
 
 
 def _rounds_before(check: FolderCheck, stored: RunConfig, folder: Path, taken: int) -> None:

@@ -110,10 +110,7 @@ def begun_at(check: FolderCheck, config: RunConfig, folder: Path, start: Path | 
     Args:
         start: the checkpoint; None: the run is a new one.
     """
-    of: Any = check.entries[0].content.get("of")
-    decided = {name: check.settings[f"training.{name}"] for name in _DECIDED}
-    engine, training = replace(config.engine, proof=of), replace(config.training, **decided)
-    config = replace(config, engine=engine, training=training, output=str(folder), pictures=False)
+    config = replace(with_decisions(check, config, config), output=str(folder), pictures=False)
     if start is None:
         prepare(config)
         if (check.path / ORIGIN_NAME).is_file():
@@ -133,6 +130,17 @@ def _keeping(config: RunConfig, rounds: Sequence[int]) -> RunConfig:
     every = math.gcd(*rounds) or 1
     keep = (max(rounds, default=1) - min(rounds, default=1)) // every + 2  # and one where it ends
     return replace(config, engine=replace(config.engine, checkpoint_every=every, keep_checkpoints=keep))
+
+
+def with_decisions(check: FolderCheck, stored: RunConfig, config: RunConfig) -> RunConfig:
+    """The config with what the run decided where its settings left that to it (``auto``), unless that is changed."""
+    decided: dict[str, Any] = {}
+    for name in _DECIDED:
+        if getattr(config.training, name) == getattr(stored.training, name):
+            decided[name] = check.settings[f"training.{name}"]
+    of: Any = check.entries[0].content.get("of")
+    engine, training = replace(config.engine, proof=of), replace(config.training, **decided)
+    return with_sections(config, engine=engine, training=training)
 
 
 def placed(config: RunConfig, actors: int, *, cpu: bool = False) -> RunConfig:

@@ -1,0 +1,172 @@
+"""The contribution of every client to a run's result, by retraining coalitions of clients.
+
+``python -m raysim.contribution FOLDER --of shapley``. Exit codes: 0 computed; 2 the request cannot be met, and why; 130
+stopped by Ctrl-C: the same command goes on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import redirect_stdout
+from dataclasses import asdict
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from raysim import portable, seeds
+from raysim.cli.foreign_folder import add_trust, read_config
+from raysim.config.help_text import json_text
+from raysim.errors import FINISHED, REFUSED, ConfigError, RaysimError, ResultsError
+from raysim.leaving import staying
+from raysim.storage.atomic_files import write_atomically
+from raysim.storage.complaint import complain
+from raysim.storage.folder_files import printable
+from raysim.studies.command import count_of
+from raysim.verification.folder_check import FolderCheck
+from raysim.verification.recompute import placed, with_decisions
+
+if TYPE_CHECKING:
+    from raysim.contribution.coalitions import Coalitions
+    from raysim.contribution.values import Value
+
+EXACT = 10
+"""Largest number of clients whose Shapley values are computed from all coalitions."""
+ORDERS = 20
+"""Random orders of more clients, by default."""
+INTERRUPTED = 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    options, output = _parser().parse_args(arguments), sys.stdout
+    try:
+        with staying(), redirect_stdout(sys.stderr if options.json else output):
+            told, text = _computed(options)
+        print(json_text(told) if options.json else printable(text), file=output)
+    except RaysimError as error:
+        complain(error, "raysim.contribution")
+        return REFUSED
+    except KeyboardInterrupt:
+        print("raysim.contribution: interrupted; the same command goes on", file=sys.stderr)
+        return INTERRUPTED
+    return FINISHED
+
+
+def _parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m raysim.contribution",
+        description="The contribution of every client to a run's result: coalitions of clients are trained again with "
+        "the run's settings and streams, and judged on the same test samples. The run's folder is only read.",
+        allow_abbrev=False,
+    )
+    add = found.add_argument
+    add("folder", type=Path, metavar="FOLDER", help="a run's folder")
+    add("--of", choices=("shapley", "leave-one-out"), default="shapley", help="the kind of value; shapley by default")
+    add("--measure", default="", help="a column of rounds.csv that is the utility; by default accuracy, else loss")
+    add(
+        "--orders",
+        type=partial(count_of, "orders"),
+        default=0,
+        metavar="N",
+        help=f"Shapley values from N random orders of the clients; by default {ORDERS} beyond {EXACT} clients, and up "
+        "to that all coalitions",
+    )
+    add(
+        "--tolerance",
+        type=float,
+        default=0.0,
+        help="an order ends once its utility is this near to all clients'",
+    )
+    add("--sampler-seed", type=int, default=0, metavar="N", help="seed of the random orders, 0 by default")
+    add("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
+    add("--output", type=Path, help="folder of the utilities; by default one beside the run's")
+    add("--json", action="store_true", help="print one JSON object")
+    add_trust(found)
+    return found
+
+
+def _computed(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
+    """The values, as JSON has them and in words."""
+    from raysim.client_side.worker import fixed_threads
+    from raysim.contribution.coalitions import Coalitions
+    from raysim.contribution.kept import KeptUtilities
+
+    folder: Path = options.folder
+    check = FolderCheck(folder)
+    verdict = check.run()
+    if not verdict.equal:
+        raise ResultsError(
+            f"{folder} is not what its proof says ({verdict.differences[0]}): see raysim.verify {folder}"
+        )
+    stored = placed(read_config(folder, options), 0, cpu=options.cpu)
+    if stored.engine.portable:
+        portable.start_again()
+    config = with_decisions(check, stored, stored)
+    measure = options.measure or ("accuracy" if "accuracy" in check.summary else "loss")
+    place = options.output or folder.with_name(f"{folder.resolve().name}-contribution")
+    kept = KeptUtilities(place, {"proof": check.entries[-1].head, "measure": measure})
+    with fixed_threads(config.engine.threads):
+        coalitions = Coalitions(config, measure, kept.known, kept.keep)
+        values, facts = _values(options, coalitions)
+        everyone = frozenset(coalitions.clients)
+        facts |= {"v(all)": coalitions.utility(everyone), "v(none)": coalitions.utility(frozenset())}
+    rows = [
+        {"client": client, "name": coalitions.federation.client_name(client), **asdict(value)}
+        for client, value in values.items()
+    ]
+    store = coalitions.store
+    tasks = {"computed": store.computed, "taken from the store": store.taken}
+    facts |= {"measure": measure, "coalitions": coalitions.computed, "client tasks": tasks}
+    kind = f"{options.of}-{facts['orders']}-orders" if "orders" in facts else options.of
+    _write(place / f"{kind}.csv", rows)
+    return {"of": options.of, **facts, "clients": rows}, _text(options.of, rows, facts, place)
+
+
+def _values(options: argparse.Namespace, coalitions: Coalitions) -> tuple[Mapping[int, Value], dict[str, Any]]:
+    """Every client's value, and how it was found."""
+    from raysim.contribution.values import leave_one_out, sampled_shapley, shapley
+
+    clients, utility = coalitions.clients, coalitions.utility
+    if options.of == "leave-one-out":
+        return leave_one_out(clients, utility), {}
+    if not options.orders and len(clients) <= EXACT:
+        return shapley(clients, utility), {}
+    orders = options.orders or ORDERS
+    if orders < 2 or options.tolerance < 0:
+        raise ConfigError("--orders: at least 2, of which an interval can be made; --tolerance: at least 0.")
+    generator = seeds.numpy_generator(options.sampler_seed, "orders of clients")
+    found = sampled_shapley(clients, utility, orders, generator, options.tolerance)
+    return found.values, {"orders": orders, "truncated": found.truncated}
+
+
+def _write(path: Path, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Write the table of values."""
+    from pandas import DataFrame
+
+    write_atomically(path, DataFrame(rows).to_csv(index=False, lineterminator="\n").encode())
+
+
+def _text(kind: str, rows: Sequence[Mapping[str, Any]], facts: Mapping[str, Any], place: Path) -> str:
+    lines = [f"{'client':>6}  {'value':>9}  {'':21}  name"]
+    for row in sorted(rows, key=lambda row: -row["value"]):
+        interval = f"[{row['low']:+.4f}, {row['high']:+.4f}]" if row["low"] is not None else ""
+        lines.append(f"{row['client']:>6}  {row['value']:>+9.4f}  {interval:21}  {row['name']}")
+    whole, nothing = facts["v(all)"], facts["v(none)"]
+    lines.append(
+        f"{kind} of {facts['measure']}: v(all) {whole:.4f}, v(none) {nothing:.4f}; the values add up to "
+        f"{sum(row['value'] for row in rows):+.4f}"
+    )
+    if facts.get("truncated"):
+        lines.append(f"{facts['truncated']} marginal contributions were taken as zero: the intervals do not cover that")
+    tasks = facts["client tasks"]
+    lines.append(
+        f"{facts['coalitions']} coalitions; {tasks['computed']} client tasks computed, "
+        f"{tasks['taken from the store']} taken from the store; {place}"
+    )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,97 @@
+"""``python -m raysim.contribution``: utilities of coalitions by retraining, each client task once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import raysim
+from raysim.config.run_config import with_sections
+from raysim.contribution.__main__ import main
+from raysim.contribution.coalitions import Coalitions
+from raysim.errors import ConfigError
+from raysim.running.simulation import run
+from tests.attack.folders import small
+from tests.own_data import QUICK, samples, seeded
+
+RUN: dict[str, Any] = {"schedule__rounds": 2, "engine__checkpoint_every": 2}
+
+
+@pytest.mark.parametrize("method", ["fedavg", "scaffold"])
+def test_the_utility_is_the_accuracy_of_a_run_without_the_others(tmp_path: Path, method: str) -> None:
+    config = small(tmp_path / "run", **RUN, method__name=method)
+    coalitions = Coalitions(config, "accuracy", {})
+    for without in ((), (1,), (0, 2)):
+        own = with_sections(config, schedule=replace(config.schedule, without=without))
+        whole = run(replace(own, output=str(tmp_path / f"{without}")))
+        assert coalitions.utility(frozenset({0, 1, 2} - {*without})) == whole.rounds["accuracy"].iloc[-1]
+    store = coalitions.store
+    # Round 1 starts from one state: of its 3 + 2 + 1 tasks 3 are new. Scaffold's client steps read no cohort either.
+    assert (store.computed, store.taken) == (9, 3)
+    loss = Coalitions(config, "loss", {})
+    assert loss.utility(frozenset({0, 1, 2})) < 0
+    assert 0 < coalitions.utility(frozenset()) < 0.5  # the first model, which nobody trained
+
+
+def test_equal_clients_have_equal_values_and_values_add_up(tmp_path: Path) -> None:
+    """Two clients with the same data and full batches, whose tasks so have nothing random in them."""
+    twin, other = samples(20, 0), samples(30, 1)
+    result = raysim.run(
+        "fedavg",
+        model=seeded(),
+        clients=[twin, twin, other],
+        test=samples(200, 5),
+        output=str(tmp_path / "run"),
+        training={"batch_size": 64},
+        **QUICK,
+    )
+    assert result.settings is not None
+    coalitions = Coalitions(result.settings, "loss", {})
+    from raysim.contribution.values import shapley
+
+    values = shapley(coalitions.clients, coalitions.utility)
+    assert values[0].value == pytest.approx(values[1].value, abs=1e-6)
+    total = coalitions.utility(frozenset({0, 1, 2})) - coalitions.utility(frozenset())
+    assert sum(value.value for value in values.values()) == pytest.approx(total)
+    assert coalitions.utility(frozenset({0, 1, 2})) == -result.rounds["loss"].iloc[-1]
+
+
+def test_the_command_goes_on_and_says_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    folder = run(small(tmp_path / "run", **RUN, method__name="fedavg")).folder
+    assert main([str(folder), "--json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    assert whole["coalitions"] == 8 and [row["client"] for row in whole["clients"]] == [0, 1, 2]
+    assert np.isclose(sum(row["value"] for row in whole["clients"]), whole["v(all)"] - whole["v(none)"])
+    kept = tmp_path / "run-contribution" / "utilities.csv"
+    lines = kept.read_text().splitlines(keepends=True)
+    kept.write_text("".join(lines[:5]) + "0 1")  # as a kill leaves it
+    assert main([str(folder), "--json"]) == 0
+    again = json.loads(capsys.readouterr().out)
+    assert again["clients"] == whole["clients"] and again["client tasks"]["computed"] > 0
+    assert sorted(kept.read_text().splitlines()) == sorted(line.strip() for line in lines)
+    assert main([str(folder), "--orders", "5"]) == 0
+    out = capsys.readouterr().out
+    assert "8 coalitions; 0 client tasks computed" in out and out.count("[") == 3
+    assert main([str(folder), "--of", "leave-one-out"]) == 0
+    assert sorted(path.name for path in kept.parent.glob("*.csv")) == [
+        "leave-one-out.csv", "shapley-5-orders.csv", "shapley.csv", "utilities.csv",
+    ]  # fmt: skip
+    capsys.readouterr()
+    assert main([str(folder), "--measure", "loss"]) == 2
+    assert "holds another run's utilities, or another measure's" in capsys.readouterr().err
+
+
+def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match=r"--measure best_accuracy: the models are judged once"):
+        Coalitions(small(tmp_path / "run"), "best_accuracy", {})
+    with pytest.raises(ConfigError, match=r"trains on all data in one place"):
+        Coalitions(small(tmp_path / "run", method__name="centralized"), "accuracy", {})
+    with pytest.raises(ConfigError, match=r"schedule.without: .* is not possible with devices.preset"):
+        Coalitions(small(tmp_path / "run", devices__preset="uniform"), "accuracy", {})
+    with pytest.raises(ConfigError, match=r"--measure auc: it is not measured in this run. Measured: loss, "):
+        Coalitions(small(tmp_path / "run", method__name="fedavg"), "auc", {}).utility(frozenset())
