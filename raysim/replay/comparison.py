@@ -102,8 +102,11 @@ def compare_runs(folder: Path, replayed: Path) -> Comparison:
     values, others = (_last(frame, column) for frame in frames)
     numbers: list[int] = before.clients["client"].tolist()
     names = dict(zip(numbers, map(str, before.clients["name"]), strict=True))
-    rows = tuple(ClientRow(client, names[client], values.get(client), others.get(client)) for client in sorted(names))
-    return Comparison(measures, column, rows, paired(others, values))
+    # A client that takes no part any more has a last value of an earlier round, which is none to compare.
+    both = {client: value for client, (number, value) in others.items() if values.get(client, (0, 0))[0] == number}
+    known = {client: value for client, (_, value) in values.items()}
+    rows = tuple(ClientRow(client, names[client], known.get(client), both.get(client)) for client in sorted(names))
+    return Comparison(measures, column, rows, paired(both, known))
 
 
 def write_page(folder: Path, replayed: Path, comparison: Comparison) -> Path:
@@ -113,11 +116,12 @@ def write_page(folder: Path, replayed: Path, comparison: Comparison) -> Path:
     return page
 
 
-def _last(clients: DataFrame, column: str) -> dict[int, float]:
-    """Every client's last value of a column."""
+def _last(clients: DataFrame, column: str) -> dict[int, tuple[int, float]]:
+    """The round and the value that every client has last in a column."""
     known = clients.dropna(subset=[column])
     numbers: list[int] = known["client"].tolist()
-    return dict(zip(numbers, map(float, known[column]), strict=True))  # later rounds replace earlier ones
+    values = zip(map(int, known["round"]), map(float, known[column]), strict=True)
+    return dict(zip(numbers, values, strict=True))  # later rounds replace earlier ones
 
 
 def _difference(row: ClientRow) -> float | None:

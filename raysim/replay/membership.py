@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from raysim.workloads.objective import Objective
 
 BATCH = 500
+DRAWS = 1000
+"""Bootstrap samples of an interval."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +40,10 @@ class Membership:
     """Area under the curve, of the run's model."""
     after: float
     """The same of the replay's."""
+    low: float
+    """Lower end of the interval of ``after`` less ``before`` (:func:`interval`)."""
+    high: float
+    """Upper end."""
     members: int
     """Training samples of the client."""
     others: int
@@ -51,7 +57,8 @@ class Membership:
         """The line that is printed."""
         return (
             f"membership of client {self.client}'s {self.members} training samples beside {self.others} others: "
-            f"AUC {self.before:.3f} by the run's model, {self.after:.3f} by the replay's"
+            f"AUC {self.before:.3f} by the run's model, {self.after:.3f} by the replay's "
+            f"({self.after - self.before:+.3f} [{self.low:+.3f}, {self.high:+.3f}])"
         )
 
 
@@ -84,11 +91,10 @@ def membership(clients: Sequence[int], run: tuple[RunConfig, Path], replay: tupl
             raise ResultsError(
                 f"--membership: there is no sample that client {client} has not trained on to compare with"
             )
-        areas = [
-            area(losses(model, data.train, worker.objective), losses(model, others, worker.objective))
-            for model in models
-        ]
-        found.append(Membership(client, areas[0], areas[1], len(data.train), len(others)))
+        own = [losses(model, data.train, worker.objective) for model in models]
+        other = [losses(model, others, worker.objective) for model in models]
+        before, after = map(area, own, other)
+        found.append(Membership(client, before, after, *interval(own, other), len(data.train), len(others)))
     return found
 
 
@@ -112,3 +118,20 @@ def losses(model: torch.nn.Module, samples: Samples, objective: Objective) -> ND
 def area(members: NDArray[np.float64], others: NDArray[np.float64]) -> float:
     """The share of pairs of a member and another sample in which the member has the smaller loss, ties by half."""
     return area_under_curve(-np.concatenate([members, others]), np.arange(len(members) + len(others)) < len(members))
+
+
+def interval(members: Sequence[NDArray[np.float64]], others: Sequence[NDArray[np.float64]]) -> tuple[float, float]:
+    """The 95 % interval of the difference of two models' areas, by a bootstrap over samples that both models share.
+
+    Args:
+        members: losses of the members by the first and the second model.
+        others: the same of the other samples.
+    """
+    generator, differences = np.random.default_rng(0), []
+    for _ in range(DRAWS):
+        inside = generator.integers(len(members[0]), size=len(members[0]))
+        outside = generator.integers(len(others[0]), size=len(others[0]))
+        first, second = (area(own[inside], other[outside]) for own, other in zip(members, others, strict=True))
+        differences.append(second - first)
+    low, high = np.quantile(differences, (0.025, 0.975)).tolist()
+    return low, high

@@ -93,5 +93,5 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
         Coalitions(small(tmp_path / "run", method__name="centralized"), "accuracy", {})
     with pytest.raises(ConfigError, match=r"schedule.without: .* is not possible with devices.preset"):
         Coalitions(small(tmp_path / "run", devices__preset="uniform"), "accuracy", {})
-    with pytest.raises(ConfigError, match=r"--measure auc: it is not measured in this run. Measured: loss, "):
+    with pytest.raises(ConfigError, match=r"--measure auc: it is not measured in this run. Measured: accuracy, loss, "):
         Coalitions(small(tmp_path / "run", method__name="fedavg"), "auc", {}).utility(frozenset())

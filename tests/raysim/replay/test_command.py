@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from raysim.replay.__main__ import main
+from raysim.replay.comparison import compare_runs
 from raysim.running.simulation import run
 from raysim.storage.proof_file import PROOF_NAME, read_proof
 from raysim.verify import main as verify
@@ -71,6 +72,8 @@ def test_rounds_before_the_change_are_those_of_the_run(
             "changes": ["method.mu: 0.01 → 0.5", "schedule.without: [] → [1]"],
         }
     )
+    (left_out,) = [row for row in compare_runs(folder, path).clients if row.after is None]
+    assert left_out.client == 1 and left_out.before is not None  # what it had in round 3 is not compared
     page = (path / "replay.html").read_text()
     assert "Differences by client" in page and "without [1]" in page
     capsys.readouterr()
