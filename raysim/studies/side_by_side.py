@@ -123,16 +123,18 @@ class SideBySide(ABC):
 
 
 @dataclass
-class _Process(Place):
-    """A cell under way in a process of its own."""
+class _Process:
+    """A process that computes cells, one at a time."""
 
+    process: ForkServerProcess
+    place: Place | None = None
+    """Its cell under way; None between two."""
     round: int = 0
-    """The last of which it told."""
-    process: ForkServerProcess = field(kw_only=True)
+    """The last of this cell of which it told."""
 
 
 class InProcesses(SideBySide):
-    """Computes cells in up to ``workers`` processes at a time.
+    """Computes cells in up to ``workers`` processes at a time, each kept for many cells.
 
     A process that dies without a word (killed, or a crash in a library) is replaced by one that goes on from the cell's
     last checkpoint; if that dies too before a further round, the cell has failed.
@@ -147,53 +149,69 @@ class InProcesses(SideBySide):
         self._died_in: dict[str, int] = {}
         """Name of a cell → the round after which its process died."""
 
-    def _places(self) -> list[_Process]:
-        return [*self._processes.values()]
+    def _places(self) -> list[Place]:
+        return [own.place for own in self._processes.values() if own.place is not None]
 
     def _has_room(self, cell: Cell) -> bool:
-        return len(self._processes) < self._workers
+        return len(self._places()) < self._workers
 
     def _begin(self, cell: Cell) -> None:
+        order = (cell, self._left.failed_at(cell))
+        for connection in [other for other, own in self._processes.items() if own.place is None]:
+            try:
+                connection.send(order)
+            except OSError:  # it died between two cells
+                self._lose(connection)
+            else:
+                self._processes[connection].place, self._processes[connection].round = Place(cell), 0
+                return
         mine, its = self._context.Pipe()
-        process = self._context.Process(target=work, args=(its, cell, self._left.failed_at(cell)), name=cell.name)
+        process = self._context.Process(target=work, args=(its,), name=f"cells of {cell.path.parent.name}")
         process.start()
         its.close()  # so that its death shows as the connection's end
-        self._processes[mine] = _Process(cell, process=process)
+        self._processes[mine] = _Process(process, Place(cell))
+        mine.send(order)
 
     def _stop(self) -> None:
-        for place in self._processes.values():
-            place.process.terminate()
+        for own in self._processes.values():
+            own.process.terminate()
 
     def _end(self) -> None:
-        for place in self._processes.values():
-            place.process.kill()
-            place.process.join(END_SECONDS)
+        for own in self._processes.values():
+            own.process.kill()
+            own.process.join(END_SECONDS)
+
+    def _lose(self, connection: Connection) -> None:
+        """Forget a process that has ended."""
+        self._processes.pop(connection).process.join(END_SECONDS)
+        connection.close()
 
     def _listen(self) -> bool:
         ended = False
         for connection in cast("list[Connection]", wait([*self._processes], LISTEN)):
-            place = self._processes[connection]
+            own = self._processes[connection]
+            place = own.place
             try:
                 message = connection.recv()
             except (EOFError, OSError):
-                message = self._death(place)
+                message = None
+                self._lose(connection)
+            if place is None:
+                continue  # it ended between two cells
             if isinstance(message, News):
-                place.round = max(place.round, message.round)
+                own.round = max(own.round, message.round)
                 self._board.hears(place.cell, message)
                 continue
-            del self._processes[connection]
-            place.process.join(END_SECONDS)
-            connection.close()
-            self._ended(place, message)
+            own.place = None
+            self._ended(place, message or self._death(own, place.cell))
             ended = True
         return ended
 
-    def _death(self, place: _Process) -> End:
+    def _death(self, own: _Process, cell: Cell) -> End:
         """Decide what follows the death of a cell's process."""
-        place.process.join(END_SECONDS)
-        cell, code = place.cell, place.process.exitcode
-        if place.round > self._died_in.get(cell.name, -1):
-            self._died_in[cell.name] = place.round
+        code = own.process.exitcode
+        if own.round > self._died_in.get(cell.name, -1):
+            self._died_in[cell.name] = own.round
             self._board.says(f"{cell.name}: its process {_words(code)}; it goes on from its last checkpoint")
             return End("died")
         reason = f"its process {_words(code)}, and again without a further round"

@@ -92,7 +92,7 @@ def test_two_workers_leave_the_bytes_that_one_leaves_a_failed_cell_too(
         path.write_text(path.read_text().replace("rows: {", f"rows: {{{diverging}, "), encoding="utf-8")
         assert study.main([str(path), "--workers", count]) == 1
     one = rows(tmp_path / "1")
-    assert one == rows(tmp_path / "2") and len(one) == 2 * 2 + 2
+    assert one == rows(tmp_path / "2") and len(one) == 2 * 3 + 2
     assert (tmp_path / "1" / "page.md").read_bytes() == (tmp_path / "2" / "page.md").read_bytes()
     assert "| Broken | 0 | 1 | client 0, round 1, stage update" in (tmp_path / "2" / "page.md").read_text(
         encoding="utf-8"
@@ -138,8 +138,29 @@ def test_a_signal_saves_the_last_whole_round_of_every_cell(tmp_path: Path, numbe
     assert goes_on(cell) > 6
 
 
-def dies(connection: Connection, cell: Cell, failed_at: int) -> None:
+def dies(connection: Connection) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def notes_its_number(connection: Connection) -> None:
+    """Finishes two cells, and dies between two then."""
+    for _ in range(2):
+        cell, _ = connection.recv()
+        keep(cell, accuracy=[0.5])
+        cell.path.with_suffix(".process").write_text(str(os.getpid()))
+        connection.send(End("finished"))
+
+
+def test_a_process_is_kept_for_many_cells_and_replaced_when_it_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(tmp_path, 2)
+    path.write_text(path.read_text().replace("seeds: [0]", "seeds: [0, 1, 2, 3]"), encoding="utf-8")
+    monkeypatch.setattr(side_by_side, "work", notes_its_number)
+    assert study.main([str(path), "--workers", "2"]) == 0
+    numbers = [file.read_text() for file in (tmp_path / "results").glob("*.process")]
+    assert len(numbers) == 8 and {numbers.count(number) for number in numbers} <= {1, 2}
+    assert "killed" not in capsys.readouterr().out
 
 
 def test_a_cell_whose_process_dies_twice_has_failed(
@@ -158,8 +179,9 @@ def test_a_cell_whose_process_dies_twice_has_failed(
     assert not is_held(claim_of(first.path))
 
 
-def advances(connection: Connection, cell: Cell, failed_at: int) -> None:
+def advances(connection: Connection) -> None:
     """Dies after one further round, and is done with the third."""
+    cell, _ = connection.recv()
     attempts = cell.path.with_suffix(".attempts")
     number = len(attempts.read_text()) + 1 if attempts.exists() else 1
     attempts.parent.mkdir(parents=True, exist_ok=True)
