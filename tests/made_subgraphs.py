@@ -24,6 +24,17 @@ def rings(folder: Path, size: int = 30) -> str:
     return str(folder / "rings.npz")
 
 
+NODE_METHODS = ("fedgcn", "fedgta", "fedpub", "fedtad")
+"""Methods that go with the nodes of one graph alone."""
+
+
+def node_options(separator: str = "__") -> dict[str, object]:
+    """Options of a small run of such a method on rings, in the place of those for images, without an exchange."""
+    chosen = {"name": "nodes", "path": kept_rings()[1], "exchange": "none", "limit": None}
+    found: dict[str, object] = {f"workload{separator}{name}": value for name, value in chosen.items()}
+    return found | {f"model{separator}name": "gcn", f"model{separator}hidden": 8}
+
+
 @lru_cache
 def kept_rings() -> tuple[TemporaryDirectory[str], str]:
     """A folder that is there until this process ends, and the file of rings in it."""

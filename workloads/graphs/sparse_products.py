@@ -43,7 +43,7 @@ class Sparse:
         return replace(self, rows=_like(self.rows, values), columns=_like(self.columns, values[self.order]))
 
     def __matmul__(self, dense: Tensor) -> Tensor:
-        product: Tensor = _Product.apply(dense, self.rows, self.columns)
+        product: Tensor = _Product.apply(dense.to(self.rows.dtype), self.rows, self.columns)
         return product
 
 
@@ -60,7 +60,8 @@ class _Product(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, dense: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         ctx.columns = columns
-        return rows @ dense.contiguous()
+        with torch.autocast(dense.device.type, enabled=False):  # sparse products are in float32
+            return rows @ dense.contiguous()
 
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:

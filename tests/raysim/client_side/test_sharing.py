@@ -20,6 +20,7 @@ from raysim.workloads.federated_data import distinct_input_specs
 from raysim.workloads.graphs.federation import GraphClient, GraphFederation
 from raysim.workloads.models.classifier import Classifier, task_specific
 from raysim.workloads.parallel_map import sequential
+from tests.made_subgraphs import NODE_METHODS
 
 Widths = tuple[int, ...]
 
@@ -136,7 +137,7 @@ def test_what_clients_of_two_sets_share(
 
 
 def test_every_method_is_named_here() -> None:
-    elsewhere = {"fedpac", "fedproto", "centralized"}  # they need clients of one task, and say so
+    elsewhere = {"fedpac", "fedproto", "centralized", *NODE_METHODS}  # they need clients of one task, and say so
     assert {row[0] for row in SHARED} | elsewhere == set(known("method"))
 
 

@@ -21,6 +21,7 @@ from raysim.methods.fedavg import FedAvg
 from raysim.running.simulation import run
 from raysim.workloads.federated_data import distinct_input_specs
 from tests.fingerprint import fingerprint
+from tests.made_subgraphs import NODE_METHODS
 from tests.small_runs import MakeConfig, worker_of
 from tests.watch import stopped
 
@@ -101,7 +102,9 @@ def test_clients_that_are_alike_keep_nothing() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("method", sorted({*known("method")} - {"centralized", "fedpac", "fedproto", "fedssp"}))
+@pytest.mark.parametrize(
+    "method", sorted({*known("method")} - {"centralized", "fedpac", "fedproto", "fedssp", *NODE_METHODS})
+)
 def test_methods_work_unchanged_on_clients_of_different_width(make_config: MakeConfig, method: str) -> None:
     model = {"fedsage": "graphsage", "fedstar": "gin-star"}.get(method, "gin")
     result = run(make_config(method, method__name=method, model__name=model))

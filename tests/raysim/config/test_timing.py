@@ -26,7 +26,7 @@ MODES: dict[str, dict[str, object]] = {
 }
 SEVERAL = {
     *("clustered", "fedgh", "fedld", "fednova", "fedpac"),
-    *("fedproto", "fedrad", "fedssp", "gcfl", "qfedavg"),
+    *("fedproto", "fedrad", "fedssp", "gcfl", "qfedavg", "fedgta", "fedpub", "fedtad"),
 }
 """Methods that compare or combine several clients: where a step may take one, they are refused."""
 ALONE = ("async", "buffer of 1")

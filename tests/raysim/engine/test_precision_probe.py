@@ -21,6 +21,7 @@ from raysim.flat_model import FlatModel, all_names
 from raysim.method import ClientTask
 from raysim.training.local_sgd import train_epochs
 from raysim.workloads.models.mlp_cnn import mcmahan_cnn
+from tests.made_subgraphs import NODE_METHODS, node_options
 from tests.small_runs import small_run, worker_of
 
 
@@ -94,7 +95,9 @@ def test_an_automatic_run_trains_as_the_chosen_one(tmp_path: Path) -> None:
 @pytest.mark.slow
 @pytest.mark.parametrize("name", sorted(registry.known("method")))
 def test_every_method_trains_in_bfloat16(name: str) -> None:
-    chosen = build([{"method.name": name, "training.precision": "bf16", "workload.clients": 2}])
+    graph = {path: value for path, value in node_options(".").items() if value is not None}
+    own = graph if name in NODE_METHODS else {}
+    chosen = build([{"method.name": name, "training.precision": "bf16", "workload.clients": 2, **own}])
     worker = worker_of(chosen)
     method = chosen.method
     server = method.init_server(worker.model(0))

@@ -20,6 +20,7 @@ from raysim.engine.cohort_run import Collector
 from raysim.errors import RaysimError
 from raysim.running.simulation import run
 from tests.fingerprint import fingerprint
+from tests.made_subgraphs import NODE_METHODS, node_options
 from tests.own_data import QUICK, three_clients
 from tests.small_runs import small_run
 
@@ -48,6 +49,8 @@ def test_sampling_and_late_joiners_work_with_every_method(tmp_path: Path, method
     if own.get("workload.name") == "toy-graphs":  # a method for graphs, on a network of its own
         options |= {"workload__name": "toy-graphs", "model__name": own["model.name"], "model__hidden": 8}
         options |= {"workload__limit": None, "workload__graphs_per_client": 20}
+    if method in NODE_METHODS:
+        options |= node_options()
     result = run(config(tmp_path, method, **options))
     # 2 epochs a round: a group joins at each of rounds 2 and 3.
     assert result.rounds["participants"].tolist() == [2, 4, 5, 5]

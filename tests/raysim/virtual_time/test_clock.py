@@ -17,6 +17,7 @@ from raysim.running.simulation import execute
 from raysim.timeline import clock_of, tables
 from raysim.virtual_time.devices.profiles import make_profiles
 from raysim.virtual_time.fleet import Fleet
+from tests.made_subgraphs import NODE_METHODS, node_options
 from tests.small_runs import small_run
 from tests.watch import Watch
 
@@ -52,6 +53,8 @@ def settings(folder: Path, case: str) -> RunConfig:
     options["model__name"] = own.get("model.name", "mlp")
     if own.get("workload.name") == "toy-graphs":
         options |= {"workload__name": "toy-graphs", "workload__graphs_per_client": 8, "workload__limit": None}
+    if options["method__name"] in NODE_METHODS:
+        options |= node_options()
     return small_run(folder, BASE, **options)
 
 

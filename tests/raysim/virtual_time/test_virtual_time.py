@@ -20,6 +20,7 @@ from raysim.results.result import RunResult
 from raysim.running.open_run import prepare
 from raysim.running.simulation import execute, run
 from tests.fingerprint import fingerprint
+from tests.made_subgraphs import NODE_METHODS, node_options
 from tests.small_runs import small_run
 from tests.watch import Watch, stopped
 
@@ -88,6 +89,8 @@ def test_every_method_trains_in_virtual_time(tmp_path: Path, method: str, mode: 
     small["model__name"] = own.get("model.name", "mlp")
     if own.get("workload.name") == "toy-graphs":
         small |= {"workload__name": "toy-graphs", "workload__graphs_per_client": 8, "workload__limit": None}
+    if method in NODE_METHODS:
+        small |= node_options()
     if mode == "async" and build([{"method.name": method}]).method.traits.stale != "any":
         mode = "buffered"
     result = run(config(tmp_path / "run", mode, **small))
