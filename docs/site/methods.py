@@ -1,0 +1,137 @@
+"""A page of one form for every method, from its docstring, its options, its traits and the rows of docs/results."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Iterator
+from functools import cache
+
+from docs.site import options, studies
+from docs.site.markdown import docstring, plain, table, words
+from raysim.config import registry
+from raysim.config.help_text import summary
+from raysim.traits import Traits
+
+CONDITIONS = {
+    "personal": "Every client has a model of its own, and is judged by it on its own test set.",
+    "pooled": "It trains on the union of all clients' data: a bound, no federated method.",
+    "same_task": "All clients must have the same inputs and classes.",
+    "local_tests": "Every client must have a test set of its own.",
+    "classification": "The data must have classes.",
+    "weighted_mean": "The server needs only the weighted mean of updates, which are added up where clients train.",
+    "uses_rounds": "It is planned for its number of rounds: a finished run cannot be trained longer.",
+}
+"""Trait → the sentence for it."""
+
+
+def names() -> list[str]:
+    """The methods, in the order of docs/methods.md."""
+    return list(departures())
+
+
+@cache
+def departures() -> dict[str, str]:
+    """Method → its departures from the print, as the table of docs/methods.md has them."""
+    found = {}
+    for line in (studies.DOCS / "methods.md").read_text(encoding="utf-8").splitlines():
+        cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
+        if len(cells) == 5 and cells[0].startswith("`"):
+            found.update(dict.fromkeys(re.findall(r"`([\w-]+)`", cells[0]), cells[4]))
+    return found
+
+
+def file_of(name: str) -> str:
+    """The method's file, from the top of the repository."""
+    return registry.known("method")[name].partition(":")[0].replace(".", "/") + ".py"
+
+
+def page(name: str) -> str:
+    """The page of one method."""
+    cls = registry.resolve("method", name)
+    parts = [
+        f"# {name}",
+        words(summary(cls)),
+        "## Run it",
+        f"```sh\npython -m raysim.launch --method {name}\n```",
+        "## Paper, equations and departures",
+        docstring(cls).removeprefix(words(summary(cls))).strip(),
+        f"Departures from the print, in short: {departures()[name]}.",
+        "## Options",
+        options.of_class("method", cls),
+        "## What it needs and sends",
+        _needs(cls().traits),
+        "## The same numbers as other programs",
+        _agreement(name),
+        "## Measured",
+        _measured(name),
+        "## Cost",
+        _cost(name),
+        "## The whole method",
+        f"```{{literalinclude}} ../../files/{file_of(name)}\n:language: python\n```",
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _needs(traits: Traits) -> str:
+    found = [f"- {text}" for trait, text in CONDITIONS.items() if getattr(traits, trait)]
+    for text, why in ((traits.needs_sgd, "Local training must be SGD"), (traits.needs_several, "No `async` steps")):
+        found += [f"- {why}: it is a method {plain(text)}."] if text else []
+    if traits.model_parts:
+        parts = ", ".join(f"`{part}*`" for part in traits.model_parts)
+        found.append(f"- The model must have parameters whose names begin with {parts}.")
+    stale = {
+        "any": "It can take stale updates, one at a time too: every `--timing.mode` will do.",
+        "several": "It can take stale updates of several clients at a time (`--timing.mode buffered`).",
+        "none": "It takes no stale updates: `--timing.mode` must have rounds.",
+    }
+    return "\n".join([*found, f"- {stale[traits.stale]}"])
+
+
+@cache
+def _rows(file: str) -> list[dict[str, str]]:
+    with (studies.DOCS / "results" / file).open(encoding="utf-8", newline="") as rows:
+        return list(csv.DictReader(rows))
+
+
+def _agreement(name: str) -> str:
+    rows = [row for row in _rows("agreement.csv") if row["method"] == name]
+    if not rows:
+        return "It has not been compared with another program's numbers; tests hold it against numbers made by hand."
+    head = ("program", "as it is", "changed", "what is changed there")
+    lines = [[row["program"], row["as_it_is"], row["changed"], plain(row["changes"])] for row in rows]
+    note = "Largest difference of a value after three rounds, by the model's largest value ([how](../../agreement.md))."
+    return f"{note}\n\n{table(head, lines)}"
+
+
+def _measured(name: str) -> str:
+    found = [
+        f"[{plain(studies.study(study).title)}](../../results/{study}.md):\n\n{lines}"
+        for study, lines in studies.lines_of_method(name)
+    ]
+    if not found:
+        return "No study of docs/studies has it among its rows."
+    about = "Mean ± standard deviation over seeds (their number). Rows are compared by paired differences on each page."
+    return "\n\n".join([about, *found])
+
+
+def _cost(name: str) -> str:
+    study = studies.study("image-methods")
+    own = [row for row, layer in study.rows.items() if layer.get("method.name") == name]
+    rows = [row for row in _rows("image-methods-cost.csv") if row["row"] in own]
+    if not rows:
+        return "Its seconds a round have not been measured ([image methods](../../image-methods.md))."
+    lines = [[plain(row["row"]), f"{float(row['seconds_round']):.2f}", f"{float(row['ratio']):.2f}"] for row in rows]
+    head = ("row", "CPU seconds a round of ten clients", "ratio to FedAvg, run right before")
+    return f"In the setting of [image methods](../../image-methods.md):\n\n{table(head, lines)}"
+
+
+def overview_links() -> str:
+    """The table of contents of all methods."""
+    return options.toctree(f"methods/{name}" for name in names())
+
+
+def pages() -> Iterator[tuple[str, str]]:
+    """Name and text of every method's page."""
+    for name in names():
+        yield name, page(name)
