@@ -27,7 +27,7 @@ CONDITIONS = {
 
 def names() -> list[str]:
     """The methods, in the order of docs/methods.md."""
-    return list(departures())
+    return list(dict.fromkeys([*departures(), *registry.known("method")]))
 
 
 @cache
@@ -56,7 +56,7 @@ def page(name: str) -> str:
         f"```sh\npython -m raysim.launch --method {name}\n```",
         "## Paper, equations and departures",
         docstring(cls).removeprefix(words(summary(cls))).strip(),
-        f"Departures from the print, in short: {departures()[name]}.",
+        f"Departures from the print, in short: {departures().get(name, 'see above')}.",
         "## Options",
         options.of_class("method", cls),
         "## What it needs and sends",

@@ -23,7 +23,7 @@ def page(path: Path, pictures: Path, *, run: bool) -> str:
         pictures: folder for the pictures of its outputs, beside the page.
         run: whether it is run, in a kernel as Jupyter's; each code cell is then followed by its output.
     """
-    notebook = nbformat.read(path, as_version=4)
+    notebook: Any = nbformat.reads(path.read_text(encoding="utf-8"), as_version=4)  # type: ignore[no-untyped-call]
     if run:
         from nbclient import NotebookClient
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from os.path import relpath
 from pathlib import Path
 
@@ -43,13 +43,21 @@ def stage(folder: Path, *, run: bool) -> None:
         if source.endswith(".md"):
             _write(folder, page, rewritten(source, page, shown, folder))
     _write(folder, "notebook.md", notebook.page(ROOT / "examples" / "own_data.ipynb", folder / "pictures", run=run))
-    for path in OWN.glob("*.md"):
-        text = path.read_text(encoding="utf-8")
-        _write(folder, path.name, text if path.stem != "index" else text.replace("%README%", _first_screen(folder)))
+    own = {path.name: path.read_text(encoding="utf-8") for path in OWN.glob("*.md")}
+    own["index.md"] = own["index.md"].replace("%README%", _first_screen(folder))
+    own["explanation.md"] += f"\n{options.toctree(_unlisted(own.values()))}\n"
+    for page, text in own.items():
+        _write(folder, page, text)
     for page, text in made().items():
         _write(folder, page, text)
     for name in methods.names():
         _keep(folder, methods.file_of(name))
+
+
+def _unlisted(own: Iterable[str]) -> list[str]:
+    """Pages of docs/ that no part of the site names yet: they stand at the end of the explanations."""
+    named = {line for text in own for line in text.splitlines()}
+    return sorted(path.stem for path in DOCS.glob("*.md") if path.stem not in named and path.stem != "methods")
 
 
 def made() -> dict[str, str]:
@@ -67,8 +75,7 @@ def made() -> dict[str, str]:
     found |= {f"reference/methods/{name}.md": text for name, text in methods.pages()}
     for kind in ("workload", "model"):
         found |= {f"reference/{kind}s/{name}.md": text for name, text in catalog.pages(kind)}
-    names = [name for names in studies.QUESTIONS.values() for name in names]
-    return found | {f"results/{name}.md": studies.page(name) for name in names}
+    return found | {f"results/{name}.md": studies.page(name) for name in studies.names()}
 
 
 def rewritten(source: str, page: str, shown: Mapping[str, str], folder: Path) -> str:

@@ -26,7 +26,21 @@ QUESTIONS: Mapping[str, tuple[str, ...]] = {
     "What do fewer bytes cost?": ("compression",),
     "What may a first run expect?": ("fedavg-datasets",),
 }
-"""Question → the studies that answer it; ``tests/docs/test_site.py`` holds it against docs/studies."""
+"""Question → the studies that answer it."""
+OTHERS = "Further studies"
+
+
+@cache
+def by_question() -> Mapping[str, tuple[str, ...]]:
+    """Question → its studies; those of docs/studies that no question names stand at the end."""
+    named = {name for names in QUESTIONS.values() for name in names}
+    others = sorted({path.stem for path in (DOCS / "studies").glob("*.yaml")} - named)
+    return {**QUESTIONS, OTHERS: tuple(others)} if others else QUESTIONS
+
+
+def names() -> list[str]:
+    """All studies, in the order of their questions."""
+    return [name for names in by_question().values() for name in names]
 
 
 @cache
@@ -56,8 +70,9 @@ def table_of(name: str) -> str:
 def picture_of(name: str) -> Path | None:
     """The first picture that it draws and that is there."""
     asked = study(name)
-    drawn = [part.path for part in (asked.picture, asked.curves, asked.heat_map) if part is not None]
-    return next((path for path in drawn if path.exists()), None)
+    drawn = [part.path for part in (asked.picture, asked.heat_map) if part is not None]
+    drawn += asked.curves.path if asked.curves is not None else []
+    return next((path for path in drawn if path.suffix == ".png" and path.exists()), None)
 
 
 def command(name: str) -> str:
@@ -73,7 +88,7 @@ def kept(name: str) -> tuple[int, int]:
 
 def lines_of_method(method: str) -> Iterator[tuple[str, str]]:
     """Study and lines of its first table (with the head) whose rows are runs of one method."""
-    for name in (name for names in QUESTIONS.values() for name in names):
+    for name in names():
         asked = study(name)
         rows = [row for row, layer in asked.rows.items() if layer.get("method.name") == method]
         if not rows and asked.base.get("method.name") == method:
@@ -111,9 +126,9 @@ def gallery() -> str:
         "A comparison of two rows is told with its paired difference and interval on the study's page; the numbers "
         "of the table alone are no ranking.",
     ]
-    for question, names in QUESTIONS.items():
-        parts += [f"## {question}", "\n".join([":::::{grid} 1 1 2 2", ":gutter: 3", "", *map(_card, names), ":::::"])]
-    parts.append(toctree(f"results/{name}" for names in QUESTIONS.values() for name in names))
+    for question, own in by_question().items():
+        parts += [f"## {question}", "\n".join([":::::{grid} 1 1 2 2", ":gutter: 3", "", *map(_card, own), ":::::"])]
+    parts.append(toctree(f"results/{name}" for name in names()))
     return "\n\n".join(parts) + "\n"
 
 
