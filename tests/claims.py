@@ -13,6 +13,7 @@ GUARDED = (
     "benchmarks.attack",  # tests/test_docs.py
     "benchmarks.published",  # tests/test_docs.py
     "benchmarks.sampling_epsilon",  # tests/benchmarks/test_sampling_epsilon.py
+    "raysim.contribution runs/heart",  # tests/test_counterfactuals_page.py
     "| Paper",
     *("Arithmetic from costs", "lines that hold Python code", "What may be stale"),  # nothing measured
 )
