@@ -69,6 +69,7 @@ def _float(content: Page, table: Table, label: str) -> list[str]:
         r"\centering",
         f"\\caption{{{escaped(caption)}}}",
         f"\\label{{tab:{re.sub(r'[^A-Za-z0-9-]+', '-', own).strip('-')}}}",
+        r"\vspace{1ex}",  # the usual classes set a caption for the place under a table
         *_tabular(table, common),
         *(f"\\par\\smallskip\\footnotesize {_sentence(note)}" for note in (*before, *table.notes)),
         r"\end{table}",
