@@ -39,7 +39,7 @@ def replayed(folder: Path, target: Path, *words: str) -> Path:
     return target
 
 
-@pytest.mark.parametrize("first", [1, 4, 5])
+@pytest.mark.parametrize("first", [1, 4])
 def test_an_unchanged_replay_has_the_bits_of_the_run(folder: Path, tmp_path: Path, first: int) -> None:
     assert fingerprint(replayed(folder, tmp_path / "replay", "--from", str(first))) == fingerprint(folder)
 
