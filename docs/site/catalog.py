@@ -21,8 +21,14 @@ TITLES: Mapping[str, str] = {
     "sequence_specs": "Models of signals and text",
     "graph_specs": "Models of graphs",
     "node_specs": "Models of nodes",
+    "pretrained_specs": "Pretrained models",
 }
 """Room of a workload, or module of a model → the title of its page."""
+
+
+def title_of(group: str) -> str:
+    """The title of a page; a room or module that is new has its own name."""
+    return TITLES.get(group, group.replace("_specs", " models").replace("_", " ").capitalize())
 
 
 def groups(kind: Kind) -> dict[str, list[str]]:
@@ -37,7 +43,7 @@ def groups(kind: Kind) -> dict[str, list[str]]:
 def pages(kind: Kind) -> Iterator[tuple[str, str]]:
     """Name and text of every page of one kind."""
     for group, names in groups(kind).items():
-        entries = [f"# {TITLES[group]}"]
+        entries = [f"# {title_of(group)}"]
         for name in names:
             cls = registry.resolve(kind, name)
             entries += [f"## {name}", f"```sh\npython -m raysim.launch --{kind} {name}\n```", docstring(cls)]
@@ -73,7 +79,7 @@ def data_sets() -> str:
 def overview(kind: Kind, title: str, about: str) -> str:
     """The page that lists the pages of one kind."""
     made = groups(kind)
-    lines = [f"- [{TITLES[group]}]({kind}s/{group}.md): {', '.join(names)}" for group, names in made.items()]
+    lines = [f"- [{title_of(group)}]({kind}s/{group}.md): {', '.join(names)}" for group, names in made.items()]
     parts = [f"# {title}", about, "\n".join(lines)]
     parts += ["## Published data sets", data_sets()] if kind == "workload" else []
     return "\n\n".join([*parts, options.toctree(f"{kind}s/{group}" for group in made)]) + "\n"

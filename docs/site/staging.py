@@ -19,6 +19,7 @@ ELSEWHERE: Mapping[str, str] = {
     "README.md": "index.md",
     "CHANGELOG.md": "changes.md",
     "CONTRIBUTING.md": "contributing.md",
+    "AGENTS.md": "agents.md",
     "benchmarks/README.md": "speed.md",
     "docs/methods.md": "reference/methods.md",
     "examples/own_data.ipynb": "notebook.md",
