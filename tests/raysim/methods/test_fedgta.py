@@ -16,6 +16,7 @@ from raysim.method import Update, Updates
 from raysim.methods._model_for_each import Server
 from raysim.methods.fedgta import FedGTA, confidence, known
 from raysim.running.simulation import run
+from tests.long_tests import long
 from tests.made_subgraphs import rings
 from tests.raysim.methods.by_hand import context
 from tests.small_runs import LOGISTIC, small_run
@@ -62,6 +63,7 @@ def test_clients_with_similar_moments_are_averaged_by_confidence() -> None:
     assert alone.tolist() == np.eye(3).tolist()  # also where a client is not sure of anything
 
 
+@long
 @pytest.mark.parametrize("method", ["fedgta", "fedgcn", "fedtad", "fedpub"])
 def test_runs_agree_with_plain_code(method: str) -> None:
     [case] = [case for _, case in subgraphs.cases() if case.method == method]
