@@ -16,6 +16,7 @@ from pathlib import Path
 
 from raysim import seeds
 from raysim.config import registry
+from raysim.config.help_text import json_text
 from raysim.config.nearest import did_you_mean
 from raysim.errors import FAILED, FINISHED, REFUSED, STOPPED, ConfigError, RaysimError
 from raysim.storage.complaint import complain
@@ -32,10 +33,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", help="the data set; list shows all")
     parser.add_argument("source", nargs="?", type=Path, help="folder or file of the published files, for convert")
     parser.add_argument("--to", type=Path, help="the data folder; without it $RAYSIM_DATA")
+    parser.add_argument("--json", action="store_true", help="with list: print one JSON object, name → what is known")
     asked = parser.parse_args(argv)
     try:
         if asked.action == "list":
-            print(listing(_folder(asked.to)))
+            print(json_text(catalog(_folder(asked.to))) if asked.json else listing(_folder(asked.to)))
             return FINISHED
         data, folder = _data_set(asked.name), _folder(asked.to)
         if folder is None:
@@ -63,6 +65,14 @@ def main(argv: Sequence[str] | None = None) -> int:
         print("raysim: interrupted; nothing was written", file=sys.stderr)
         return STOPPED
     return FINISHED
+
+
+def catalog(folder: Path | None) -> dict[str, dict[str, object]]:
+    """Name → title, source, license, size and place of every data set, and whether it is there, for programs."""
+    return {
+        data.name: dataclasses.asdict(data) | {"there": folder is not None and (folder / data.place).exists()}
+        for data in DATA_SETS
+    }
 
 
 def listing(folder: Path | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 from collections.abc import Iterator
 from dataclasses import replace
@@ -79,6 +80,15 @@ def test_the_list_says_source_terms_and_command(capsys: pytest.CaptureFixture[st
     for data in DATA_SETS:
         assert f"{data.name} (not there): {data.title}" in told and data.source in told and data.license in told
         assert (f"raysim.data fetch {data.name}" if data.files else f"raysim.data convert {data.name}") in told
+
+
+def test_the_list_as_json(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "images").mkdir()
+    (tmp_path / "images" / "mnist.npz").touch()
+    assert main(["list", "--json", "--to", str(tmp_path)]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [*found] == [data.name for data in DATA_SETS]
+    assert found["mnist"]["there"] and not found["adult"]["there"] and found["mnist"]["license"] == "CC BY-SA 3.0"
 
 
 def test_every_entry_is_whole() -> None:
