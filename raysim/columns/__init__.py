@@ -91,6 +91,8 @@ _JUDGED: dict[str, Column] = {
 SPREAD = ("client_accuracy_mean", "client_accuracy_std", "client_accuracy_worst_decile")
 """How the accuracies of clients on their own test sets are spread."""
 VALIDATION, UNSEEN, TUNED = "validation_", "unseen_", "tuned_"
+EACH_CLIENT = "client_accuracies"
+"""Column with the accuracy of every judged client, ``CLIENT=ACCURACY`` with spaces between, ascending."""
 _AGAIN: Mapping[str, tuple[str, ...]] = {
     VALIDATION: ("accuracy", "loss"),
     UNSEEN: ("accuracy", "loss"),
@@ -101,9 +103,11 @@ after fine-tuning."""
 
 
 def _again(start: str, name: str) -> Column:
-    """A column that is measured once more is shown in tables alone."""
+    """A column that is measured once more is shown in tables alone, but for the accuracy of unseen clients."""
     column = _JUDGED[name]
-    return Column(column.unit, column.best, summary="last" if f"{start}{name}" == "unseen_accuracy" else "")
+    if f"{start}{name}" != "unseen_accuracy":
+        return Column(column.unit, column.best)
+    return Column(column.unit, column.best, "unseen clients", summary="last", tiles=("last",))
 
 
 def _train_loss(row: Row, clients: Sequence[Row]) -> float:
@@ -127,6 +131,8 @@ COLUMNS: dict[str, Column] = {
         metric="gauge",
         made=_train_loss,
     ),
+    EACH_CLIENT: Column("text"),
+    TUNED + EACH_CLIENT: Column("text"),
     "label_accuracy": replace(_RATE, summary="last"),
     "absolute_error": replace(_LOSS, summary="last"),
     "auc": _RATE,
@@ -139,9 +145,15 @@ COLUMNS: dict[str, Column] = {
     "aggregation_term": _DECOMPOSED,
     "global_loss": _DECOMPOSED,
     "virtual_seconds": Column(
-        "seconds", "smallest", when="devices.on", terminal="virtual {} s", summary="last", title="virtual time"
+        "seconds",
+        "smallest",
+        when="devices.on",
+        terminal="virtual {} s",
+        summary="last",
+        title="virtual time",
+        cost="virtual_seconds",
     ),
-    "joules": replace(_LOSS, when="devices.on", summary="total"),
+    "joules": replace(_LOSS, when="devices.on", summary="total", cost="joules"),
     "clients_lost": replace(_COUNT, when="devices.on"),
     "clients_late": replace(_COUNT, when="devices.on"),
     "staleness": Column(when="devices.on"),
@@ -149,7 +161,7 @@ COLUMNS: dict[str, Column] = {
     "neighbors": Column("text"),
     "noise_multiplier": Column(when="privacy.counted", summary="last"),
     "clip_bound": Column(when="privacy.clip_quantile"),
-    "round": replace(_COUNT, title="rounds", help="last whole round", tiles=("last",), metric="gauge"),
+    "round": replace(_COUNT, title="rounds", help="last whole round", tiles=("last",), metric="gauge", cost="rounds"),
     "local_epochs": replace(_ALWAYS, summary="total"),
     "epochs_total": replace(_ALWAYS, title="local epochs", tiles=("last",)),
     "participants": _ALWAYS,
@@ -172,7 +184,9 @@ COLUMNS: dict[str, Column] = {
         summary="total",
         metric="counter",
     ),
-    "bytes": Column("bytes", "smallest", title="sent and received", tiles=("total",), parts=("bytes_down", "bytes_up")),
+    "bytes": Column(
+        "bytes", "smallest", title="sent and received", tiles=("total",), parts=("bytes_down", "bytes_up"), cost="bytes"
+    ),
     "seconds_train": replace(_TIME, chart="phases", label="training", metric="phase"),
     "seconds_aggregate": replace(_TIME, chart="phases", label="aggregation", metric="phase"),
     "seconds_evaluate": replace(_TIME, chart="phases", label="evaluation", metric="phase"),

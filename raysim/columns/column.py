@@ -50,6 +50,8 @@ class Column:
     """Its kind among Ray's metrics; ``phase``: one of the labels of ``raysim_phase_seconds``."""
     made: Made | None = None
     """Makes its value of a round; None: the engine measures it."""
+    cost: str = ""
+    """Beginning of the measures that say how much of it an accuracy cost (``rounds`` of ``rounds_to_0.8``)."""
     parts: tuple[str, ...] = ()
     """Columns that it is the sum of; such a column stands in no table of rounds."""
 

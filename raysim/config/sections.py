@@ -131,6 +131,13 @@ class Evaluation:
             "Yu et al. 2020, arXiv 2002.04758",
         ),
     ] = 0
+    each_client: Annotated[
+        bool,
+        Help(
+            "keep the accuracy of every judged client in the rounds table (client_accuracies), for measures that pair "
+            "runs client by client, as local_gain does"
+        ),
+    ] = False
     batch_size: Annotated[PositiveInt, Help("test samples in one forward pass")] = 500
     client_limit: Annotated[
         PositiveInt, Help("largest number of clients, spread evenly, that an evaluation judges on their own test sets")

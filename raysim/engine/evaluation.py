@@ -15,7 +15,7 @@ import numpy as np
 from raysim import schedule
 from raysim.client_side.drift import Moment
 from raysim.client_side.fine_tuning import FineTuning, fine_tuning
-from raysim.columns import SPREAD, TUNED, UNSEEN, VALIDATION
+from raysim.columns import EACH_CLIENT, SPREAD, TUNED, UNSEEN, VALIDATION
 from raysim.exchange.payload import Packed, PackedMessage, Packer
 from raysim.exchange.pool_protocol import Job, cut, job_name, results_of
 from raysim.samplers._sampler import Losses
@@ -130,7 +130,7 @@ def evaluate_round(
     rows: Sequence[dict[str, Any]],
     note: Callable[[str], None],
     seconds: float = 0.0,
-) -> dict[str, float]:
+) -> dict[str, float | str]:
     """Columns of the rounds table; each judged participant's ``loss`` and other figures are put into its row.
 
     A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
@@ -200,7 +200,7 @@ def _columns(
     rows: Sequence[dict[str, Any]],
     of_slices: list[EvaluationSums],
     found: dict[int, list[EvaluationSums]],
-) -> dict[str, float]:
+) -> dict[str, float | str]:
     """The round's columns, from sums of the global test set's slices and of each client's test and validation set."""
     auc, population = measures_auc(config, federation), schedule.population(config, federation.clients)
     tested = {client: test for client, (test, *_) in found.items() if test.samples}
@@ -221,8 +221,11 @@ def _columns(
     if len(population) < federation.clients:
         measures = ("accuracy", "loss") if objective.accurate else ("loss",)
         columns |= {f"{UNSEEN}{name}": _mean_figure(of_unseen, name) for name in measures}
+    each = config.evaluation.each_client and objective.accurate
     if objective.accurate:
         columns |= _spread(of_trainable)
+    if each:
+        columns[EACH_CLIENT] = _each(of_trainable)
     if config.evaluation.fine_tune:
         tuned = {client: found[client][2] for client in of_trainable}
         measures = ("accuracy", "loss") if objective.accurate else ("loss",)
@@ -232,7 +235,14 @@ def _columns(
         columns[f"{TUNED}loss"] = _mean_figure(tuned.values(), "loss")
         if objective.accurate:
             columns |= {f"{TUNED}{name}": value for name, value in _spread(tuned).items()}
+        if each:
+            columns[TUNED + EACH_CLIENT] = _each(tuned)
     return columns
+
+
+def _each(tests: dict[int, EvaluationSums]) -> str:
+    """Every client's accuracy on its own test set."""
+    return " ".join(f"{client}={tests[client].accuracy:.6g}" for client in sorted(tests))
 
 
 def _spread(tests: dict[int, EvaluationSums]) -> dict[str, float]:

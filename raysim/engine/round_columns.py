@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from raysim import columns, schedule
-from raysim.columns import SPREAD, TUNED, UNSEEN, VALIDATION
+from raysim.columns import EACH_CLIENT, SPREAD, TUNED, UNSEEN, VALIDATION
 from raysim.workloads.objective import Kind, Objective
 from raysim.wrappers.judging import further_columns, judging, measures_auc
 
@@ -51,6 +51,8 @@ def possible(config: RunConfig) -> tuple[str, ...] | None:
         *(["auc"] if config.evaluation.auc is True else []),
         *SPREAD,
         *_tuned(config, True),
+        *([EACH_CLIENT] if config.evaluation.each_client else []),
+        *([TUNED + EACH_CLIENT] if config.evaluation.each_client and config.evaluation.fine_tune else []),
         *columns.asked(config),
         *further_columns(config),
         *config.method.traits.reports,

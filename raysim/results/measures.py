@@ -1,26 +1,36 @@
 """The columns of a rounds table as measures: unit, which of two values is better, and how a run is summed up by one.
 
-A measure is a column's name, or that name behind ``best_``, ``validated_`` or ``tail_`` (:class:`Measure`).
+A measure is a column's name, or that name behind ``best_``, ``validated_`` or ``tail_``; the cost of an accuracy
+(``rounds_to_0.8``); or the gain of clients over training alone, ``local_gain`` (:class:`Measure`).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from raysim import columns
 from raysim.columns import Best, Column
 from raysim.config.nearest import did_you_mean
 from raysim.errors import ConfigError
+from raysim.results.costs import cost_of
 from raysim.units import Unit
 
 if TYPE_CHECKING:
-    from pandas import DataFrame
+    from pandas import DataFrame, Series
 
-How = Literal["last", "best", "validated", "tail"]
+How = Literal["last", "best", "validated", "tail", "cost", "gain"]
 PREFIXES: Mapping[str, How] = {"best_": "best", "validated_": "validated", "tail_": "tail"}
 """Beginning of a measure's name → how its column is summed up."""
+GAINS: Mapping[str, Column] = {
+    "local_gain": Column("percent", "largest"),
+    "local_gain_share": Column("percent", "largest"),
+    "tuned_local_gain": Column("percent", "largest"),
+    "tuned_local_gain_share": Column("percent", "largest"),
+}
+"""Measures that pair a run with one of ``--method local``, client by client."""
 TAIL = 10
 """Judged rounds that a ``tail_`` measure is the mean of."""
 
@@ -32,6 +42,13 @@ class Measure:
     ``accuracy`` is a column's last value; ``best_accuracy`` its best, the largest accuracy or the smallest loss;
     ``validated_accuracy`` its value in the first round with the best validation accuracy; ``tail_accuracy`` the mean of
     its last ten values, which varies less than the last one does.
+
+    ``rounds_to_0.8``, ``bytes_to_0.8``, ``virtual_seconds_to_0.8`` and ``joules_to_0.8`` are the costs up to the first
+    round with a test accuracy of at least 80 % (:func:`raysim.results.costs.cost_of`); None where no round has it.
+
+    ``local_gain`` is the mean over clients of their accuracy less what they reach with ``--method local`` and the same
+    seed, ``local_gain_share`` the share of clients that gain; behind ``tuned_`` those of the fine-tuned models. Both
+    runs need ``evaluation.each_client``.
     """
 
     name: str
@@ -40,10 +57,23 @@ class Measure:
     unit: Unit
     best: Best
 
-    def of(self, rounds: DataFrame) -> float | None:
-        """Its value in a run's table of rounds; None if it was not measured in it."""
+    def of(self, rounds: DataFrame, local: DataFrame | None = None) -> float | None:
+        """Its value in a run's table of rounds; None if it was not measured in it.
+
+        Args:
+            local: the table of a run with method local, for gains.
+        """
         if self.column not in rounds:
             return None
+        if self.how == "cost":
+            name, _, target = self.name.rpartition("_to_")
+            cost: dict[str, Any] = cost_of(rounds, float(target)) or {}
+            return cost.get(next(column for column, entry in columns.shown("cost") if entry.cost == name))
+        if self.how == "gain":
+            gains = [] if local is None else local_gains(rounds[self.column], local.get(columns.EACH_CLIENT))
+            if not gains:
+                return None
+            return sum(gain > 0 if self.name.endswith("_share") else gain for gain in gains) / len(gains)
         if self.how == "validated":
             if "validation_accuracy" not in rounds:
                 return None
@@ -71,8 +101,19 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
     Raises:
         ConfigError: there is no such measure, or its column has no best value; with the nearest and those allowed.
     """
-    known = {name: column for name, column in columns.COLUMNS.items() if not (column.timing or column.parts)}
+    known = {
+        name: column
+        for name, column in columns.COLUMNS.items()
+        if not (column.timing or column.parts or column.unit == "text")
+    }
     known |= own or {}
+    if (cost := re.fullmatch(r"(\w+)_to_(0?\.\d+|1|1\.0*)", name)) and name not in known:
+        for entry in columns.COLUMNS.values():
+            if entry.cost == cost[1]:
+                return Measure(name, "accuracy", "cost", entry.unit, "smallest")
+    if (gain := GAINS.get(name)) is not None:
+        column_name = f"{columns.TUNED * name.startswith(columns.TUNED)}{columns.EACH_CLIENT}"
+        return Measure(name, column_name, "gain", gain.unit, gain.best)
     prefix = next((start for start in PREFIXES if name.startswith(start) and name not in known), "")
     column = known.get(name.removeprefix(prefix))
     if column is None:
@@ -80,13 +121,29 @@ def find(name: str, own: Mapping[str, Column] | None = None) -> Measure:
         names = [*known, *best, *(f"{start}{name}" for start in ("validated_", "tail_") for name in known)]
         raise ConfigError(
             f"no measure {name!r}.{did_you_mean(name, names)} Measures: {', '.join(known)}, each also as "
-            "best_NAME, validated_NAME or tail_NAME (mean of the last ten); times are not among them, as no two runs "
-            "share them. A column that a method reports itself needs its unit: NAME: {title: TEXT, unit: plain} "
-            "(percent, plain, bytes or count)."
+            "best_NAME, validated_NAME or tail_NAME (mean of the last ten); rounds_to_0.8 or bytes_to_0.8, say, and "
+            f"{', '.join(GAINS)}; times are not among them, as no two runs share them. A column that a method reports "
+            "itself needs its unit: NAME: {title: TEXT, unit: plain} (percent, plain, bytes or count)."
         )
     if prefix == "best_" and not column.best:
         raise ConfigError(f"no measure {name!r}: of {name.removeprefix(prefix)} no value is better than another.")
     return Measure(name, name.removeprefix(prefix), PREFIXES.get(prefix, "last"), column.unit, column.best)
+
+
+def local_gains(own: Series, local: Series | None) -> list[float]:
+    """The accuracy of each client less that of its local model, in the last round in which both runs judged it.
+
+    Args:
+        own: a run's column ``client_accuracies`` or ``tuned_client_accuracies``.
+        local: the column ``client_accuracies`` of a run with method local.
+    """
+    if local is None or own.dropna().empty or local.dropna().empty:
+        return []
+    first, second = (
+        {client: float(value) for client, _, value in (part.partition("=") for part in found.dropna().iloc[-1].split())}
+        for found in (own, local)
+    )
+    return [first[client] - second[client] for client in first if client in second]
 
 
 def column_of(name: str) -> str:

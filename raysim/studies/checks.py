@@ -47,6 +47,7 @@ def check_measures(study: Study) -> None:
     if None in found:
         return
     columns = dict.fromkeys(name for names in found for name in names or ())
+    _check_gains(study)
     for measure in (*study.measures, *study.shown.values()):
         if measure.column not in columns:
             raise ConfigError(
@@ -54,3 +55,14 @@ def check_measures(study: Study) -> None:
                 f"by the cells' settings: {', '.join(columns)}. Take it out, or set the option that asks for it "
                 "(evaluation.auc: true for auc, say)."
             )
+
+
+def _check_gains(study: Study) -> None:
+    wanted = [measure.name for measure in (*study.measures, *study.compared) if measure.how == "gain"]
+    alone = {cell.column for cell in study.cells() if cell.is_local} if wanted else set()
+    if wanted and (without := [column for column in study.columns if column not in alone]):
+        place = f" in column {without[0]}" if without[0] else ""
+        raise ConfigError(
+            f"{study.name}: measures: {wanted[0]}: a client's gain is over what it reaches alone, and no row{place} "
+            "has method local. Add one, Local: {method.name: local} say, or take the measure out."
+        )

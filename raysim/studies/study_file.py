@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from raysim.comparison.outcomes import Pairing
+from raysim.config import registry
 from raysim.config.config_file import OBSERVER, check_calls, check_names, read_plain
 from raysim.config.run_config import RunConfig, build
 from raysim.errors import ConfigError
@@ -52,6 +53,11 @@ class Cell:
     def config(self) -> RunConfig:
         """The settings of its run."""
         return build([*self.layers, dict.fromkeys(("seed", *self.per_seed), self.seed)])
+
+    @property
+    def is_local(self) -> bool:
+        """Whether its clients train alone (method local)."""
+        return registry.public_name("method", self.config().method) == "local"
 
 
 @dataclass(frozen=True)

@@ -41,14 +41,24 @@ def finished(study: Study, measures: Iterable[Measure]) -> Found:
 def values(study: Study, measures: Iterable[Measure]) -> Values:
     """The values that are there so far, each with its seed."""
     wanted, found = list(measures), dict[tuple[str, str, str], dict[int, float]]()
+    alone_in = local_runs(study) if any(one.how == "gain" for one in (*wanted, *study.shown.values())) else {}
     for cell in study.cells() if wanted else ():
         if not cell.path.exists():
             continue
-        run = cell_table(cell.path)
+        run, local = cell_table(cell.path), alone_in.get((cell.column, cell.seed))
         for measure in wanted:
-            if (value := study.shown.get((cell.row, measure.name), measure).of(run)) is not None:
+            if (value := study.shown.get((cell.row, measure.name), measure).of(run, local)) is not None:
                 found.setdefault((cell.row, cell.column, measure.name), {})[cell.seed] = value
     return found
+
+
+def local_runs(study: Study) -> dict[tuple[str, int], pd.DataFrame]:
+    """(column, seed) → the rounds table of the cell whose clients train alone, as far as it is there."""
+    return {
+        (cell.column, cell.seed): cell_table(cell.path)
+        for cell in study.cells()
+        if cell.path.exists() and cell.is_local
+    }
 
 
 def _without_seeds(found: Values) -> Found:
@@ -86,7 +96,7 @@ def page_of(study: Study) -> Page:
     return Page(
         study.title,
         tuple(made),
-        tuple(filter(None, [about_epsilon(study)])),
+        tuple(filter(None, [about_epsilon(study), about_costs(study)])),
         tuple(building.runs(found)),
         (command, *lines_of_heads(found.heads)),
     )
@@ -128,6 +138,15 @@ def _budget(study: Study) -> str:
     planned = {cell.row: len(planned_intervals(cell.config())) for cell in study.cells()}
     rows = {group: [planned[row] for row in own] for group, own in (study.choice.rows if study.choice else {}).items()}
     return choosing.budget(rows, sum(len(study.seeds[column]) for column in study.columns), len(study.columns))
+
+
+def about_costs(study: Study) -> str:
+    """The line over a table with costs of an accuracy; empty without such a measure."""
+    if not any(measure.how == "cost" for measure in study.measures):
+        return ""
+    return (
+        "Costs of an accuracy are means over the runs that reached it, whose number stands in parentheses; empty: none."
+    )
 
 
 def about_epsilon(study: Study) -> str:

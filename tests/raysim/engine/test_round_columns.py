@@ -16,7 +16,7 @@ from tests.small_runs import LOGISTIC, small_run, worker_of
 RUNS: dict[str, dict[str, Any]] = {
     "plain": {},
     "more figures": {"evaluation__auc": True, "evaluation__decompose_every": 1, "schedule__unseen_clients": 1},
-    "fine-tuned": {"evaluation__fine_tune": 1},
+    "fine-tuned": {"evaluation__fine_tune": 1, "evaluation__each_client": True},
     "held-out samples": {"workload__validation_share": 0.3},
     "virtual time": {"devices__preset": "phones", "timing__mode": "buffered", "timing__buffer": 2},
     "backdoor": {"attack__kind": "backdoor", "attack__malicious_share": 0.5},

@@ -50,6 +50,42 @@ def test_what_was_not_measured_has_no_value(name: str, columns: list[str]) -> No
     assert value(pd.DataFrame({"accuracy": [0.5], **{key: [float("nan")] for key in columns}}), name) is None
 
 
+def test_costs_of_an_accuracy_by_hand() -> None:
+    """It is first reached in round 3, before which 3 · (4 + 6) bytes were sent."""
+    frame = pd.DataFrame({"round": [1, 2, 3, 4], "accuracy": [0.5, None, 0.8, 0.9], "virtual_seconds": [1.5, 2, 4, 9]})
+    frame = frame.assign(bytes_down=4, bytes_up=6)
+    found = [value(frame, f"{cost}_to_0.8") for cost in ("rounds", "bytes", "virtual_seconds", "joules")]
+    assert found == [3, 30, 4.0, None]
+    assert value(frame, "rounds_to_0.95") is None and value(pd.DataFrame({"loss": [1.0]}), "rounds_to_0.8") is None
+    assert measures.find("bytes_to_.8").unit == "bytes" and measures.find("rounds_to_1").best == "smallest"
+    with pytest.raises(ConfigError, match=r"no measure 'rounds_to_80'.*rounds_to_0\.8 or bytes_to_0\.8"):
+        measures.find("rounds_to_80")
+
+
+def test_gains_over_local_are_paired_client_by_client() -> None:
+    """Clients 0 and 7 gain 0.2 and lose 0.1; client 3 was not judged in the other run. The last judged rounds count."""
+    own = pd.DataFrame({"client_accuracies": ["0=0.1 7=0.1", "0=0.6 3=1 7=0.4", None]})
+    local = pd.DataFrame({"client_accuracies": ["0=0.4 7=0.5"]})
+    gain, share = (measures.find(name) for name in ("local_gain", "local_gain_share"))
+    assert gain.of(own, local) == pytest.approx(0.05) and share.of(own, local) == 0.5
+    assert gain.of(own) is None and gain.of(own, pd.DataFrame({"accuracy": [1.0]})) is None
+    assert measures.find("tuned_local_gain").of(own, local) is None
+
+
+def test_a_run_keeps_every_client_if_asked(tmp_path: Path) -> None:
+    """Their mean is the column of means, before and after fine-tuning; without the option there is no such column."""
+    options = {"model.name": "logistic", "workload.clients": 4, "workload.limit": 200, "schedule.rounds": 1}
+    config = small_run(tmp_path / "run", options, evaluation__each_client=True, evaluation__fine_tune=1)
+    last = raysim.run(config).rounds.iloc[-1]
+    for start in ("", "tuned_"):
+        parts = [part.split("=") for part in last[f"{start}client_accuracies"].split()]
+        assert [client for client, _ in parts] == ["0", "1", "2", "3"]
+        mean = sum(float(accuracy) for _, accuracy in parts) / 4
+        assert mean == pytest.approx(last[f"{start}client_accuracy_mean"], abs=1e-5)
+    with pytest.raises(ConfigError, match="no measure 'client_accuracies'"):
+        measures.find("client_accuracies")
+
+
 def test_an_unknown_measure_is_refused_with_the_nearest_and_those_allowed() -> None:
     with pytest.raises(
         ConfigError,

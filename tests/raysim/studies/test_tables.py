@@ -69,3 +69,22 @@ def test_a_table_says_what_its_epsilon_is_about(small: Path) -> None:
         keep(cell, accuracy=[0.5], epsilon=1.2, neighbors=words[0])
     tables.write_table(study_file.read(small))
     assert f"ε: {words[0]}.\n\n| " in (small.parent / "page.md").read_text(encoding="utf-8")
+
+
+def test_gains_are_over_the_row_that_trains_alone(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Seed by seed, and costs say how many runs they are of; without such a row the study is refused."""
+    wanted = "measures: {local_gain: gain, rounds_to_0.8: rounds to 80 %, accuracy: last"
+    text = TEXT.replace("measures: {accuracy: last", wanted).replace("base:", "base:\n  evaluation.each_client: true")
+    small.write_text(text, encoding="utf-8")
+    assert study.main([str(small), "--workers", "1"]) == 2
+    assert (
+        "local_gain: a client's gain is over what it reaches alone, and no row in column MLP" in capsys.readouterr().err
+    )
+    small.write_text(text.replace("rows:", "rows:\n  Alone: {method.name: local}"), encoding="utf-8")
+    for cell in study_file.read(small).cells():
+        share = {"Alone": 0.5, "FedAvg": (0.7, 0.9)[cell.seed > 0], "Strong prox": 0.4}[cell.row]
+        keep(cell, accuracy=[0.1, share], client_accuracies=f"0={share} 1={share}")
+    tables.write_table(study_file.read(small))
+    page = (small.parent / "page.md").read_text(encoding="utf-8")
+    assert "| FedAvg | 30.00 ± 14.14 (2) | 2 (1) |" in page and "| Strong prox | -10.00 ± 0.00 (2) |  |" in page
+    assert "Costs of an accuracy are means over the runs that reached it" in page
