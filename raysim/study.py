@@ -30,7 +30,8 @@ method=fedavg,fedprox --grid mu=0.01,0.1 --seeds 0-4 --output FOLDER --rounds 20
 ``FOLDER/study.yaml``, and runs it.
 
 A measure is a column of the rounds table (its last value), or that behind ``best_``, ``validated_`` or ``tail_`` (the
-mean of the last ten judged rounds; :mod:`raysim.results.measures`); a column that a method reports itself says its
+mean of the last ten judged rounds), the cost of an accuracy (``rounds_to_0.8``) or clients' gain over the row that
+trains alone (``local_gain``; :mod:`raysim.results.measures`); a column that a method reports itself says its
 unit: ``system_loss: {title: system loss, unit: plain}``. A column may have seeds of its own, and a row settings that
 hold in one column: ``in: {CNN: {method.mu: 0.1}}``, and show another measure in the place of one: ``shows: {accuracy:
 tuned_client_accuracy_mean}``. What its paper reports stands beside it: ``paper: {CNN: {accuracy: 81.2}}``, without
