@@ -103,7 +103,7 @@ class Coalitions:
             raise ConfigError(
                 f"--measure {self.measure.name}: it is not measured in this run. Measured: {', '.join(found)}."
             )
-        return -value if self.measure.best == "smallest" else value
+        return -float(value) if self.measure.best == "smallest" else float(value)
 
     def _without(self, coalition: Coalition) -> RunConfig:
         """The settings of a run of this coalition alone."""

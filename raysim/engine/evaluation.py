@@ -130,7 +130,7 @@ def evaluate_round(
     rows: Sequence[dict[str, Any]],
     note: Callable[[str], None],
     seconds: float = 0.0,
-) -> dict[str, float | str]:
+) -> dict[str, Any]:
     """Columns of the rounds table; each judged participant's ``loss`` and other figures are put into its row.
 
     A personal method's accuracy is the mean over clients of the accuracy on their own test sets, and so is that of any
@@ -200,7 +200,7 @@ def _columns(
     rows: Sequence[dict[str, Any]],
     of_slices: list[EvaluationSums],
     found: dict[int, list[EvaluationSums]],
-) -> dict[str, float | str]:
+) -> dict[str, Any]:
     """The round's columns, from sums of the global test set's slices and of each client's test and validation set."""
     auc, population = measures_auc(config, federation), schedule.population(config, federation.clients)
     tested = {client: test for client, (test, *_) in found.items() if test.samples}
@@ -212,7 +212,7 @@ def _columns(
     _put_into_rows(rows, of_trainable, names if auc else [name for name in names if name != "balanced_accuracy"])
     if of_slices:
         total: EvaluationSums = functools.reduce(operator.add, of_slices)
-        columns = {name: total.figure(name) for name in names}
+        columns: dict[str, Any] = {name: total.figure(name) for name in names}
     else:
         columns = {name: _mean_figure(of_trainable.values(), name) for name in names}
     if validations:
