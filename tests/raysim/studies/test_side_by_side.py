@@ -143,24 +143,21 @@ def dies(connection: Connection) -> None:
 
 
 def notes_its_number(connection: Connection) -> None:
-    """Finishes two cells, and dies between two then."""
-    for _ in range(2):
+    """Finishes cells at once."""
+    while True:
         cell, _ = connection.recv()
         keep(cell, accuracy=[0.5])
         cell.path.with_suffix(".process").write_text(str(os.getpid()))
         connection.send(End("finished"))
 
 
-def test_a_process_is_kept_for_many_cells_and_replaced_when_it_ends(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_process_is_kept_for_many_cells(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = made(tmp_path, 2)
     path.write_text(path.read_text().replace("seeds: [0]", "seeds: [0, 1, 2, 3]"), encoding="utf-8")
     monkeypatch.setattr(side_by_side, "work", notes_its_number)
     assert study.main([str(path), "--workers", "2"]) == 0
     numbers = [file.read_text() for file in (tmp_path / "results").glob("*.process")]
-    assert len(numbers) == 8 and {numbers.count(number) for number in numbers} <= {1, 2}
-    assert "killed" not in capsys.readouterr().out
+    assert len(numbers) == 8 and len({*numbers}) <= 2
 
 
 def test_a_cell_whose_process_dies_twice_has_failed(
