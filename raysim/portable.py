@@ -49,7 +49,7 @@ def check() -> None:
     Raises:
         ConfigError: the processor cannot, or a variable is not set.
     """
-    if not _has_avx2():
+    if not has_avx2():
         raise ConfigError("engine.portable: this processor has no AVX2 and FMA, in which portable runs are computed.")
     if missing():
         words = " ".join(f"{name}='{value}'" for name, value in missing().items())
@@ -66,7 +66,8 @@ def _is_command() -> bool:
     return module.partition(".")[0] == "raysim" or Path(sys.argv[0]).name == "raysim"
 
 
-def _has_avx2() -> bool:
+def has_avx2() -> bool:
+    """Whether the processor has AVX2 and FMA."""
     try:
         flags = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split()
     except OSError:  # not Linux: torch says so where it cannot
