@@ -36,7 +36,7 @@ COUNTS: Mapping[str, int] = {
     "hostile_head": 10,
     "turning_head": 20,
     "forgery": 1000,
-    "honest": 1500,
+    "honest": 1400,
 }
 """Attempts of a whole attack."""
 COUNT = 80
@@ -67,7 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         rows.append((name, len(found), held))
         print(f"| {name} | {len(found)} | {held} |", flush=True)
     if options.rows:
-        _add(options.rows, options.seed, rows)
+        _add(options.rows, (options.seed, options.first), rows)
     failed = sum(tried - held for _, tried, held in rows)
     if failed:
         print(f"{failed} failed; their folders: {root}", file=sys.stderr)
@@ -85,14 +85,14 @@ def _attempt(place: Place, name: str, number: int, seed: int) -> Attempt:
     return found
 
 
-def _add(path: Path, seed: int, rows: Sequence[tuple[str, int, int]]) -> None:
-    """Add to the file, whose first line names the columns."""
+def _add(path: Path, begin: tuple[int, int], rows: Sequence[tuple[str, int, int]]) -> None:
+    """Add to the file, whose first line names the columns; ``begin``: seed, and number of the first attempt."""
     fresh = not path.exists()
     with path.open("a", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         if fresh:
-            writer.writerow(("door", "seed", "tried", "held"))
-        writer.writerows((name, seed, tried, held) for name, tried, held in rows)
+            writer.writerow(("door", "seed", "first", "tried", "held"))
+        writer.writerows((name, *begin, tried, held) for name, tried, held in rows)
 
 
 if __name__ == "__main__":

@@ -34,9 +34,13 @@ def small_run(output: Path, base: Mapping[str, object], /, **options: object) ->
         base: what a file of tests has in common, over ``IN_PROCESS``.
         options: what one test wants else, as paths with __ for a dot; None: as if ``base`` had not named it.
     """
-    given = {name.replace("__", "."): value for name, value in options.items()}
-    chosen = IN_PROCESS | {"output": str(output)} | dict(base) | given
+    chosen = IN_PROCESS | {"output": str(output)} | dict(base) | dotted(options)
     return build([{path: value for path, value in chosen.items() if value is not None}])
+
+
+def dotted(options: Mapping[str, object]) -> dict[str, object]:
+    """Options whose paths have __ for a dot, by their paths."""
+    return {name.replace("__", "."): value for name, value in options.items()}
 
 
 def with_engine(**engine: object) -> RunConfig:

@@ -18,12 +18,14 @@ from raysim.running.simulation import execute, run
 from raysim.verify import main
 from tests.attack.configurations import drawn
 from tests.attack.crash import Disk
-from tests.attack.folders import Ending, small
+from tests.attack.folders import BASE, Ending, small
 from tests.attack.forgeries import COMPUTED, FOLDER
 from tests.attack.place import Attempt, Place
+from tests.small_runs import IN_PROCESS, dotted
 from tests.watch import Watch
+from tests.wrapped_runs import BASE as WRAPPED_BASE
+from tests.wrapped_runs import WRAPPED
 
-VIRTUAL = {"devices__preset": "classes", "timing__mode": "buffered", "timing__buffer": 2}
 ORIGINALS: Mapping[str, Mapping[str, Any]] = {
     "mean": {"method__name": "fedavg"},
     "client tasks": {"method__name": "fedavg", "engine__proof": "clients"},
@@ -37,6 +39,17 @@ ORIGINALS: Mapping[str, Mapping[str, Any]] = {
     },
 }
 """Runs that are forged."""
+MODES = ("buffered", "async", "quorum", "over-select")
+_SMALL = {**IN_PROCESS, **BASE}
+HONEST: Mapping[str, Mapping[str, object]] = {
+    **{name: {**_SMALL, **dotted(options)} for name, options in ORIGINALS.items()},
+    **{
+        f"virtual time, {mode}": {**_SMALL, "method.name": "fedavg", "devices.preset": "phones", "timing.mode": mode}
+        for mode in MODES
+    },
+    **{name: {**IN_PROCESS, **WRAPPED_BASE, **dotted(options)} for name, options in WRAPPED.items()},
+}
+"""Runs of half a second that are left alone or disturbed."""
 DISTURBANCES = ("none", "stopped", "resumed", "killed", "killed and resumed", "extended")
 
 
@@ -58,14 +71,14 @@ def forgery(place: Place, random: Random) -> Attempt:
 
 
 def honest(place: Place, random: Random) -> Attempt:
-    """A run with random options, disturbed or not: nothing may be said against its folder."""
-    folder = place.new()
-    options = drawn(random) if random.random() < 0.7 else None
+    """A small run, or one with random options, disturbed or not: nothing may be said against its folder."""
+    folder, kind = place.new(), random.choice([*HONEST])
+    options = HONEST[kind] if random.random() < 0.9 else drawn(random)
     disturbance = random.choice(DISTURBANCES)
     words = ("--all",) if random.random() < 0.3 else ()
-    what = f"{disturbance}{', --all' if words else ''}: {options or 'small'}"
+    what = f"{disturbance}{', --all' if words else ''}: {kind if options is HONEST[kind] else options}"
     try:
-        folder = _disturbed(folder, options or {}, disturbance, random)
+        folder = _disturbed(folder, {**options, "seed": random.randrange(1000)}, disturbance, random)
     except RaysimError as error:  # these options do not go together
         return Attempt(f"{what}: refused: {error}", "", made=False)
     except Exception:
@@ -105,9 +118,8 @@ def _disturbed(folder: Path, options: Mapping[str, object], disturbance: str, ra
 
     def config(output: Path, rounds: int | None = None) -> Any:
         length = {} if rounds is None else {"schedule.rounds": rounds}
-        if not options:
-            return small(output, **{name.replace(".", "__"): value for name, value in length.items()})
-        return build([{**options, **length, "output": str(output)}])
+        settings = {path: value for path, value in options.items() if value is not None}
+        return build([{**settings, **length, "output": str(output)}])
 
     whole = config(folder)
     if disturbance in ("stopped", "resumed"):

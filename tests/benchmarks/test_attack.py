@@ -33,4 +33,4 @@ def test_a_door_that_falls_is_counted_and_told(
     assert 0 < held < tried < 20
     assert out.splitlines() == 2 * ["| door | tried | held |", "|---|---|---|", f"| made | {tried} | {held} |"]
     assert error.count("attempt ") == 2 * fell and "made: nothing: it fell" in error
-    assert rows.read_text() == "door,seed,tried,held\n" + 2 * f"made,3,{tried},{held}\n"
+    assert rows.read_text() == "door,seed,first,tried,held\n" + 2 * f"made,3,5,{tried},{held}\n"
