@@ -11,6 +11,7 @@ KEPT_NOT = re.compile(r"20\d\d-\d\d-\d\d[^.]*?not kept as rows|not kept as rows[
 GUARDED = (
     *("benchmarks.spectral", "benchmarks.method_costs", "benchmarks.agreement"),  # tests/test_docs.py
     "benchmarks.attack",  # tests/test_docs.py
+    "tests.portable_digests",  # tests/test_portable_digests.py
     "benchmarks.published",  # tests/test_docs.py
     "benchmarks.sampling_epsilon",  # tests/benchmarks/test_sampling_epsilon.py
     "raysim.contribution runs/heart",  # tests/test_counterfactuals_page.py
