@@ -80,7 +80,7 @@ def computed(runs: Mapping[str, Sequence[str]], *, capped: bool = True, emulate:
     plain = {name: value for name, value in os.environ.items() if name not in portable.VARIABLES}
     emulator = ["qemu-x86_64", "-cpu", emulate] if emulate else []
     command = [*emulator, sys.executable, "-W", "ignore", "-m", "tests.portable_digests", "--here", json.dumps(runs)]
-    environment = plain | (portable.VARIABLES if capped else {})
+    environment = {**plain, **(portable.VARIABLES if capped else {})}
     root = Path(__file__).resolve().parents[1]
     ended = subprocess.run(command, env=environment, cwd=root, check=False, capture_output=True, text=True)
     if ended.returncode:
