@@ -31,8 +31,10 @@ def test_the_chances_of_spot_checks_are_those_of_the_formula() -> None:
 
 
 def test_the_counts_are_what_the_commands_wrote() -> None:
-    rows = pd.read_csv(DOCS / "results" / "forgeries.csv").to_dict("records")
-    table = [f"| {row['door']} | {row['tried']} | {row['held']} |" for row in rows]
+    pieces = pd.read_csv(DOCS / "results" / "forgeries.csv")
+    assert not pieces.duplicated(["door", "seed", "first"]).any()
+    sums = pieces.groupby("door")[["tried", "held"]].sum()
+    table = [f"| {door} | {row['tried']} | {row['held']} |" for door, row in sums.iterrows()]
     assert "\n".join(["| door | tried | held |", "|---|---|---|", *table]) in PAGE
     runs = pd.read_csv(DOCS / "results" / "verified-runs.csv")
     (actors,) = set(runs["actors"])
