@@ -119,7 +119,9 @@ class Choose(Entry):
     measure: Measured
 
 
-def _file_place(suffix: str, path: str, info: ValidationInfo) -> Path:
+def _file_place(suffix: str, path: object, info: ValidationInfo) -> Path:
+    if not isinstance(path, str):
+        raise ValueError(f"{path!r} is not allowed. Allowed: text.")
     return place(context_of(info).file, path, suffix)
 
 

@@ -45,6 +45,8 @@ def test_options_may_follow_the_seed(small: Path) -> None:
         ("{accuracy: last,", "{gain: {title: gain, unit: meters},", "measures: gain: unit: 'meters' is not allowed"),
         ("measures: {accuracy: last, best_accuracy: best}", "measures: 7", "measures: 7 is not allowed"),
         ("title: Small", "title: [1]", "title: [1] is not allowed. Allowed: text."),
+        ("title: Small", "title: Small\nlatex: 3", "latex: 3 is not allowed. Allowed: text."),
+        ("title: Small", "title: Small\ncsv: [1]", "csv: [1] is not allowed. Allowed: text."),
         ("seeds: [0, 1]", "seed: [0, 1]", "seeds"),
         ("seeds: [0, 1]", "seeds: 3", "seeds: 3 is not allowed. Allowed: a list"),
         ("seeds: [0, 1]", "seeds: [0, x]", "seeds: entry 2: 'x' is not allowed. Allowed: a whole number"),
