@@ -200,8 +200,10 @@ class _Choices:
 
     def _chosen(self, known: Known, generator: np.random.Generator) -> list[int]:
         memory = None if self.selection is None else self.selection.memory
-        self.known = replace(known, memory=memory)
-        clients: list[int] = self._sampler.cohort(self.known, generator).tolist()
+        told = replace(known, memory=memory)
+        clients: list[int] = self._sampler.cohort(told, generator).tolist()
+        # Without the function that asks, which holds this object and the run.
+        self.known = replace(told, ask=None)
         return clients
 
     def _ask(self, time: float) -> Callable[[Sequence[int]], Losses] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,16 @@ class Changing(Net):
         return super().forward(x.float()).float()
 
 
+@pytest.fixture
+def handlers() -> Iterator[None]:
+    """Signals are not ignored: a shell that starts the tests in the background has them ignore Ctrl-C."""
+    before = {number: signal.signal(number, signal.default_int_handler) for number in (signal.SIGINT, signal.SIGTERM)}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("handlers")
 @pytest.mark.parametrize("words", CHANGES)
 def test_a_module_that_changes_the_process_is_named_and_the_change_taken_back(
     words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -44,7 +44,7 @@ WRAPPERS: tuple[dict[str, dict[str, Any]], ...] = (
 
 def listed() -> dict[str, list[bool]]:
     """What the page says of each method, by columns."""
-    text = PAGE.read_text().split("### Which go with which method")[1].split("## ")[0]
+    text = PAGE.read_text().split("## Which go with which method")[1].split("## ")[0]
     rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in text.splitlines() if line[:1] == "|"]
     return {name: [cell == "yes" for cell in cells] for first, *cells in rows[2:] for name in first.split(", ")}
 
