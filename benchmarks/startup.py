@@ -128,10 +128,12 @@ def one_run(dashboard: bool, options: Iterable[str]) -> dict[str, float]:
         times[what].append((float(clock), int(process)))
     driver = times["server"][0][1]
     trainers = {process for _, process in times["train"]}
+    arrived = next(clock for clock, process in times["received"] if process == driver)
     points = [
         started,
-        times["sent"][0][0],
-        next(clock for clock, process in times["received"] if process == driver),
+        # The last time: the launching process also pickles the config before Ray starts, to see whether it can be sent.
+        max(clock for clock, _ in times["sent"] if clock < arrived),
+        arrived,
         times["server"][0][0],
         times["message"][0][0],
         times["train"][0][0],
