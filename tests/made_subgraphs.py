@@ -1,4 +1,4 @@
-"""A graph of two rings of nodes, each a class, as a file for the workload ``nodes``."""
+"""Graphs whose nodes are cut over clients: five nodes by hand, and two rings as a file for the workload ``nodes``."""
 
 from __future__ import annotations
 
@@ -8,6 +8,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+
+from raysim.workloads.graphs.node_federation import NodeFederation
+from raysim.workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, node_graph
 
 
 def rings(folder: Path, size: int = 30) -> str:
@@ -40,3 +43,11 @@ def kept_rings() -> tuple[TemporaryDirectory[str], str]:
     """A folder that is there until this process ends, and the file of rings in it."""
     folder = TemporaryDirectory(prefix="rings-")
     return folder, rings(Path(folder.name))
+
+
+def by_hand() -> NodeFederation:
+    """Nodes 0, 2 and 4 are client 0's, 1 and 3 client 1's."""
+    edges = np.array([[0, 2], [2, 4], [0, 1], [3, 1], [4, 3]]).T
+    graph = node_graph("hand", np.arange(10).reshape(5, 2), edges, np.array([0, 1, 1, 0, 1]))
+    roles = np.array([TRAIN, TRAIN, TEST, UNUSED, VALIDATION], np.int8)
+    return NodeFederation(graph, np.array([0, 1, 0, 1, 0]), roles, 2)

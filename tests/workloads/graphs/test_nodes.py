@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,30 +11,16 @@ import pytest
 import torch
 from torch import nn
 
-from raysim.errors import ConfigError
 from raysim.launch import main
 from raysim.running.simulation import run
 from raysim.workloads.errors import WorkloadError
-from raysim.workloads.federated_data import InputSpec, exchanged_before_training
-from raysim.workloads.graphs.feature_exchange import spread_features, surroundings
-from raysim.workloads.graphs.node_batch import NodeBatch, Subgraph
-from raysim.workloads.graphs.node_federation import NodeFederation
-from raysim.workloads.graphs.node_graph import TEST, TRAIN, UNUSED, VALIDATION, node_graph
+from raysim.workloads.federated_data import InputSpec
+from raysim.workloads.graphs.node_graph import TEST, TRAIN, VALIDATION
 from raysim.workloads.graphs.nodes import Nodes
-from raysim.workloads.graphs.split_notes import notes_of
-from raysim.workloads.models.node_specs import Gat, Gcn
 from tests.fingerprint import fingerprint
-from tests.made_subgraphs import rings
-from tests.small_runs import small_run, worker_of
+from tests.made_subgraphs import by_hand, rings
+from tests.small_runs import small_run
 from tests.workloads.conftest import Stream
-
-
-def by_hand() -> NodeFederation:
-    """Nodes 0, 2 and 4 are client 0's, 1 and 3 client 1's."""
-    edges = np.array([[0, 2], [2, 4], [0, 1], [3, 1], [4, 3]]).T
-    graph = node_graph("hand", np.arange(10).reshape(5, 2), edges, np.array([0, 1, 1, 0, 1]))
-    roles = np.array([TRAIN, TRAIN, TEST, UNUSED, VALIDATION], np.int8)
-    return NodeFederation(graph, np.array([0, 1, 0, 1, 0]), roles, 2)
 
 
 def test_a_client_has_its_nodes_and_the_edges_between_them() -> None:
@@ -52,103 +38,6 @@ def test_a_client_has_its_nodes_and_the_edges_between_them() -> None:
     assert table["nodes"].tolist() == [3, 2] and table["edges"].tolist() == [2, 1]
     assert table["cut_edges"].tolist() == [2, 2] and table["homophily"].tolist() == [0.5, 0.0]
     assert table["samples"].tolist() == [1, 1] and table["validation_samples"].tolist() == [1, 0]
-
-
-def test_an_exchange_is_counted_and_makes_a_gcn_exact_on_a_clients_own_nodes() -> None:
-    """Of client 0, nodes 0 and 4 have neighbors outside, which are 1 and 3; a row of two features is 8 bytes."""
-    graph, hops = by_hand().graph, {1: (16, 16), 2: (32, 32)}
-    spread = replace(graph, features=spread_features(graph))
-    model = Gcn(hidden=4, dropout=0.0).build(InputSpec((2,), 2, "nodes")).eval()
-    whole = Subgraph(torch.from_numpy(graph.features), torch.from_numpy(np.hstack([graph.edges, graph.edges[::-1]])))
-    expected = model(NodeBatch(whole, torch.arange(5)))
-    for number, exchanged in hops.items():
-        federation = replace(by_hand(), graph=spread, exchange=number)
-        assert [federation.exchanged_bytes(client) for client in range(2)] == [exchanged, exchanged]
-        data = federation.client(0, "cpu")
-        batches = [next(iter(part.batches(9))) for part in (data.train, data.validation, data.test)]
-        found = torch.cat([model(batch.x) for batch in batches])
-        assert [int(batch.y[0]) for batch in batches] == [0, 1, 1]
-        assert torch.allclose(found, expected[[0, 4, 2]], atol=1e-6) == (number == 2)
-        assert exchanged_before_training(federation) == (2 * exchanged[0], 2 * exchanged[1])
-    assert exchanged_before_training(by_hand()) == (0, 0)
-    with pytest.raises(WorkloadError, match="Model 'gat' needs the features of neighbors"):
-        Gat().check(federation.input_spec(0))
-
-
-def test_an_exchange_before_training_is_in_the_first_round_alone(tmp_path: Path) -> None:
-    base = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.name": "gcn"}
-    base |= {"schedule.rounds": 2, "workload.exchange": "two_hops", "method.name": "fedgcn"}
-    result = run(small_run(tmp_path / "run", base))
-    first, second = result.rounds["bytes_up"]
-    edges, owners = node_edges(tmp_path, 3)
-    around = [surroundings(edges, owners, client) for client in range(3)]
-    assert first - second == sum(8 * (len(part.border) + len(part.outside)) for part in around)
-    with pytest.raises(ConfigError, match="the clock of virtual time does not know of bytes"):
-        run(small_run(tmp_path / "timed", base, devices__preset="uniform"))
-
-
-def node_edges(folder: Path, clients: int) -> tuple[Any, Any]:
-    """Edges and clients of the rings that a run of seed 0 has."""
-    config = small_run(
-        folder / "none",
-        {"workload.name": "nodes", "workload.path": rings(folder), "model.name": "gcn"},
-        workload__clients=clients,
-    )
-    federation: Any = worker_of(config).federation
-    return federation.graph.edges, federation.owners
-
-
-def test_what_a_cut_leaves_to_clients_is_said() -> None:
-    """Of client 1 no node is tested and none is of class 1 to train on, and client 0's are of class 0 alone."""
-    edges = np.array([[0, 2], [2, 4], [0, 1], [3, 1]]).T
-    graph = node_graph("hand", np.arange(12).reshape(6, 2), edges, np.array([0, 0, 1, 0, 1, 1]))
-    roles = np.array([TRAIN, TRAIN, TEST, UNUSED, VALIDATION, UNUSED], np.int8)
-    federation = NodeFederation(graph, np.array([0, 1, 0, 1, 0, 1]), roles, 2)
-    assert list(notes_of(federation)) == [
-        "hand: 1 of 4 edges join nodes of two clients and are left out",
-        "hand: 1 of 6 nodes have no neighbor in their client's graph",
-        "hand: 1 of 2 clients have no node to be tested with (client 1, say); accuracies are means over the others",
-        "hand: 2 of 2 clients have no training node of some class",
-    ]
-
-
-def test_a_client_without_edges_or_test_nodes_takes_part(tmp_path: Path) -> None:
-    """Client 2 has every sixth node of the first ring, so no edge, and none of its nodes is tested."""
-    owners = np.where(np.arange(60) >= 30, 1, np.where(np.arange(60) % 6 == 0, 2, 0))
-    (tmp_path / "cut.txt").write_text("\n".join(map(str, owners)))
-    base = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.name": "gcn"}
-    base |= {"workload.partition": "file", "workload.owners": str(tmp_path / "cut.txt"), "schedule.rounds": 1}
-    for method in ("fedavg", "fedgta"):
-        result = run(small_run(tmp_path / method, base, method__name=method))
-        table = result.clients.set_index("client")
-        assert np.isfinite(table["train_loss"]).all() and np.isnan(table["accuracy"][2])
-        assert result.rounds["accuracy"].iloc[-1] == pytest.approx(table["accuracy"][[0, 1]].mean())
-        if method == "fedgta":
-            assert table["confidence"][2] > 0
-
-
-def test_the_split_of_a_run_can_be_given_again(tmp_path: Path, stream: Stream) -> None:
-    base = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.name": "gcn"}
-    drawn = {"workload.split": "random", "workload.partition": "louvain", "schedule.rounds": 1}
-    first = run(small_run(tmp_path / "drawn", base | drawn))
-    table = str(tmp_path / "drawn" / "split.csv")
-    given = {"workload.split": "file", "workload.partition": "file", "workload.owners": table, "schedule.rounds": 1}
-    second = run(small_run(tmp_path / "given", base | given, seed=0))
-    assert (tmp_path / "given" / "split.csv").read_text() == Path(table).read_text()
-    assert second.rounds["train_loss"].tolist() == first.rounds["train_loss"].tolist()
-    lines = Path(table).read_text().splitlines()
-    assert lines[0] == "node,client,part" and len(lines) == 61
-    options: Any = {"path": rings(tmp_path), "partition": "file", "owners": table, "split": "file", "clients": 3}
-    for damaged, words in (
-        ([*lines[:1], *lines[2:]], "its rows are not node,client,part of node 0, 1"),
-        ([*lines[:-1], "59,0,tested"], "a part is none of unused, train, validation, test"),
-        (lines[:-1], "it has 59 lines, and the graph 60 nodes"),
-    ):
-        Path(table).write_text("\n".join(damaged))
-        with pytest.raises(WorkloadError, match=words):
-            Nodes(**options).load(stream)
-    with pytest.raises(WorkloadError, match="split file takes the parts of --owners, which is not set"):
-        Nodes(split="file")
 
 
 def test_the_union_has_the_edges_between_clients_again() -> None:

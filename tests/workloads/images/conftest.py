@@ -7,6 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from raysim.workloads.images import decode, decoded_cache
+from raysim.workloads.images.ssl_fl import Retina
+from tests.workloads.images.published_trees import write_tree
+
 
 @pytest.fixture
 def arrays() -> dict[str, Any]:
@@ -46,3 +50,24 @@ def put_images(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...,
         return folder / f"{name}.npz"
 
     return put
+
+
+@pytest.fixture
+def retina(tmp_path: Path) -> Retina:
+    write_tree(tmp_path / "data", "5_clients/split_2", [f"client_{number}" for number in range(1, 6)])
+    return Retina(
+        path=str(tmp_path / "data"), split=2, size=4, augment="none", cache_dir=str(tmp_path / "cache"), test_share=0.2
+    )
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of images as they are decoded."""
+    names: list[str] = []
+
+    def counting(path: Path, size: int, *, truncated: bool) -> object:
+        names.append(path.name)
+        return decode.decode(path, size, truncated=truncated)
+
+    monkeypatch.setattr(decoded_cache, "decode", counting)
+    return names

@@ -1,0 +1,65 @@
+"""Features of neighbors that clients exchange before training: exact, and counted in bytes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from raysim.errors import ConfigError
+from raysim.running.simulation import run
+from raysim.workloads.errors import WorkloadError
+from raysim.workloads.federated_data import InputSpec, exchanged_before_training
+from raysim.workloads.graphs.feature_exchange import spread_features, surroundings
+from raysim.workloads.graphs.node_batch import NodeBatch, Subgraph
+from raysim.workloads.models.node_specs import Gat, Gcn
+from tests.made_subgraphs import by_hand, rings
+from tests.small_runs import small_run, worker_of
+
+
+def test_an_exchange_is_counted_and_makes_a_gcn_exact_on_a_clients_own_nodes() -> None:
+    """Nodes 0 and 4 of client 0 have neighbors outside, which are 1 and 3; a row of two features is 8 bytes."""
+    graph, hops = by_hand().graph, {1: (16, 16), 2: (32, 32)}
+    spread = replace(graph, features=spread_features(graph))
+    model = Gcn(hidden=4, dropout=0.0).build(InputSpec((2,), 2, "nodes")).eval()
+    whole = Subgraph(torch.from_numpy(graph.features), torch.from_numpy(np.hstack([graph.edges, graph.edges[::-1]])))
+    expected = model(NodeBatch(whole, torch.arange(5)))
+    for number, exchanged in hops.items():
+        federation = replace(by_hand(), graph=spread, exchange=number)
+        assert [federation.exchanged_bytes(client) for client in range(2)] == [exchanged, exchanged]
+        data = federation.client(0, "cpu")
+        batches = [next(iter(part.batches(9))) for part in (data.train, data.validation, data.test)]
+        found = torch.cat([model(batch.x) for batch in batches])
+        assert [int(batch.y[0]) for batch in batches] == [0, 1, 1]
+        assert torch.allclose(found, expected[[0, 4, 2]], atol=1e-6) == (number == 2)
+        assert exchanged_before_training(federation) == (2 * exchanged[0], 2 * exchanged[1])
+    assert exchanged_before_training(by_hand()) == (0, 0)
+    with pytest.raises(WorkloadError, match="Model 'gat' needs the features of neighbors"):
+        Gat().check(federation.input_spec(0))
+
+
+def test_an_exchange_before_training_is_in_the_first_round_alone(tmp_path: Path) -> None:
+    base = {"workload.name": "nodes", "workload.path": rings(tmp_path), "workload.clients": 3, "model.name": "gcn"}
+    base |= {"schedule.rounds": 2, "workload.exchange": "two_hops", "method.name": "fedgcn"}
+    result = run(small_run(tmp_path / "run", base))
+    first, second = result.rounds["bytes_up"]
+    edges, owners = node_edges(tmp_path, 3)
+    around = [surroundings(edges, owners, client) for client in range(3)]
+    assert first - second == sum(8 * (len(part.border) + len(part.outside)) for part in around)
+    with pytest.raises(ConfigError, match="the clock of virtual time does not know of bytes"):
+        run(small_run(tmp_path / "timed", base, devices__preset="uniform"))
+
+
+def node_edges(folder: Path, clients: int) -> tuple[Any, Any]:
+    """Edges and clients of the rings that a run of seed 0 has."""
+    config = small_run(
+        folder / "none",
+        {"workload.name": "nodes", "workload.path": rings(folder), "model.name": "gcn"},
+        workload__clients=clients,
+    )
+    federation: Any = worker_of(config).federation
+    return federation.graph.edges, federation.owners
