@@ -11,9 +11,8 @@ from raysim.config.run_config import to_yaml
 from raysim.engine.observer import Silent
 from raysim.errors import ConfigError
 from raysim.studies import cell_run, study_file
-from raysim.studies.cell_run import End
 from raysim.studies.checks import check_cell, check_measures
-from tests.raysim.small_study import HERE, TEXT, keep
+from tests.raysim.small_study import HERE, TEXT, fake_run, keep
 
 
 def test_a_cell_made_with_other_settings_is_not_mixed_in(small: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -76,12 +75,7 @@ def test_a_measure_that_no_cell_can_have_is_found_before_the_first(
     """It was said after the last cell."""
     made: list[str] = []
 
-    def fake(cell: study_file.Cell, *rest: object) -> End:
-        made.append(cell.name)
-        keep(cell, accuracy=[0.5])
-        return End("finished")
-
-    monkeypatch.setattr(cell_run, "run_cell", fake)
+    monkeypatch.setattr(cell_run, "run_cell", fake_run(made))
     text = TEXT.replace("{accuracy: last", f"{{{measure}, accuracy: last")
     small.write_text(text.replace("rows:\n", f"rows:\n  More: {{{row}}}\n" if row else "rows:\n"), encoding="utf-8")
     assert study.main([str(small), *HERE]) == (2 if refused else 0)

@@ -15,8 +15,7 @@ import pytest
 from raysim import study
 from raysim.storage.claims import claimed
 from raysim.studies import cell_run, failures, side_by_side, study_file
-from raysim.studies.cell_run import End
-from tests.raysim.small_study import HERE, keep
+from tests.raysim.small_study import HERE, fake_run, keep
 
 
 def test_a_cell_of_another_process_is_left_to_it_and_waited_for(
@@ -24,12 +23,7 @@ def test_a_cell_of_another_process_is_left_to_it_and_waited_for(
 ) -> None:
     made: list[str] = []
 
-    def fake(cell: study_file.Cell, *rest: object) -> End:
-        made.append(cell.name)
-        keep(cell, accuracy=[0.5])
-        return End("finished")
-
-    monkeypatch.setattr(cell_run, "run_cell", fake)
+    monkeypatch.setattr(cell_run, "run_cell", fake_run(made))
     monkeypatch.setattr(side_by_side, "SECONDS", 0.01)
     first, second, *others = study_file.read(small).cells()
     codes: list[int] = []
