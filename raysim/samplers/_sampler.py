@@ -55,7 +55,7 @@ class Sampler(ABC):
     """Whether cohorts can be drawn of the clients that are idle: by the clock itself, uniformly; by :meth:`cohort`; or,
     empty, not at all."""
     adaptive: ClassVar[bool] = False
-    """Whether it looks at losses, so that nobody knows the next round's clients before this round is over."""
+    """Whether it looks at losses, so that the next round's clients are known once this round is over."""
     reports: ClassVar[bool] = False
     """Whether clients report, with their updates, their losses with the model that they were sent (:meth:`learn`)."""
     neighbors: ClassVar[Literal["replaced", "added or removed", ""]] = ""

@@ -226,7 +226,7 @@ def test_a_weighted_sample_draws_one_after_another() -> None:
 def test_cohorts_have_their_size_and_no_client_twice(
     name: str, clients: list[int], share: float, seed: int, limit: int
 ) -> None:
-    """Of any clients, over rounds that learn from one another; the same again from the same streams."""
+    """They are drawn of any clients, in rounds that learn from one another; equal streams draw the same again."""
     if name == "fixed":
         clients = [*range(len(clients))]  # it is drawn of those that have joined
     count = max(1, round(share * len(clients)))

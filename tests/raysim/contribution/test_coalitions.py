@@ -34,7 +34,7 @@ def test_the_utility_is_the_accuracy_of_a_run_without_the_others(tmp_path: Path)
     assert (store.computed, store.taken) == (9, 3)
     loss = Coalitions(config, "loss", {})
     assert loss.utility(frozenset({0, 1, 2})) < 0
-    assert 0 < coalitions.utility(frozenset()) < 0.5  # the first model, which nobody trained
+    assert 0 < coalitions.utility(frozenset()) < 0.5  # the first model, untrained
 
 
 def test_equal_clients_have_equal_values_and_values_add_up(tmp_path: Path) -> None:

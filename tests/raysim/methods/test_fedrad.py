@@ -58,7 +58,7 @@ def test_a_neunet_that_has_learned_nothing_is_weighted_aggregation(rate: float, 
 
 @pytest.mark.parametrize("rate", [10.0, 100.0])
 def test_a_neunet_that_has_learned_gives_another_model_than_weighted_aggregation(tmp_path: Path, rate: float) -> None:
-    """By default it moves weights of a third by a tenth of a point and more, and the rate says by how much."""
+    """At the default rate it moves weights of a third by a tenth of a point and more; the rate says by how much."""
     shared = {"method.name": "fedrad", "method.random_intervals": False, "workload.name": "digits"}
     options = {**shared, "model.name": "logistic", "workload.clients": 3, "schedule.local_epochs": 1}
     dynamic = run(small_run(tmp_path / "dynamic", options, method__neunet_rate=rate, schedule__rounds=6))

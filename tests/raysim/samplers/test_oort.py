@@ -55,8 +55,8 @@ def test_the_share_of_exploration_falls_to_its_least() -> None:
 
 
 def test_faster_clients_are_explored_more_often() -> None:
-    nobody = sampler().first_memory()
-    drawn = [sampler().cohort(known(1, 1, nobody), np.random.default_rng(seed))[0] for seed in range(500)]
+    unexplored = sampler().first_memory()
+    drawn = [sampler().cohort(known(1, 1, unexplored), np.random.default_rng(seed))[0] for seed in range(500)]
     speeds = 1 / SECONDS
     assert np.bincount(drawn) / 500 == pytest.approx(speeds / speeds.sum(), abs=0.1)
 

@@ -23,7 +23,7 @@ CHOICE: dict[str, Any] = LOGISTIC | {
 
 
 def test_the_highest_losses_of_the_candidates() -> None:
-    """Of all five: 3 has the highest loss, 1 and 4 the same, of which the smaller number goes first."""
+    """All five are asked: 3 has the highest loss, 1 and 4 the same, of which the smaller number goes first."""
     asked = []
 
     def ask(clients: Any) -> Losses:
@@ -44,7 +44,7 @@ def losses(config: Any, model: Any) -> np.ndarray:
 
 
 def test_a_run_takes_those_with_the_highest_losses(tmp_path: Path) -> None:
-    """By the models before rounds 1 and 2; four are asked, two train: six messages, four answers of 4 bytes."""
+    """Losses are those before rounds 1 and 2; four are asked, two train: six messages, four answers of 4 bytes."""
     config = small_run(tmp_path / "run", CHOICE, schedule__rounds=2)
     found = run(config)
     before = run(small_run(tmp_path / "before", CHOICE, schedule__rounds=1)).model
