@@ -133,7 +133,7 @@ class Planner:
             begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
         else:
             if selection is not None:
-                self._clock.advance(number, selection.cohorts(), partial(choices.in_virtual_time, self._clock))
+                self._clock.advance(number, selection.cohorts, partial(choices.in_virtual_time, self._clock))
             tasks = self._clock.tasks(number, after)
             begins = {flight.client: flight.start for flight, _ in tasks}
             steps = {flight.client: step for flight, step in tasks}

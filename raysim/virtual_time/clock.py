@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -56,8 +56,7 @@ class VirtualClock:
         self._open: set[int] = set()
         """Versions of tasks under way at the end: a run that is trained longer takes their updates."""
         self._coming: Iterator[ServerStep] | None = None
-        self._before: Iterator[Chosen] = iter(())
-        self._choose: Choose
+        self._cohorts = _Cohorts()
         if not self.as_it_goes:
             steps, under_way = plan(self._settings, self.fleet, _chooser(config, worker.federation))
             for step in steps:
@@ -70,7 +69,7 @@ class VirtualClock:
         for flight in step.arrivals:
             self._taken.setdefault(flight.version, []).append((flight, step.number))
 
-    def advance(self, number: int, before: Sequence[Chosen], choose: Choose) -> None:
+    def advance(self, number: int, before: Callable[[], Sequence[Chosen]], choose: Choose) -> None:
         """Plan the step that ends round ``number``, where steps are planned as the run goes.
 
         Args:
@@ -78,19 +77,20 @@ class VirtualClock:
                 are gone through once more.
             choose: chooses those of this round.
         """
-        if len(self.steps) != number - 1 or self._coming is None:
+        coming = self._coming if len(self.steps) == number - 1 else None
+        if coming is None:
             self.steps.clear()
             self._taken.clear()
-            self._before = iter(before)
-            self._coming = steps_one_by_one(self._settings, self.fleet, self._next_cohort)
-        self._choose = choose
-        while len(self.steps) < number:
-            self._add(next(self._coming))
-
-    def _next_cohort(self, choice: Choice, generator: np.random.Generator) -> Chosen:
-        for chosen in self._before:
-            return chosen
-        return self._choose(choice, generator)
+            self._cohorts.recorded = iter(before())
+            coming = steps_one_by_one(self._settings, self.fleet, self._cohorts)
+        # Events that could not be gone through, as data was lost, are begun again.
+        self._coming, self._cohorts.choose = None, choose
+        try:
+            while len(self.steps) < number:
+                self._add(next(coming))
+        finally:
+            self._cohorts.choose = None  # it holds the run, which holds this clock
+        self._coming = coming
 
     def step(self, number: int) -> ServerStep:
         """The server step that ends round ``number``, counted from 1."""
@@ -167,6 +167,20 @@ class VirtualClock:
         for row in rows:
             flight = flights[row["client"]]
             row |= {"dispatched": flight.start, "arrived": flight.end, "staleness": number - 1 - flight.version}
+
+
+class _Cohorts:
+    """The cohorts of a clock that goes on with the run: those recorded, then the choices of the present round."""
+
+    def __init__(self) -> None:
+        self.recorded: Iterator[Chosen] = iter(())
+        self.choose: Choose | None = None
+
+    def __call__(self, choice: Choice, generator: np.random.Generator) -> Chosen:
+        for chosen in self.recorded:
+            return chosen
+        assert self.choose is not None, "advance sets it"
+        return self.choose(choice, generator)
 
 
 def _chooser(config: RunConfig, federation: Federation) -> Choose | None:

@@ -10,8 +10,10 @@ import numpy as np
 import pytest
 
 from raysim.config.privacy import Privacy
+from raysim.engine import rounds
+from raysim.engine.evaluation import training_losses
 from raysim.engine.round_plan import Selection
-from raysim.errors import ConfigError
+from raysim.errors import ConfigError, LostError
 from raysim.running.simulation import run
 from raysim.storage.checkpoint_digests import read_digests
 from raysim.storage.proof_file import read_proof
@@ -54,6 +56,23 @@ def test_the_same_bits_after_a_stop(tmp_path: Path, name: str) -> None:
         found = read_digests(max((whole.folder / "checkpoints").iterdir()))
         (told,) = check._wrong_in(replace(found, selection="0" * 64))
         assert "the sampler's memory after round 6 is not that of the proof" in told
+
+
+def test_losses_that_are_lost_are_asked_for_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A node dies while clients answer: the run goes back to the round before, in which the clock's events begin."""
+    options = KINDS["power of choice"] | PHONES
+    whole = run(small_run(tmp_path / "whole", OORT, **options))
+    asked: list[int] = []
+
+    def lost_once(config: Any, pool: Any, state: Any, clients: Any, *others: Any) -> Any:
+        asked.append(state.round)
+        if len(asked) == 4:
+            raise LostError("the answers were lost")
+        return training_losses(config, pool, state, clients, *others)
+
+    monkeypatch.setattr(rounds, "training_losses", lost_once)
+    assert fingerprint(run(small_run(tmp_path / "lost", OORT, **options)).folder) == fingerprint(whole.folder)
+    assert len(asked) > 4
 
 
 def test_recorded_cohorts_come_back_in_order() -> None:

@@ -133,6 +133,7 @@ def test_data_with_one_class_is_said(tmp_path: Path) -> None:
         {"evaluation__decompose_every": 2},
         {"method__name": "scaffold", "schedule__sampling_rate": 0.5},
         {"devices__preset": "phones", "timing__mode": "buffered", "timing__buffer": 2},
+        {"devices__preset": "phones", "schedule__sampling": "power-of-choice", "schedule__sampling_rate": 0.5},
     ],
 )
 def test_what_a_run_held_is_free_when_it_ends(tmp_path: Path, options: dict[str, Any]) -> None:
