@@ -50,7 +50,10 @@ _STREAMS: Mapping[str, str] = {
 
 
 class Seed(int):
-    """Root of a run's streams, with another root for those of some purposes."""
+    """Root of a run's streams, with another root for those of some purposes.
+
+    It equals its number whatever the others are: a cache by seeds is one by the :func:`root` of its purpose.
+    """
 
     others: Mapping[str, int]
     """Purpose → its root."""

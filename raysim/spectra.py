@@ -65,7 +65,7 @@ def _load(workload: Any, seed: int) -> GraphFederation:
     from raysim.workloads.graphs.federation import GraphFederation
     from raysim.workloads.parallel_map import Sequential
 
-    federation = workload.load(lambda purpose: seeds.numpy_generator(seed, purpose))
+    federation = workload.load(seeds.data_streams(seed))
     if not isinstance(federation, GraphFederation):
         fitting = [name for name in registry.known("workload") if registry.resolve("workload", name).inputs == "graph"]
         raise ConfigError(

@@ -135,7 +135,7 @@ class FedPUB(ModelForEach[Kept]):
         import torch
 
         batch, _ = training_nodes(data)
-        proxy = proxy_graph(batch.x.shape[1], self.proxies, self.density, seed, model.device)
+        proxy = proxy_graph(batch.x.shape[1], self.proxies, self.density, seeds.root(seed, "training"), model.device)
         module: Any = model.module
         module.eval()
         with torch.no_grad():

@@ -24,9 +24,13 @@ def attacker_of(attack: Attack) -> Attacker:
     return found
 
 
-@lru_cache(maxsize=16)
 def malicious(attack: Attack, seed: int, clients: int) -> frozenset[int]:
     """The malicious ones of this many clients: those that the config names, or ⌊share · N⌋, at least one."""
+    return _malicious(attack, seeds.root(seed, "attack"), clients)
+
+
+@lru_cache(maxsize=16)
+def _malicious(attack: Attack, seed: int, clients: int) -> frozenset[int]:
     if attack.malicious or not attack.on:
         return frozenset(attack.malicious)
     count = max(1, int(attack.malicious_share * clients + 1e-9))

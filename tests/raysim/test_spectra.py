@@ -75,6 +75,8 @@ def test_the_long_form_of_an_option_is_the_same(home: Path) -> None:
     assert (home / "long.png").read_bytes() == (home / "short.png").read_bytes()
     assert spectra.main([*TOY, "--seed", "1", "--output", "other.png"]) == 0
     assert (home / "other.csv").read_text() != (home / "short.csv").read_text()
+    assert spectra.main([*TOY, "--seed_of=data=1,training=2", "--output", "data.png"]) == 0
+    assert (home / "data.csv").read_text() == (home / "other.csv").read_text()
 
 
 @pytest.mark.parametrize(

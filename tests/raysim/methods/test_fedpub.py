@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import math
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
+from raysim import seeds
 from raysim.methods.fedpub import COMMUNITY, FedPUB, masked, proxy_graph
+from raysim.workloads.graphs.node_batch import NodeSamples, Subgraph
 from raysim.workloads.models.classifier import Classifier
 
 
@@ -35,6 +38,16 @@ def test_the_random_graph_is_that_of_the_seed() -> None:
     assert proxy.num_nodes == 2 * COMMUNITY and torch.equal(first // COMMUNITY, second // COMMUNITY)
     assert 700 < proxy.edge_index.shape[1] / 2 < 1300  # 2 · 4950 pairs at 0.1
     assert abs(float(proxy.x.mean())) < 0.2 and not torch.equal(proxy.x, proxy_graph(3, 2, 0.1, 1, "cpu").x)
+
+
+def test_the_random_graph_is_that_of_the_runs_training_streams() -> None:
+    """In one process, too, in which another run had one of the same seed."""
+    graph = Subgraph(torch.rand(2, 3), torch.tensor([[0, 1], [1, 0]]))
+    data: Any = SimpleNamespace(train=NodeSamples(graph, torch.tensor([0]), torch.tensor([0])))
+    module = SimpleNamespace(eval=lambda: None, features=lambda batch: batch.x)
+    model: Any = SimpleNamespace(module=module, device="cpu")
+    found = [FedPUB().embedding(model, data, seed) for seed in (0, seeds.Seed(0, {"training": 1}), 1)]
+    assert found[0].tolist() != found[1].tolist() == found[2].tolist()
 
 
 def test_weights_by_similarity() -> None:

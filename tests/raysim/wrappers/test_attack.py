@@ -16,6 +16,7 @@ from raysim.errors import ConfigError
 from raysim.launch import main
 from raysim.method import ClientTask, Vector
 from raysim.running.simulation import run
+from raysim.seeds import Seed
 from raysim.workloads.arrays.array_samples import ArraySamples
 from raysim.workloads.federated_data import NO_SAMPLES, ClientData
 from raysim.wrappers.attack import attacker_of, malicious
@@ -48,7 +49,8 @@ def test_who_is_malicious() -> None:
     assert malicious(Attack("ipm", malicious=(1, 3)), 0, 5) == {1, 3}
     drawn = malicious(Attack("ipm", malicious_share=0.29), 7, 100)
     assert len(drawn) == 29 and drawn == malicious(Attack("ipm", malicious_share=0.29), 7, 100)
-    assert drawn != malicious(Attack("ipm", malicious_share=0.29), 8, 100)
+    other = malicious(Attack("ipm", malicious_share=0.29), 8, 100)
+    assert drawn != other == malicious(Attack("ipm", malicious_share=0.29), Seed(7, {"attack": 8}), 100)
     assert malicious(Attack(), 0, 5) == frozenset()
 
 
