@@ -21,11 +21,6 @@ def check_together(config: Sections) -> None:
     timing.check(config.timing, config.devices, config.training, config.evaluation)
     timing.check_events(config.events)
     _check_sampler(config)
-    if config.schedule.without and config.schedule.sampler.adaptive:
-        raise ConfigError(
-            f"schedule.without: with schedule.sampling {config.schedule.sampling}, which learns from all clients, the "
-            "others would be other ones. Set schedule.sampling to fixed or poisson."
-        )
     wrappers.check(config.defense, config.timing)
     wrappers.check_attack(config.attack, config.timing)
     privacy_conditions.check(config)
