@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from raysim import portable
+from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
-from raysim.errors import FINISHED, REFUSED, RaysimError
-from raysim.storage.complaint import complain
 from raysim.storage.run_folder import RunFolder
 
 
@@ -61,35 +61,33 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("folder", type=Path, metavar="FOLDER", help="a run's folder")
     parser.add_argument("--cpu", action="store_true", help="judge on the CPU, also a run that was on a GPU")
     add_trust(parser)
-    options = parser.parse_args(arguments)
-    try:
-        _print(options.folder, _config(options))
-    except RaysimError as error:
-        complain(error, "raysim.evaluate")
-        return REFUSED
-    return FINISHED
+    return answered(parser, arguments, _judged)
 
 
-def _config(options: argparse.Namespace) -> RunConfig:
+def _judged(options: argparse.Namespace) -> Answer:
     config = read_config(options.folder, options)
-    return with_sections(config, engine=replace(config.engine, gpus_per_client=0.0)) if options.cpu else config
+    if config.engine.portable:
+        portable.start_again()
+    if options.cpu:
+        config = with_sections(config, engine=replace(config.engine, gpus_per_client=0.0))
+    return Answer(_text(options.folder, config))
 
 
-def _print(folder: Path, config: RunConfig) -> None:
+def _text(folder: Path, config: RunConfig) -> str:
     """Every number in full, and beside it what rounds.csv says where that is another."""
     number, found = evaluate_again(config, folder)
     rows = RunFolder(folder).rounds()
     same_round = rows[rows["round"] == number].to_dict("records")
     row = same_round[-1] if same_round else {}
-    print(f"round {number} of {config.schedule.rounds}")
-    differ = 0
+    lines, differ = [f"round {number} of {config.schedule.rounds}"], 0
     for name, value in found.items():
         before = float(row.get(name, math.nan))
         other = before != value and not math.isnan(before)
         differ += other
-        print(f"{name:<30}{value!r}" + (f"  (rounds.csv: {before!r})" if other else ""))
+        lines.append(f"{name:<30}{value!r}" + (f"  (rounds.csv: {before!r})" if other else ""))
     if differ:
-        print("Other processors, GPUs or versions of torch round differently: environment.json names the run's.")
+        lines.append("Other processors, GPUs or versions of torch round differently: environment.json names the run's.")
+    return "\n".join(lines)
 
 
 if __name__ == "__main__":

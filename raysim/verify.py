@@ -1,7 +1,7 @@
 """Checks a run's folder against its proof, and computes parts of the run again.
 
 ``python -m raysim.verify FOLDER``. Exit codes: 0 equal, 1 something differs, 2 the request cannot be met; with
-``--tolerance`` 3: not equal, but all values of the tables agree to their printed digits.
+``--tolerance`` 3: not equal, but all values of the tables agree to their printed digits; 130 stopped by Ctrl-C.
 """
 
 from __future__ import annotations
@@ -15,15 +15,13 @@ from random import SystemRandom
 from typing import Any
 
 from raysim import portable
+from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
-from raysim.config.help_text import json_text
 from raysim.config.run_config import RunConfig, classes_of
-from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError, ResultsError
+from raysim.errors import FAILED, FINISHED, ResultsError
 from raysim.results.given_again import check_digests
 from raysim.running.open_run import stored_config
 from raysim.running.python_objects import config_of
-from raysim.storage.complaint import complain
-from raysim.storage.folder_files import printable
 from raysim.verification.differences import explanations
 from raysim.verification.folder_check import FolderCheck
 from raysim.verification.recompute import again, check_rounds, placed
@@ -36,6 +34,10 @@ CLOSE = 3
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
+    return answered(_parser(), arguments, _verified)
+
+
+def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m raysim.verify",
         description="Check a run's folder against its proof: chain, tables, checkpoints, model. Nothing is trained and "
@@ -62,23 +64,22 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_trust(parser)
-    options = parser.parse_args(arguments)
-    try:
-        computes = options.all or options.rounds or options.spot
-        if options.tolerance and not (options.all or options.rounds):
-            raise ResultsError("--tolerance: no rounds are computed again. Add --all, or --rounds 3,17 say.")
-        config = placed(read_config(options.folder, options), options.actors, cpu=options.cpu) if computes else None
-        if config is not None and config.engine.portable:
-            portable.start_again()
-        rounds = None if options.all else options.rounds
-        verdict = verify(
-            options.folder, config, rounds=rounds, tasks=options.spot, head=options.head, tolerance=options.tolerance
-        )
-    except RaysimError as error:
-        complain(error, "raysim.verify")
-        return REFUSED
-    print(json_text(verdict.plain()) if options.json else printable(verdict.text()))
-    return FINISHED if verdict.equal else CLOSE if verdict.close else FAILED
+    return parser
+
+
+def _verified(options: argparse.Namespace) -> Answer:
+    computes = options.all or options.rounds or options.spot
+    if options.tolerance and not (options.all or options.rounds):
+        raise ResultsError("--tolerance: no rounds are computed again. Add --all, or --rounds 3,17 say.")
+    config = placed(read_config(options.folder, options), options.actors, cpu=options.cpu) if computes else None
+    if config is not None and config.engine.portable:
+        portable.start_again()
+    rounds = None if options.all else options.rounds
+    verdict = verify(
+        options.folder, config, rounds=rounds, tasks=options.spot, head=options.head, tolerance=options.tolerance
+    )
+    code = FINISHED if verdict.equal else CLOSE if verdict.close else FAILED
+    return Answer(verdict.text(), verdict.plain(), code)
 
 
 def verify(

@@ -9,20 +9,16 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping, Sequence
-from contextlib import redirect_stdout
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import portable, seeds
+from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
-from raysim.config.help_text import json_text
-from raysim.errors import FINISHED, REFUSED, ConfigError, RaysimError, ResultsError
-from raysim.leaving import staying
+from raysim.errors import ConfigError
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.complaint import complain
-from raysim.storage.folder_files import printable
 from raysim.studies.command import count_of
 from raysim.verification.folder_check import FolderCheck
 from raysim.verification.recompute import placed, with_decisions
@@ -35,23 +31,11 @@ EXACT = 10
 """Largest number of clients whose Shapley values are computed from all coalitions."""
 ORDERS = 20
 """Random orders of more clients, by default."""
-INTERRUPTED = 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    options, output = _parser().parse_args(arguments), sys.stdout
-    try:
-        with staying(), redirect_stdout(sys.stderr if options.json else output):
-            told, text = _computed(options)
-        print(json_text(told) if options.json else printable(text), file=output)
-    except RaysimError as error:
-        complain(error, "raysim.contribution")
-        return REFUSED
-    except KeyboardInterrupt:
-        print("raysim.contribution: interrupted; the same command goes on", file=sys.stderr)
-        return INTERRUPTED
-    return FINISHED
+    return answered(_parser(), arguments, _computed, "interrupted; the same command goes on")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -87,19 +71,13 @@ def _parser() -> argparse.ArgumentParser:
     return found
 
 
-def _computed(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
-    """The values, as JSON has them and in words."""
+def _computed(options: argparse.Namespace) -> Answer:
     from raysim.client_side.worker import fixed_threads
     from raysim.contribution.coalitions import Coalitions
     from raysim.contribution.kept import KeptUtilities
 
     folder: Path = options.folder
-    check = FolderCheck(folder)
-    verdict = check.run()
-    if not verdict.equal:
-        raise ResultsError(
-            f"{folder} is not what its proof says ({verdict.differences[0]}): see raysim.verify {folder}"
-        )
+    check = FolderCheck.whole(folder)
     stored = placed(read_config(folder, options), 0, cpu=options.cpu)
     if stored.engine.portable:
         portable.start_again()
@@ -121,7 +99,7 @@ def _computed(options: argparse.Namespace) -> tuple[dict[str, Any], str]:
     facts |= {"measure": measure, "coalitions": coalitions.computed, "client tasks": tasks}
     kind = f"{options.of}-{facts['orders']}-orders" if "orders" in facts else options.of
     _write(place / f"{kind}.csv", rows)
-    return {"of": options.of, **facts, "clients": rows}, _text(options.of, rows, facts, place)
+    return Answer(_text(options.of, rows, facts, place), {"of": options.of, **facts, "clients": rows})
 
 
 def _values(options: argparse.Namespace, coalitions: Coalitions) -> tuple[Mapping[int, Value], dict[str, Any]]:

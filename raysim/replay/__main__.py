@@ -9,54 +9,46 @@ from __future__ import annotations
 import shutil
 import sys
 from collections.abc import Sequence
-from contextlib import redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import portable
+from raysim.cli.answering import Answer, answered
 from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
-from raysim.config.help_text import json_text
 from raysim.config.run_config import to_dict
+from raysim.driver.outcome import Outcome
 from raysim.engine.observer import Several
-from raysim.errors import FINISHED, REFUSED, RaysimError
-from raysim.leaving import staying
+from raysim.errors import FINISHED
 from raysim.monitor.progress import Progress, title_of
 from raysim.replay import command
 from raysim.replay.begin import begin
 from raysim.replay.comparison import compare_runs, write_page
 from raysim.running.simulation import execute
 from raysim.schedule import planned_intervals
-from raysim.storage.complaint import complain
-from raysim.storage.folder_files import printable
 from raysim.storage.origin import read_origin
 from raysim.storage.run_folder import RunFolder
 from raysim.storage.run_record import read_summary
 from raysim.verification.recompute import with_decisions
 
 if TYPE_CHECKING:
+    import argparse
+
     from raysim.replay.command import Command
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command line; returns the exit code."""
-    options, output = command.parser().parse_args(arguments), sys.stdout
-    try:
-        # With --json a user's own code prints to standard error.
-        with staying(), redirect_stdout(sys.stderr if options.json else output):
-            asked = command.read(options)
-            if asked.config.engine.portable:
-                portable.start_again()
-            folder = begin(asked.check, asked.stored, asked.config, asked.change.first)
-            code = _run(asked, folder)
-            if code == FINISHED:
-                told, text = _told(asked, folder)
-        if code == FINISHED:
-            print(json_text(told) if asked.json else printable(text), file=output)
-        return code
-    except RaysimError as error:
-        complain(error, "raysim.replay")
-        return REFUSED
+    return answered(command.parser(), arguments, _replayed)
+
+
+def _replayed(options: argparse.Namespace) -> Answer:
+    asked = command.read(options)
+    if asked.config.engine.portable:
+        portable.start_again()
+    folder = begin(asked.check, asked.stored, asked.config, asked.change.first)
+    code = _run(asked, folder)
+    return _told(asked, folder) if code == FINISHED else Answer(code=code)
 
 
 def _run(asked: Command, folder: Path) -> int:
@@ -64,22 +56,25 @@ def _run(asked: Command, folder: Path) -> int:
     config, taken = with_decisions(asked.check, asked.stored, asked.config), asked.change.first - 1
     intervals, interruption = planned_intervals(config), Interruption()
     with interruption, Progress(title_of(to_dict(config)), len(intervals), sum(intervals)) as progress:
-        outcome = execute(
-            config,
-            folder,
-            Several(progress, interruption),
-            resumed=taken > 0,
-            stopping=interruption.asked,
-            keep_ray=True,
-        )
+        try:
+            outcome = execute(
+                config,
+                folder,
+                Several(progress, interruption),
+                resumed=taken > 0,
+                stopping=interruption.asked,
+                keep_ray=True,
+            )
+        except KeyboardInterrupt:
+            outcome = Outcome("stopped")
     if outcome.status == "finished":
         return FINISHED
-    if outcome.status == "failed" and folder.exists() and RunFolder(folder).rounds_written() == taken:
+    if folder.exists() and RunFolder(folder).rounds_written() == taken:
         shutil.rmtree(folder)  # nothing was computed
     return tell(outcome, folder, interruption.exit_code, progress.times())
 
 
-def _told(asked: Command, folder: Path) -> tuple[dict[str, Any], str]:
+def _told(asked: Command, folder: Path) -> Answer:
     """All that is said of a finished replay, as JSON has it and in words; its page is written."""
     comparison = compare_runs(asked.check.path, folder)
     page, origin = write_page(asked.check.path, folder, comparison), read_origin(folder)
@@ -98,7 +93,8 @@ def _told(asked: Command, folder: Path) -> tuple[dict[str, Any], str]:
         found = membership(asked.change.without, *pairs)
         told["membership"] = [each.plain() for each in found]
         text += [each.text() for each in found]
-    return told, "\n".join([*text, short(page), f"proof {told['proof']}, of a run with the proof {origin['head']}"])
+    text += [short(page), f"proof {told['proof']}, of a run with the proof {origin['head']}"]
+    return Answer("\n".join(text), told)
 
 
 if __name__ == "__main__":

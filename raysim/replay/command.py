@@ -10,7 +10,7 @@ from pathlib import Path
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.command_line import given_options
 from raysim.config.run_config import RunConfig, to_dict
-from raysim.errors import ConfigError, ResultsError
+from raysim.errors import ConfigError
 from raysim.replay.change import Change, check_change, check_round, client_numbers
 from raysim.results.result import load_result
 from raysim.storage.atomic_files import unused
@@ -30,7 +30,6 @@ class Command:
     config: RunConfig
     """The replay's."""
     membership: bool
-    json: bool
 
 
 def read(options: argparse.Namespace) -> Command:
@@ -40,12 +39,7 @@ def read(options: argparse.Namespace) -> Command:
         RaysimError: it cannot be met; the message says why and what can.
     """
     folder: Path = options.folder
-    check = FolderCheck(folder)
-    verdict = check.run()
-    if not verdict.equal:
-        raise ResultsError(
-            f"{folder} is not what its proof says ({verdict.differences[0]}): see raysim.verify {folder}"
-        )
+    check = FolderCheck.whole(folder)
     check_round(options.first, len(check.rounds))
     stored = placed(read_config(folder, options), options.actors, cpu=options.cpu)
     without = client_numbers(options.without, load_result(folder).clients) if options.without else ()
@@ -55,7 +49,7 @@ def read(options: argparse.Namespace) -> Command:
     if options.membership and not without:
         raise ConfigError("--membership: it tests the samples of clients that are left out. Name one with --without.")
     target = options.output or unused(folder.with_name(f"{folder.resolve().name}-replay"))
-    return Command(check, change, stored, replace(config, output=str(target)), options.membership, options.json)
+    return Command(check, change, stored, replace(config, output=str(target)), options.membership)
 
 
 def parser() -> argparse.ArgumentParser:

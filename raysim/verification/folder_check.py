@@ -9,7 +9,7 @@ import json
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from raysim import columns
 from raysim.config import earlier_names
@@ -29,9 +29,6 @@ from raysim.storage.state_digest import digest_of_digests
 from raysim.units import counted
 from raysim.verification.derived_files import agree, same
 from raysim.verification.verdict import Difference, Verdict
-
-if TYPE_CHECKING:
-    pass
 
 Texts = Mapping[str, str]
 """A row of a table as it was read, by column."""
@@ -59,6 +56,15 @@ class FolderCheck:
         """The lines of rounds, by round."""
         self.clients: dict[int, Mapping[int, str]] = {}
         """Digests of the clients' states in each checkpoint, by its round; known once all was checked."""
+
+    @classmethod
+    def whole(cls, path: Path) -> FolderCheck:
+        """The check of a folder whose files agree with its proof; ResultsError where they do not."""
+        found = cls(path)
+        if not found.run().equal:
+            difference = found.verdict.differences[0]
+            raise ResultsError(f"{path} is not what its proof says ({difference}): see raysim.verify {path}")
+        return found
 
     def run(self, head: str = "") -> Verdict:
         """Check all.

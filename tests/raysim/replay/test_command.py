@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import signal
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, Never
 
 import pytest
 
 from raysim.replay.__main__ import main
 from raysim.replay.comparison import compare_runs
+from raysim.running import simulation
 from raysim.running.simulation import run
 from raysim.storage.proof_file import PROOF_NAME, read_proof
 from raysim.verify import main as verify
@@ -160,6 +163,18 @@ def test_the_folder_is_checked_and_the_rounds_before_too(
     made_anew(path)
     assert main([str(path), "--from", "4"]) == 2
     assert "the rounds before 4 come out differently here (rounds.csv (round 2, loss): 0.5" in capsys.readouterr().err
+
+
+def test_ctrl_c_before_its_first_round_leaves_no_folder(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*arguments: object) -> Never:
+        os.kill(os.getpid(), signal.SIGTERM)
+        raise AssertionError("the signal ends it")
+
+    monkeypatch.setattr(simulation, "_drive", interrupted)
+    assert main([str(folder), "--output", str(tmp_path / "replay"), "--from", "5"]) == 128 + signal.SIGTERM
+    assert not (tmp_path / "replay").exists()
 
 
 def test_no_code_of_a_foreign_folder_is_run_unless_it_is_allowed(
