@@ -131,13 +131,16 @@ class _Process:
     """Its cell under way; None between two."""
     round: int = 0
     """The last of this cell of which it told."""
+    silent: bool = False
+    """Whether it was kept from an earlier cell and has told nothing of this one: it may have died between the two."""
 
 
 class InProcesses(SideBySide):
     """Computes cells in up to ``workers`` processes at a time, each kept for many cells.
 
     A process that dies without a word (killed, or a crash in a library) is replaced by one that goes on from the cell's
-    last checkpoint; if that dies too before a further round, the cell has failed.
+    last checkpoint; if that dies too before a further round, the cell has failed. The death of a process that was kept,
+    before it told of its next cell, is none of that cell's.
     """
 
     def __init__(self, left: CellsLeft, workers: int, board: Board) -> None:
@@ -163,7 +166,7 @@ class InProcesses(SideBySide):
             except OSError:  # it died between two cells
                 self._lose(connection)
             else:
-                self._processes[connection].place, self._processes[connection].round = Place(cell), 0
+                self._processes[connection] = _Process(self._processes[connection].process, Place(cell), silent=True)
                 return
         mine, its = self._context.Pipe()
         process = self._context.Process(target=work, args=(its,), name=f"cells of {cell.path.parent.name}")
@@ -199,7 +202,7 @@ class InProcesses(SideBySide):
             if place is None:
                 continue  # it ended between two cells
             if isinstance(message, News):
-                own.round = max(own.round, message.round)
+                own.round, own.silent = max(own.round, message.round), False
                 self._board.hears(place.cell, message)
                 continue
             own.place = None
@@ -210,6 +213,9 @@ class InProcesses(SideBySide):
     def _death(self, own: _Process, cell: Cell) -> End:
         """Decide what follows the death of a cell's process."""
         code = own.process.exitcode
+        if own.silent:
+            self._board.says(f"{cell.name}: its process {_words(code)} before it began; another one computes it")
+            return End("died")
         if own.round > self._died_in.get(cell.name, -1):
             self._died_in[cell.name] = own.round
             self._board.says(f"{cell.name}: its process {_words(code)}; it goes on from its last checkpoint")

@@ -160,6 +160,27 @@ def test_a_process_is_kept_for_many_cells(tmp_path: Path, monkeypatch: pytest.Mo
     assert len(numbers) == 8 and len({*numbers}) <= 2
 
 
+def dies_between_two_cells(connection: Connection) -> None:
+    """Finishes one cell; the order of a second reaches it, and it dies without a word."""
+    cell, _ = connection.recv()
+    keep(cell, accuracy=[0.5])
+    connection.send(End("finished"))
+    connection.recv()
+    dies(connection)
+
+
+def test_the_death_of_a_kept_process_is_none_of_the_cell_that_it_had_not_begun(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = made(tmp_path, 2)
+    path.write_text(path.read_text().replace("seeds: [0]", "seeds: [0, 1]"), encoding="utf-8")
+    monkeypatch.setattr(side_by_side, "work", dies_between_two_cells)
+    assert study.main([str(path), "--workers", "2"]) == 0
+    said = capsys.readouterr().out
+    assert "its process was killed by SIGKILL before it began; another one computes it" in said
+    assert "goes on" not in said
+
+
 def test_a_cell_whose_process_dies_twice_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
