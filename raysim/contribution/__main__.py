@@ -7,6 +7,7 @@ stopped by Ctrl-C: the same command goes on.
 from __future__ import annotations
 
 import argparse
+import math
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
@@ -19,7 +20,7 @@ from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.errors import ConfigError
 from raysim.storage.atomic_files import write_atomically
-from raysim.studies.command import count_of
+from raysim.studies.command import count_of, sampler_seed_of
 from raysim.verification.folder_check import FolderCheck
 from raysim.verification.recompute import placed, with_decisions
 
@@ -51,7 +52,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--measure", default="", help="a column of rounds.csv that is the utility; by default accuracy, else loss")
     add(
         "--orders",
-        type=partial(count_of, "orders"),
+        type=partial(count_of, "orders", least=2),  # of which an interval can be made
         default=0,
         metavar="N",
         help=f"Shapley values from N random orders of the clients; by default {ORDERS} beyond {EXACT} clients, and up "
@@ -59,15 +60,25 @@ def _parser() -> argparse.ArgumentParser:
     )
     add(
         "--tolerance",
-        type=float,
+        type=_tolerance,
         default=0.0,
         help="an order ends once its utility is this near to all clients'",
     )
-    add("--sampler-seed", type=int, default=0, metavar="N", help="seed of the random orders, 0 by default")
+    add("--sampler-seed", type=sampler_seed_of, default=0, metavar="N", help="seed of the random orders, 0 by default")
     add("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
     add("--output", type=Path, help="folder of the utilities; by default one beside the run's")
     add("--json", action="store_true", help="print one JSON object")
     add_trust(found)
+    return found
+
+
+def _tolerance(text: str) -> float:
+    try:
+        found = float(text)
+    except ValueError:
+        found = math.nan
+    if not 0 <= found < math.inf:
+        raise ConfigError(f"--tolerance {text}: not allowed. Allowed: a number ≥ 0, of the measure.")
     return found
 
 
@@ -107,13 +118,16 @@ def _values(options: argparse.Namespace, coalitions: Coalitions) -> tuple[Mappin
     from raysim.contribution.values import leave_one_out, sampled_shapley, shapley
 
     clients, utility = coalitions.clients, coalitions.utility
+    kind = "leave-one-out" if options.of == "leave-one-out" else f"the exact Shapley value of {len(clients)} clients"
+    sampled = options.of == "shapley" and (options.orders or len(clients) > EXACT)
+    if not sampled and (options.orders or options.tolerance):
+        name, more = ("orders", "") if options.orders else ("tolerance", ", or ask for orders, --orders 20")
+        raise ConfigError(f"--{name}: {kind} has no random orders. Leave it out{more}.")
     if options.of == "leave-one-out":
         return leave_one_out(clients, utility), {}
-    if not options.orders and len(clients) <= EXACT:
+    if not sampled:
         return shapley(clients, utility), {}
     orders = options.orders or ORDERS
-    if orders < 2 or options.tolerance < 0:
-        raise ConfigError("--orders: at least 2, of which an interval can be made; --tolerance: at least 0.")
     generator = seeds.numpy_generator(options.sampler_seed, "orders of clients")
     found = sampled_shapley(clients, utility, orders, generator, options.tolerance)
     return found.values, {"orders": orders, "truncated": found.truncated}

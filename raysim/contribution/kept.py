@@ -10,7 +10,7 @@ from raysim.errors import ResultsError
 from raysim.storage.atomic_files import append_whole
 from raysim.studies.command import keep_request
 
-UTILITIES = "utilities.csv"
+UTILITIES, REQUEST = "utilities.csv", "request.yaml"
 _HEADER = "clients,utility"
 
 
@@ -18,7 +18,7 @@ class KeptUtilities:
     """The table of utilities in a folder: a line a coalition, its clients separated by spaces.
 
     Args:
-        folder: made if it is not there.
+        folder: made with the first utility, if it is not there.
         request: decides the utilities: a folder with another one is refused.
 
     Raises:
@@ -27,14 +27,16 @@ class KeptUtilities:
     """
 
     def __init__(self, folder: Path, request: Mapping[str, Any]) -> None:
-        other = f"{folder} holds another run's utilities, or another measure's. Choose another --output."
-        keep_request(folder / "request.yaml", request, other)
-        self._path = folder / UTILITIES
+        self._path, self._request = folder / UTILITIES, request
         self.known: dict[frozenset[int], float] = {}
+        if (folder / REQUEST).exists() or self._path.exists():
+            self._claim()
         text = self._path.read_text() if self._path.exists() else ""
         whole = text[: text.rfind("\n") + 1]  # a kill tears the last line
-        if whole != text or not whole:
-            self._path.write_text(whole or f"{_HEADER}\n")
+        if not whole:
+            self._path.unlink(missing_ok=True)
+        elif whole != text:
+            self._path.write_text(whole)
         for number, line in enumerate(whole.splitlines()[1:], start=2):
             clients, _, utility = line.partition(",")
             try:
@@ -44,4 +46,13 @@ class KeptUtilities:
 
     def keep(self, coalition: frozenset[int], utility: float) -> None:
         """Add a line."""
+        if not self._path.exists():
+            self._claim()  # not before: what never had a utility, a measure with a slip say, may not take the folder
+            self._path.write_text(f"{_HEADER}\n")
         append_whole(self._path, f"{' '.join(map(str, sorted(coalition)))},{utility!r}\n".encode())
+
+    def _claim(self) -> None:
+        """Write the request; ConfigError if another one is there."""
+        folder = self._path.parent
+        other = f"{folder} holds another run's utilities, or another measure's. Choose another --output."
+        keep_request(folder / REQUEST, self._request, other)

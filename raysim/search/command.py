@@ -18,7 +18,7 @@ from raysim.results.measures import find
 from raysim.search.space import read_axes
 from raysim.search.trials import Search
 from raysim.studies.choosing import check_chooses
-from raysim.studies.command import count_of, keep_request, seeds_of
+from raysim.studies.command import count_of, keep_request, sampler_seed_of, seeds_of
 
 USAGE = "python -m raysim.search --space NAME=LOW:HIGH[:log] … --output FOLDER [--trials 20] [options of all runs]"
 FILE = "search.yaml"
@@ -90,7 +90,7 @@ def _parser(description: str) -> argparse.ArgumentParser:
     )
     add("--seeds", default="0", metavar="0-4", help="seeds of every trial, whose mean counts; 0 by default")
     add("--measure", default="validation_accuracy", metavar="NAME", help="a column of validation data that counts")
-    add("--sampler-seed", type=int, default=0, metavar="N", help="seed of Optuna's sampler, 0 by default")
+    add("--sampler-seed", type=sampler_seed_of, default=0, metavar="N", help="seed of Optuna's sampler, 0 by default")
     add("--workers", type=partial(count_of, "workers"), metavar="N", help="runs side by side; by default one a core")
     add("--output", type=Path, default=None, metavar="FOLDER", help="the folder of the search")
     return parser

@@ -111,10 +111,17 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
     return Command(path, trusted, known.table_only, known.workers, known.cells_on)
 
 
-def count_of(option: str, text: str) -> int:
+def count_of(option: str, text: str, least: int = 1) -> int:
     """A number of workers, or of whatever else the option counts."""
-    if not text.isdecimal() or int(text) < 1:
-        raise ConfigError(f"--{option} {text}: not allowed. Allowed: a whole number ≥ 1.")
+    if not text.isdecimal() or int(text) < least:
+        raise ConfigError(f"--{option} {text}: not allowed. Allowed: a whole number ≥ {least}.")
+    return int(text)
+
+
+def sampler_seed_of(text: str) -> int:
+    """The seed of random numbers that belong to no run."""
+    if not text.isdecimal() or int(text) >= 2**32:
+        raise ConfigError(f"--sampler-seed {text}: not allowed. Allowed: a whole number from 0 to {2**32 - 1}.")
     return int(text)
 
 

@@ -19,6 +19,16 @@ from raysim.running.simulation import run
 from tests.attack.folders import small
 from tests.own_data import QUICK, samples, seeded
 
+SLIPS = {
+    "--orders 1": "--orders 1: not allowed. Allowed: a whole number ≥ 2.",
+    "--orders 3 --tolerance nan": "--tolerance nan: not allowed. Allowed: a number ≥ 0",
+    "--tolerance 0.1": "--tolerance: the exact Shapley value of 3 clients has no random orders.",
+    "--of leave-one-out --orders 3": "--orders: leave-one-out has no random orders.",
+    "--sampler-seed=-1": "--sampler-seed -1: not allowed. Allowed: a whole number from 0 to 4294967295.",
+    "--measure acuracy": "no measure 'acuracy'. Did you mean accuracy?",
+    "--measure auc": "--measure auc: it is not measured in this run.",
+    "--output /proc/none": "raysim.contribution: [Errno 2] No such file or directory: '/proc/none'",
+}
 RUN: dict[str, Any] = {"schedule__rounds": 2, "engine__checkpoint_every": 2}
 
 
@@ -62,6 +72,9 @@ def test_equal_clients_have_equal_values_and_values_add_up(tmp_path: Path) -> No
 
 def test_the_command_goes_on_and_says_all(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = run(small(tmp_path / "run", **RUN, method__name="fedavg")).folder
+    for slip, said in SLIPS.items():
+        assert main([str(folder), *slip.split()]) == 2 and said in capsys.readouterr().err
+    assert not (tmp_path / "run-contribution").exists()  # which the command without a slip is to have
     assert main([str(folder), "--json"]) == 0
     whole = json.loads(capsys.readouterr().out)
     assert whole["coalitions"] == 8 and [row["client"] for row in whole["clients"]] == [0, 1, 2]

@@ -62,6 +62,7 @@ def test_one_and_two_workers_and_a_kill_make_one_table(tmp_path: Path) -> None:
         (["--mu", "0.1"], "--method.mu: it is searched"),
         (["--seed", "3"], "a search has seeds, --seeds 0-2"),
         (["--trials", "0"], "--trials 0: not allowed. Allowed: a whole number ≥ 1"),
+        (["--sampler-seed=-1"], "--sampler-seed -1: not allowed. Allowed: a whole number from 0 to 4294967295"),
         (["--space", "nothing=1:2"], "Unknown option nothing"),
         (["--config", "mine.yaml"], "only options of runs may stand here"),
     ],
