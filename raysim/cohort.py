@@ -7,6 +7,7 @@ from here. They are six numbers in every message, whatever the size of the popul
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, overload
 
 if TYPE_CHECKING:
@@ -114,10 +115,14 @@ def cohort_of(
 
 
 def samples_of(federation: Federation) -> Callable[[Sequence[int]], NDArray[np.int64]]:
-    """The numbers of training samples of some clients [n], for a sampler."""
+    """The numbers of training samples of some clients [n], for a sampler; those of all are asked for once."""
     import numpy as np
 
+    @cache
+    def of_all() -> NDArray[np.int64]:
+        return np.fromiter(map(federation.samples, range(federation.clients)), np.int64, federation.clients)
+
     def samples(clients: Sequence[int]) -> NDArray[np.int64]:
-        return np.fromiter(map(federation.samples, clients), np.int64, len(clients))
+        return of_all()[clients.start : clients.stop] if isinstance(clients, range) else of_all()[list(clients)]
 
     return samples

@@ -106,6 +106,7 @@ class Planner:
         self.intervals = schedule.planned_intervals(config)
         """Local epochs of every round."""
         self._epochs_before = list(accumulate(self.intervals, initial=0))
+        self._samples = samples_of(federation)
         self._population = schedule.population(config, federation.clients)
         # Pooled data has one client, which is there from the start.
         self._joins = () if config.method.traits.pooled else config.schedule.joins
@@ -127,7 +128,7 @@ class Planner:
         epochs, population = self._epochs_before[number - 1], self._population
         sampler: Sampler = options.sampler
         present = schedule.joined(epochs, population.trainable, self._joins, options.join_every)
-        choices = _Choices(config, existing, number, selection, measure)
+        choices = _Choices(config, self._samples, number, selection, measure)
         if self._clock is None:
             cohort = clients = [client for client in choices.cohort(present) if client in population]
             begins, ends, steps = dict[int, float](), 0.0, dict.fromkeys(clients, number)
@@ -162,14 +163,14 @@ class _Choices:
     def __init__(
         self,
         config: RunConfig,
-        federation: Federation,
+        samples: Callable[[Sequence[int]], NDArray[np.int64]],
         number: int,
         selection: Selection | None,
         measure: Measure | None,
     ) -> None:
         self._seed, self._number, self.selection, self._measure = config.seed, number, selection, measure
         self._sampler: Sampler = config.schedule.sampler
-        self._samples = samples_of(federation)
+        self._samples = samples
         self.known: Known | None = None
         self.asked: list[int] = []
 

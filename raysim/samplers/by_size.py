@@ -34,7 +34,7 @@ class BySize(Sampler):
         from raysim.schedule import weighted_sample
 
         places = weighted_sample(known.count, known.samples(known.clients).astype(np.float64), generator)
-        return np.asarray(known.clients, np.int64)[places]
+        return np.array([known.clients[place] for place in places], np.int64)
 
 
 KIND = BySize

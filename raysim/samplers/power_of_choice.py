@@ -45,9 +45,8 @@ class PowerOfChoice(Sampler):
         from raysim.schedule import weighted_sample
 
         weights = known.samples(known.clients).astype(np.float64)
-        asked = np.asarray(known.clients, np.int64)[
-            weighted_sample(max(known.count, round(self.candidates * known.count)), weights, generator)
-        ]
+        places = weighted_sample(max(known.count, round(self.candidates * known.count)), weights, generator)
+        asked = np.array([known.clients[place] for place in places], np.int64)
         assert known.ask is not None, "it is adaptive"
         losses = known.ask(asked.tolist()).mean
         highest_first = np.lexsort((asked, -np.nan_to_num(losses, nan=-np.inf)))

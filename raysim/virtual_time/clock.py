@@ -188,9 +188,10 @@ def _chooser(config: RunConfig, federation: Federation) -> Choose | None:
     sampler: Sampler = config.schedule.sampler
     if sampler.in_virtual_time == "uniform":
         return None
+    samples = samples_of(federation)
 
     def choose(choice: Choice, generator: np.random.Generator) -> Chosen:
-        known = Known(choice.number, choice.clients, choice.count, samples_of(federation))
+        known = Known(choice.number, choice.clients, choice.count, samples)
         return sampler.cohort(known, generator).tolist(), 0.0
 
     return choose
