@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -56,20 +57,23 @@ class LinkFederation(NodeFederation):
         assert self.pairs is not None, "links_of sets it"
         return self.pairs
 
-    def _count(self, client: int, part: int) -> int:
-        return int(((self._pairs.owners == client) & (self._pairs.parts == part)).sum())
+    @cached_property
+    def _pair_counts(self) -> Integers:
+        """Pairs of each part of each client [clients, 4]."""
+        pairs = self._pairs
+        return np.bincount(pairs.owners * 4 + pairs.parts, minlength=4 * self.clients).reshape(-1, 4)
 
     def input_spec(self, client: int) -> InputSpec:
         return InputSpec((self.graph.features.shape[1],), 2, "nodes", pairs=True)
 
     def samples(self, client: int) -> int:
-        return self._count(client, TRAIN)
+        return int(self._pair_counts[client, TRAIN])
 
     def total_samples(self, clients: int) -> int:
-        return int(((self._pairs.owners < clients) & (self._pairs.parts == TRAIN)).sum())
+        return int(self._pair_counts[:clients, TRAIN].sum())
 
     def test_samples(self, client: int) -> int:
-        return self._count(client, TEST)
+        return int(self._pair_counts[client, TEST])
 
     def client(self, client: int, device: str, channels_last: bool = True) -> ClientData:
         import torch
@@ -106,7 +110,7 @@ class LinkFederation(NodeFederation):
         pairs = self._pairs
         training = pairs.parts == TRAIN
         table = client_table(self, pairs.joined[training][np.argsort(pairs.owners[training], kind="stable")])
-        table["validation_samples"] = [self._count(client, VALIDATION) for client in range(self.clients)]
+        table["validation_samples"] = self._pair_counts[:, VALIDATION]
         return self._with_subgraphs(table)
 
 
