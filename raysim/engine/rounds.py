@@ -210,15 +210,11 @@ class Rounds:
         down = {client: message.nbytes for client, message in messages.items()}
         up = [self._bytes_up + pytree.nbytes(update.extra) for update in collected.updates.each]
         row = self._first_columns(plan, rows) | {"bytes_down": sum(down.values()), "bytes_up": sum(up)}
+        sent, received = exchanged_before_training(pool.federation) if plan.number == 1 else (0, 0)
         # Losses that clients were asked for, and those that they report with their updates.
-        reports = len(rows) * config.schedule.sampler.reports
-        if plan.number == 1:
-            for column, exchanged in zip(
-                ("bytes_up", "bytes_down"), exchanged_before_training(pool.federation), strict=True
-            ):
-                row[column] += exchanged
-        row["bytes_down"] += bytes_asked
-        row["bytes_up"] += ANSWER_BYTES * (len(plan.asked) + reports)
+        answers = len(plan.asked) + len(rows) * config.schedule.sampler.reports
+        row["bytes_down"] += received + bytes_asked
+        row["bytes_up"] += sent + ANSWER_BYTES * answers
         self._put_client_columns(context, collected)
         if plan.evaluates:
             with self.recorder.phase("evaluate"):
