@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Annotated, ClassVar, Literal
 
@@ -97,7 +97,9 @@ class FedGTA(ModelForEach[None]):
         }
         return Update(update.delta, update.metrics, extra), None
 
-    def propagated(self, spread: object, predicted: Tensor, nodes: Tensor, labels: Tensor) -> Tensor:
+    def propagated(
+        self, spread: Callable[[Tensor], Tensor], predicted: Tensor, nodes: Tensor, labels: Tensor
+    ) -> Tensor:
         """Yᴷ [n, C].
 
         Args:
@@ -106,7 +108,6 @@ class FedGTA(ModelForEach[None]):
             nodes: training nodes [B].
             labels: their labels [B].
         """
-        assert callable(spread)
         start = known(predicted, nodes, labels)
         values = start
         for _ in range(self.steps):
