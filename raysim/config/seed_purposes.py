@@ -17,7 +17,7 @@ def with_others(seed: int, given: Sequence[str]) -> Seed:
         given: ``training=7`` and the like.
 
     Raises:
-        ConfigError: there is no such purpose, or its root is no whole number.
+        ConfigError: there is no such purpose, it is given twice, or its root is no whole number.
     """
     found: dict[str, int] = {}
     for text in given:
@@ -29,5 +29,7 @@ def with_others(seed: int, given: Sequence[str]) -> Seed:
             )
         if not sign or not (value.isascii() and value.isdecimal()):
             raise ConfigError(f"seed_of: {text!r} is not allowed. Allowed: {name}=SEED, a whole number ≥ 0.")
+        if name in found:
+            raise ConfigError(f"seed_of: {name} is given twice, as {found[name]} and {int(value)}. Give one of them.")
         found[name] = int(value)
     return Seed(int(seed), found)

@@ -24,3 +24,5 @@ def test_it_goes_through_text_and_back() -> None:
 def test_what_is_no_purpose_or_no_seed_is_refused(given: str, said: str) -> None:
     with pytest.raises(ConfigError, match=f"seed_of: '{given}' is not allowed.*{said}"):
         build([{"seed_of": given}])
+    with pytest.raises(ConfigError, match="seed_of: model is given twice, as 1 and 2"):
+        build([{"seed_of": "model=1,model=2"}])
