@@ -132,6 +132,8 @@ def links_of(federation: NodeFederation, validation_share: float, test_share: fl
             )
         sizes = np.maximum(1, np.rint(count * np.array([validation_share, test_share]))).astype(np.int64)
         sizes = sizes * (np.array([validation_share, test_share]) > 0)
+        sizes[0] = min(sizes[0], count - 2)  # one is left to test with,
+        sizes[1] = min(sizes[1], count - 1 - sizes[0])  # and one to train with
         part = np.full(count, TRAIN, np.int8)
         order = draws.permutation(count)
         part[order[: sizes[0]]], part[order[sizes[0] : sizes.sum()]] = VALIDATION, TEST

@@ -39,8 +39,8 @@ def read_owners(path: Path, nodes: int, clients: int) -> Integers:
         raise WorkloadError(f"{path}: it has no client number in each line ({error})") from error
     if len(owners) != nodes:
         raise WorkloadError(f"{path}: it has {len(owners)} lines, and the graph {nodes} nodes")
-    counts = np.bincount(owners, minlength=clients) if owners.min() >= 0 else np.zeros(0, np.int64)
-    if len(counts) != clients or counts.min() < LEAST:
+    inside = owners.min() >= 0 and owners.max() < clients
+    if not inside or np.bincount(owners, minlength=clients).min() < LEAST:
         raise WorkloadError(
             f"{path}: its clients are {owners.min()} to {owners.max()}, and with workload.clients {clients} each of 0 "
             f"to {clients - 1} needs at least {LEAST} nodes"

@@ -49,6 +49,15 @@ def test_pairs_are_a_clients_edges_and_as_many_others(tmp_path: Path, stream: St
     assert pooled.samples(0) == federation.total_samples(2) and len(pooled.client(0, "cpu").train) == pooled.samples(0)
 
 
+def test_a_few_edges_are_in_all_parts(tmp_path: Path, stream: Stream) -> None:
+    """Four edges of each of twelve clients, of which shares are 0.4 and 3.4: rounded, none would be trained with."""
+    (tmp_path / "cut.txt").write_text("\n".join(str(node // 5) for node in range(60)))
+    cut: Any = {"partition": "file", "owners": str(tmp_path / "cut.txt"), "clients": 12, "task": "links"}
+    federation = Nodes(path=rings(tmp_path), **cut, validation_share=0.1, test_share=0.85).load(stream)
+    assert [federation.samples(client) for client in range(12)] == [2] * 12
+    assert [federation.test_samples(client) for client in range(12)] == [4] * 12
+
+
 @pytest.mark.parametrize("options", [Gcn(hidden=4, dropout=0.0), Gamlp(hidden=4, dropout=0.0)])
 def test_a_pair_is_the_product_of_its_nodes(options: Any, tmp_path: Path, stream: Stream) -> None:
     federation = Nodes(path=rings(tmp_path), clients=2, task="links").load(stream)

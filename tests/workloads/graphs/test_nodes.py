@@ -184,6 +184,7 @@ def test_a_cut_from_a_file(tmp_path: Path, stream: Stream) -> None:
         ("9" * 40 + "\n" + "0\n" * 59, "no client number in each line"),
         ("3\n" * 60, "clients are 3 to 3, and with workload.clients 2 each of 0 to 1 needs at least 3"),
         ("-1\n" * 60, "clients are -1 to -1"),
+        ("9" * 15 + "\n" + "0\n" * 59, "clients are 0 to 9{15}"),
     ],
 )
 def test_a_file_that_is_no_cut(text: str, message: str, tmp_path: Path, stream: Stream) -> None:
