@@ -50,6 +50,23 @@ def test_half_a_cohort_is_exploited_and_half_explored() -> None:
     ).tolist() == [0, 1, 4, 5]
 
 
+def test_explored_clients_take_the_places_of_unexplored_ones_that_are_missing() -> None:
+    """All six were explored, and two of them promise most by far: these are in every cohort, whatever the share."""
+    every = {"clients": np.arange(6), "last": np.ones(6, np.int64), "times": np.ones(6, np.int64)}
+    memory = MEMORY | every | {"utility": np.array([1.0, 50.0, 1.0, 1.0, 50.0, 1.0])}
+    curious = sampler(explore=1.0, explore_least=1.0)
+    for seed in range(20):
+        found = curious.cohort(known(1, 2, memory, None), np.random.default_rng(seed)).tolist()
+        assert found == [1, 4]
+
+
+def test_admitted_clients_are_drawn_in_proportion_to_their_scores() -> None:
+    """Of three admitted two are drawn; the first has 98 % of all scores."""
+    scores, draws = np.array([98.0, 1.0, 1.0]), [np.random.default_rng(seed) for seed in range(200)]
+    found = [sampler()._by_score(scores, 2, generator).tolist() for generator in draws]
+    assert sum(0 in chosen for chosen in found) > 190
+
+
 def test_the_share_of_exploration_falls_to_its_least() -> None:
     assert [sampler().exploration(number) for number in (1, 2, 100)] == pytest.approx([0.9, 0.882, 0.2])
 
@@ -71,5 +88,7 @@ def test_what_is_learned_of_a_round() -> None:
     assert after["rounds"].tolist() == [50, 50, 10, 180] and after["steps"] == 0
     less = Losses(np.ones(1), np.array([4.0]))
     assert paced.learn(known(6), [4], less)["steps"] == 1
+    none = Losses(np.full(1, np.nan), np.full(1, np.nan))
+    assert paced.learn(known(6), [4], none)["utility"].tolist() == [1, 2, 3, 11, 0]  # it has no samples
     assert paced.learn(known(7), [4], less)["steps"] == 0  # every second round alone
     assert MEMORY["utility"].tolist() == [1, 2, 3, 11]

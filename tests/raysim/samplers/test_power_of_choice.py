@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,10 @@ def test_the_highest_losses_of_the_candidates() -> None:
     assert asked == [[0, 1, 2, 3, 4]]
     PowerOfChoice(0.4, 1.0).cohort(known, np.random.default_rng(0))
     assert len(asked[1]) == 2  # as many candidates as places: sampling by size
+    sizes = np.array([0, 7, 0, 0, 7])
+    assert PowerOfChoice(0.4, 1.0).cohort(
+        replace(known, samples=lambda clients: sizes[[*clients]]), np.random.default_rng(0)
+    ).tolist() == [1, 4]
 
 
 def losses(config: Any, model: Any) -> np.ndarray:
@@ -58,12 +63,13 @@ def test_a_run_takes_those_with_the_highest_losses(tmp_path: Path) -> None:
 
 
 def test_asking_takes_virtual_time(tmp_path: Path) -> None:
-    """A forward pass over all samples takes a third of an epoch, and both ways a latency."""
-    devices = {"devices__preset": "uniform", "devices__latency": 1.0, "devices__bandwidth_down": 1e9}
+    """A forward pass over all samples takes a third of an epoch, the model its bytes, and both ways a latency."""
+    devices = {"devices__preset": "uniform", "devices__latency": 1.0, "devices__bandwidth_down": 0.01}
     config = small_run(tmp_path / "run", CHOICE, schedule__rounds=1, **devices, devices__seconds_per_sample=0.3)
     found = run(config)
     federation = worker_of(config).federation
     sizes = [federation.samples(client) for client in range(4)]
     trained = found.clients["samples"].max()
-    asked, task = 2 + 0.3 * max(sizes) / 3, 2 + 0.3 * trained
+    sent = 4 * 650 / 1250  # a model of 650 numbers, at 1250 bytes a second
+    asked, task = 2 + sent + 0.3 * max(sizes) / 3, 2 + sent + 0.3 * trained
     assert found.rounds["virtual_seconds"].iloc[0] == pytest.approx(asked + task, abs=0.05)
