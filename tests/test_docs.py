@@ -18,6 +18,7 @@ import yaml
 
 import raysim
 from benchmarks import published
+from raysim.__main__ import main
 from raysim.config.command_line import parse
 from raysim.flat_model import FlatModel
 from raysim.method import ClientTask, Context, Traits, Updates
@@ -172,6 +173,30 @@ def test_commands_that_start_a_run_have_options_that_exist(page: Path) -> None:
             words = shlex.split(command, comments=True)
             if found and not any("NAME" in word or "mine" in word or word.startswith("--resume") for word in words):
                 parse([*words, "--print-config"])
+
+
+def test_commands_about_finished_runs_have_options_that_exist(capsys: pytest.CaptureFixture[str]) -> None:
+    """Every option that a page gives to one of these commands stands in its help; ``raysim --…`` starts a run."""
+    known = {
+        name: options_of(name, capsys) for name in ("report", "verify", "replay", "contribution", "evaluate", "data")
+    }
+    found = set()
+    for page in PAGES:
+        for line in "".join(CODE.findall(page.read_text(encoding="utf-8"))).replace("\\\n", " ").splitlines():
+            if line.startswith("raysim --"):
+                parse([*shlex.split(line, comments=True)[1:], "--print-config"])
+            if command := re.match(r"(?:python -m raysim\.|raysim )(\w+) ", line):
+                name, words = command[1], shlex.split(line, comments=True)
+                options = {word.partition("=")[0] for word in words if word.startswith("--")}
+                found.add(name)
+                assert options <= known.get(name, options), f"{page.name}: {line}"
+    assert found >= known.keys()
+
+
+def options_of(command: str, capsys: pytest.CaptureFixture[str]) -> set[str]:
+    with pytest.raises(SystemExit):
+        main([command, "--help"])
+    return set(re.findall(r"--[\w-]+", capsys.readouterr().out))
 
 
 def test_no_module_has_more_than_300_lines() -> None:
