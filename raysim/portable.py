@@ -1,4 +1,4 @@
-"""The same bits on every x86 processor with AVX2: instruction sets that libraries choose by the processor are fixed.
+"""Instruction sets that libraries choose by the processor, capped at AVX2: so x86 processors can give the same bits.
 
 torch, oneDNN, MKL, numpy and OpenBLAS each take the widest instructions that they find, and so round sums differently
 from one kind of processor to the next. Environment variables cap them, read when a library is loaded: they must be set

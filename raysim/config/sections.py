@@ -190,8 +190,8 @@ class Engine:
     portable: Annotated[
         bool,
         Help(
-            "the same bits on every x86 processor with AVX2: caps the instruction sets of torch, oneDNN, MKL, numpy "
-            "and OpenBLAS in every process of the run, which costs time"
+            "caps the instruction sets of torch, oneDNN, MKL, numpy and OpenBLAS at AVX2 in every process of the "
+            "run, so that x86 processors can give the same bits"
         ),
         OnlyWith("engine.gpus_per_client", 0.0, why="cannot be kept"),
         OnlyWith("training.precision", "float32", why="cannot be kept"),
