@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from raysim.units import counted
@@ -53,15 +53,23 @@ def paired(values: Mapping[int, float], against: Mapping[int, float]) -> Differe
         The mean difference and its 95 % interval; None where no seed is common, no interval where one is.
     """
     differences = pairs(values, against)
-    if not differences:
-        return None
+    return mean_difference(differences) if differences else None
+
+
+def mean_difference(differences: Sequence[float]) -> Difference:
+    """The mean of one difference or more, with its interval."""
     mean, count = statistics.fmean(differences), len(differences)
     if count == 1:
         return Difference(mean, None, None, 1)
-    from scipy.stats import t
-
-    half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * statistics.stdev(differences) / math.sqrt(count)
+    half = quantile(count) * statistics.stdev(differences) / math.sqrt(count)
     return Difference(mean, mean - half, mean + half, count)
+
+
+def quantile(count: int) -> float:
+    """Half the 95 % interval of a mean of ``count`` values, in standard errors (Student's t)."""
+    from scipy.special import stdtrit  # scipy.stats has the same, and is slow to load
+
+    return float(stdtrit(count - 1, (1 + CONFIDENCE) / 2))
 
 
 def _signed(value: float, form: str) -> str:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from raysim.comparison.differences import mean_difference
 
 if TYPE_CHECKING:
     import numpy as np
 
 Utility = Callable[[frozenset[int]], float]
-CONFIDENCE = 0.95
 
 
 @dataclass(frozen=True)
@@ -85,12 +85,5 @@ def sampled_shapley(
             after = utility(members)
             marginals[client].append(after - before)
             before = after
-    return Sampled({client: _mean(own) for client, own in marginals.items()}, truncated)
-
-
-def _mean(values: Sequence[float]) -> Value:
-    from scipy.stats import t
-
-    mean, count = statistics.fmean(values), len(values)
-    half = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) * statistics.stdev(values) / math.sqrt(count)
-    return Value(mean, mean - half, mean + half)
+    means = {client: mean_difference(own) for client, own in marginals.items()}
+    return Sampled({client: Value(own.mean, own.low, own.high) for client, own in means.items()}, truncated)

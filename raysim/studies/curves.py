@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 from pydantic import AfterValidator, BeforeValidator, Field
 
-from raysim.comparison.differences import CONFIDENCE
+from raysim.comparison.differences import quantile
 from raysim.config.nearest import did_you_mean
 from raysim.report.canvas import LIGHT, new_figure
 from raysim.results.costs import running_costs
@@ -66,7 +66,6 @@ def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
     The interval of the measure alone, ``half``; NaN with one run.
     """
     import pandas as pd
-    from scipy.stats import t
 
     found = [
         running_costs(run)
@@ -77,8 +76,7 @@ def points(runs: Sequence[DataFrame], curves: Curves) -> DataFrame:
     ]
     grouped = pd.concat(found).groupby(level=0)
     means, count = grouped[[curves.against, "value"]].mean(), len(found)
-    quantile = float(t.ppf((1 + CONFIDENCE) / 2, count - 1)) if count > 1 else np.nan
-    means["half"] = quantile * grouped["value"].std() / np.sqrt(count)
+    means["half"] = (quantile(count) if count > 1 else np.nan) * grouped["value"].std() / np.sqrt(count)
     return means[grouped.size() == count]
 
 
