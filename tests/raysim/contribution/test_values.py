@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas
 import pytest
+from numpy.typing import NDArray
 
 from raysim.contribution.values import leave_one_out, sampled_shapley, shapley
 
@@ -63,6 +65,27 @@ def test_random_orders_add_up_too_and_their_intervals_hold_the_exact_values(
         assert value.low <= exact[client].value <= value.high
     cut = sampled_shapley(clients, utilities.__getitem__, 50, np.random.default_rng(0), 0.02)
     assert 0 < cut.truncated < 200
+
+
+class OneOrder:
+    """In the place of a generator: the clients in their order."""
+
+    def permutation(self, count: int) -> NDArray[np.int64]:
+        return np.arange(count)
+
+
+def test_the_rest_of_an_order_counts_as_zero_once_it_is_near_from_below_or_above() -> None:
+    utilities = {0: 0.0, 1: 1.5, 2: 0.95, 3: 1.0}  # by the number of clients: 1.5 lies above all clients' 1.0
+    asked: list[int] = []
+
+    def utility(coalition: frozenset[int]) -> float:
+        asked.append(len(coalition))
+        return utilities[len(coalition)]
+
+    order: Any = OneOrder()
+    found = sampled_shapley([0, 1, 2], utility, 2, order, 0.1)
+    assert [found.values[client].value for client in (0, 1, 2)] == pytest.approx([1.5, -0.55, 0.0])
+    assert found.truncated == 2 and asked == [0, 3, 1, 2, 1, 2]
 
 
 def test_clients_that_add_the_same_have_the_same_value() -> None:

@@ -63,6 +63,22 @@ def test_a_table_has_the_row_that_is_best_on_validation_data(tmp_path: Path) -> 
     assert drawn == (tmp_path / "curves.svg").read_bytes()
 
 
+def test_the_smallest_loss_is_chosen_and_failures_of_all_settings_count(tmp_path: Path) -> None:
+    losses = TEXT.replace("measure: validation_accuracy", "measure: validation_loss")
+    (tmp_path / "study.yaml").write_text(losses, encoding="utf-8")
+    found = study_file.read(tmp_path / "study.yaml")
+    for cell in found.cells():
+        rate, mu = cell.config().training.learning_rate, getattr(cell.config().method, "mu", 0.0)
+        if mu == 1.0 and cell.seed == 1:  # of both rates
+            cell.path.with_suffix(".failed.csv").write_text("failed,round,reason\n1,2,it diverged\n")
+        else:
+            keep(cell, accuracy=[0.5], validation_loss=[1 - rate + mu])
+    tables.write_table(found)
+    page = (tmp_path / "page.md").read_text(encoding="utf-8")
+    assert "fedavg: learning_rate 0.2; fedprox: learning_rate 0.2, mu 0.5." in " ".join(page.split())
+    assert "(2, 2 failed)" in page
+
+
 def test_equal_budgets_are_said_in_one_sentence() -> None:
     assert choosing.budget({"a": [20] * 5, "b": [20] * 5}, 5, 1) == (
         "Budget of each row: 5 settings × 5 seeds × 20 rounds = 500 rounds."

@@ -26,6 +26,8 @@ from tests.attack.forgeries import made_anew, read, write
         ("accuracy", "0.87345", "0.87344", True),  # 87.34 and 87.35, less than half of the last digit apart
         ("accuracy", "0.8734", "0.8736", False),
         ("loss", "0.51230001", "0.51232", True),
+        ("loss", "0.51234", "0.51236", True),  # printed 0.5123 and 0.5124, a fifth of a unit apart
+        ("loss", "0.51231", "0.51239", False),
         ("loss", "0.5123", "0.5125", False),
         ("loss", "0.0012341", "0.0012342", True),  # four digits of what is small
         ("loss", "0.0012341", "0.0012361", False),
