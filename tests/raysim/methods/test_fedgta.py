@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import math
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -12,13 +15,14 @@ import torch
 from benchmarks.agreement import subgraphs
 from benchmarks.agreement.case import compared
 from raysim.errors import ConfigError
-from raysim.method import Update, Updates
+from raysim.method import Message, Update, Updates
 from raysim.methods._model_for_each import Server
 from raysim.methods.fedgta import FedGTA, confidence, known
 from raysim.running.simulation import run
+from raysim.workloads.graphs.node_batch import NodeSamples, Subgraph
 from tests.long_tests import long
 from tests.made_subgraphs import rings
-from tests.raysim.methods.by_hand import context
+from tests.raysim.methods.by_hand import context, sigmoid
 from tests.small_runs import LOGISTIC, small_run
 
 SPREAD = torch.tensor([[0.5, 0.5], [0.5, 0.5]])
@@ -43,6 +47,22 @@ def test_confidence_and_moments() -> None:
     both = FedGTA(orders=2).moments_of(torch.tensor([[1.0, 0.0], [0.5, 0.5]]))
     assert both.tolist() == [0.75, 0.25, 0.625, 0.125, 0.0, 0.0, 0.0625, 0.0625]
     assert len(FedGTA(orders=3, moments="raw").moments_of(sure)) == 6
+
+
+def test_what_a_client_sends(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Node 0 is known and node 1 predicted as (¼, ¾), so that Y¹ of node 1 is (0.4375, 0.5625); d̃ of both is 2."""
+    graph = Subgraph(torch.zeros(2, 1), torch.tensor([[0, 1], [1, 0]]))
+    data: Any = SimpleNamespace(train=NodeSamples(graph, torch.tensor([0]), torch.tensor([0])))
+    network = Mock(return_value=torch.tensor([[0.0, 0.0], [0.0, math.log(3)]]))
+    given: Any = (SimpleNamespace(module=network), data, Message(np.zeros(1, np.float32)), None, None)
+    trained = Update(np.ones(1, np.float32), {"loss": 2.0})
+    monkeypatch.setattr("raysim.training.local_sgd.local_update", lambda *_: trained)
+    update, _ = FedGTA(steps=1, orders=1, moments="raw", temperature=2.0).train(*given)
+    first, sure = sigmoid(-0.125), sigmoid(-0.125 / 2)
+    assert update.extra["moments"].tolist() == pytest.approx([(1 + first) / 2, (1 - first) / 2])
+    unsure = sure * math.log(sure) + (1 - sure) * math.log(1 - sure)
+    assert update.extra["confidence"].tolist() == pytest.approx([2 * (2 / math.e) + 2 * (2 / math.e + unsure)])
+    assert update.delta is trained.delta and update.metrics == {"loss": 2.0}
 
 
 def test_clients_with_similar_moments_are_averaged_by_confidence() -> None:
