@@ -63,3 +63,11 @@ def node_edges(folder: Path, clients: int) -> tuple[Any, Any]:
     )
     federation: Any = worker_of(config).federation
     return federation.graph.edges, federation.owners
+
+
+def test_one_hop_sends_sums_of_nodes_outside_and_receives_those_of_the_border() -> None:
+    """Client 0's node 0 has the neighbors 1, 2 and 3 of client 1; a row of five features is 20 bytes."""
+    edges, owners = np.array([[0, 0, 0], [1, 2, 3]]), np.array([0, 1, 1, 1])
+    one, other = (surroundings(edges, owners, client) for client in range(2))
+    assert one.exchanged_bytes(1, 5) == (60, 20) and other.exchanged_bytes(1, 5) == (20, 60)
+    assert one.exchanged_bytes(2, 5) == other.exchanged_bytes(2, 5) == (80, 80)
