@@ -1,23 +1,20 @@
-"""The tables that are made of measured values: means, differences over equal seeds, and tests of these."""
+"""The tables that are made of measured values: means, differences over equal seeds, a paper's claims, and tests."""
 
 from __future__ import annotations
 
 import itertools
 import statistics
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
-from raysim.comparison import paired_tests
+from raysim.comparison import claims, paired_tests
 from raysim.comparison.differences import paired, pairs
 from raysim.comparison.outcomes import Outcomes, Pairing
 from raysim.comparison.table import Entry, Head, Table
 from raysim.results.measures import Measure
-from raysim.units import Scale, scale
 
 
 def tables(outcomes: Outcomes) -> list[Table]:
-    """The table of means, that of differences, and that of tests, as far as there is something in them."""
-    made = [means(outcomes), differences(outcomes)]
+    """The tables of means, differences, a paper's claims and tests, as far as there is something in them."""
+    made = [means(outcomes), differences(outcomes), claims.table(outcomes)]
     if outcomes.statistics:
         made.append(tests(outcomes))
     return [table for table in made if table.rows]
@@ -31,7 +28,7 @@ def means(outcomes: Outcomes) -> Table:
     """
     rows, columns, measures = outcomes.rows, outcomes.columns, outcomes.measures
     marks = paired_tests.marks(outcomes.values, rows, columns, [*measures]) if outcomes.statistics else {}
-    scales = {measure: _scale(measure, outcomes) for measure in measures}
+    scales = {measure: outcomes.scale(measure) for measure in measures}
     symbols = {own.symbol for own in scales.values()}
     corner = symbols.pop() if len(symbols) == 1 else ""
     places = [(column, measure) for column in columns for measure in measures]
@@ -76,10 +73,10 @@ def _record(
 
 def differences(outcomes: Outcomes) -> Table:
     """The mean difference of each pair of rows over equal seeds with its 95 % interval."""
-    scales = {pairing.measure: _scale_of_differences(pairing.measure, outcomes) for pairing in outcomes.pairings}
+    scales = {pairing.measure: outcomes.scale_of_differences(pairing.measure) for pairing in outcomes.pairings}
     found: dict[str, dict[tuple[str, Measure], Entry]] = {}
     records = list[dict[str, object]]()
-    for row, column, pairing, first, second in _compared(outcomes):
+    for row, column, pairing, first, second in outcomes.compared():
         if (difference := paired(first, second)) is None:
             continue
         unit, measure = scales[pairing.measure], pairing.measure
@@ -89,7 +86,7 @@ def differences(outcomes: Outcomes) -> Table:
         records.append({**_pair(row, column, pairing), "difference": difference.mean, **told})
     there = {place for texts in found.values() for place in texts}
     places = [(column, measure) for column in outcomes.columns for measure in scales if (column, measure) in there]
-    heads = tuple(Head(column, _heading(outcomes, measure), scales[measure].symbol) for column, measure in places)
+    heads = tuple(Head(column, outcomes.heading(measure), scales[measure].symbol) for column, measure in places)
     rows = tuple((pair, tuple(texts.get(place, Entry()) for place in places)) for pair, texts in found.items())
     return Table("differences", "difference [95 % interval]", heads, rows, tuple(records))
 
@@ -98,14 +95,14 @@ def tests(outcomes: Outcomes) -> Table:
     """The tests of all differences with two seeds or more."""
     found = [
         (row, column, pairing, result)
-        for row, column, pairing, first, second in _compared(outcomes)
+        for row, column, pairing, first, second in outcomes.compared()
         if (result := paired_tests.result_of(pairs(first, second))).t is not None
     ]
     students = paired_tests.holm([result.t for *_, result in found])
     ranks = paired_tests.holm([result.wilcoxon for *_, result in found])
     rows, records = list[tuple[str, tuple[Entry, ...]]](), list[dict[str, object]]()
     for (row, column, pairing, result), t, rank in zip(found, students, ranks, strict=True):
-        of = ", ".join(filter(None, (column, _heading(outcomes, pairing.measure))))
+        of = ", ".join(filter(None, (column, outcomes.heading(pairing.measure))))
         texts = (of, _p(result.t), _p(t), _p(result.wilcoxon), _p(rank), _seeds(result.needed))
         rows.append((f"{row} − {pairing.against}", tuple(map(Entry, texts))))
         numbers = {"t p": result.t, "t Holm": t, "Wilcoxon p": result.wilcoxon, "Wilcoxon Holm": rank}
@@ -127,35 +124,8 @@ def runs(outcomes: Outcomes) -> list[dict[str, object]]:
     return [*found.values()]
 
 
-def _compared(
-    outcomes: Outcomes,
-) -> Iterator[tuple[str, str, Pairing, Mapping[int, float], Mapping[int, float]]]:
-    """Row, column, pairing, and both rows' values by seed, of every difference."""
-    for pairing in outcomes.pairings:
-        for row, column in itertools.product(pairing.rows, pairing.columns or outcomes.columns):
-            name = pairing.measure.name
-            first, second = (outcomes.values.get((one, column, name), {}) for one in (row, pairing.against))
-            yield row, column, pairing, first, second
-
-
 def _pair(row: str, column: str, pairing: Pairing) -> dict[str, object]:
     return {"row": row, "against": pairing.against, "column": column, "measure": pairing.measure.name}
-
-
-def _heading(outcomes: Outcomes, measure: Measure) -> str:
-    return outcomes.measures.get(measure, measure.name)
-
-
-def _scale(measure: Measure, outcomes: Outcomes) -> Scale:
-    """The scale on which all values of a measure are written."""
-    known = (own.values() for key, own in outcomes.values.items() if key[2] == measure.name)
-    return scale(measure.unit, itertools.chain(*known))
-
-
-def _scale_of_differences(measure: Measure, outcomes: Outcomes) -> Scale:
-    """The same of its differences; those of shares are in points."""
-    own = _scale(measure, outcomes)
-    return replace(own, symbol="points") if measure.unit == "percent" else own
 
 
 def _p(value: float | None) -> str:

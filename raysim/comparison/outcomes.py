@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import itertools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
 
 from raysim.results.measures import Measure
+from raysim.units import Scale, scale
 
 Values = Mapping[tuple[str, str, str], Mapping[int, float]]
 """(row, column, measure) → seed → its value in the finished run."""
@@ -48,6 +50,28 @@ class Outcomes:
     paper: Mapping[tuple[str, str, str], str] = field(default_factory=dict)
     """(row, column, measure) → the number that the method's paper has there, in the unit of the table."""
     heads: Heads = field(default_factory=dict)
+
+    def heading(self, measure: Measure) -> str:
+        """The words over a measure's columns."""
+        return self.measures.get(measure, measure.name)
+
+    def scale(self, measure: Measure) -> Scale:
+        """The scale on which all values of a measure are written."""
+        known = (own.values() for key, own in self.values.items() if key[2] == measure.name)
+        return scale(measure.unit, itertools.chain(*known))
+
+    def scale_of_differences(self, measure: Measure) -> Scale:
+        """The same of its differences; those of shares are in points."""
+        own = self.scale(measure)
+        return replace(own, symbol="points") if measure.unit == "percent" else own
+
+    def compared(self) -> Iterator[tuple[str, str, Pairing, Mapping[int, float], Mapping[int, float]]]:
+        """Row, column, pairing, and both rows' values by seed, of every difference that is asked for."""
+        for pairing in self.pairings:
+            for row, column in itertools.product(pairing.rows, pairing.columns or self.columns):
+                name = pairing.measure.name
+                first, second = (self.values.get((one, column, name), {}) for one in (row, pairing.against))
+                yield row, column, pairing, first, second
 
 
 def lines_of_heads(heads: Heads) -> list[str]:

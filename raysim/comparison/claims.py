@@ -1,0 +1,74 @@
+"""A paper's differences between methods, beside those that were measured here, and whether they hold.
+
+The paper's difference is that of its two printed numbers. It is *confirmed* where the 95 % interval of the difference
+over equal seeds lies on the paper's side of zero, and *refuted at this size* where the interval leaves the paper's
+difference out. Otherwise the measured seeds cannot tell, and the table says how many would find the paper's difference.
+"""
+
+from __future__ import annotations
+
+import re
+import statistics
+
+from raysim.comparison.differences import Difference, mean_difference, pairs
+from raysim.comparison.outcomes import Outcomes
+from raysim.comparison.paired_tests import ALPHA, MOST_SEEDS, POWER, seeds_needed
+from raysim.comparison.table import Entry, Head, Table
+
+NUMBER = re.compile(r"[-+−]?\d+(\.\d+)?")
+ABOUT = (
+    "*confirmed*: the interval lies on the side of zero where the paper's difference is; *refuted at this size*: it "
+    "leaves the paper's difference out, for the data, network and clients of this table; *seeds*: how many would find "
+    f"the paper's difference, at the spread seen here, at {100 * ALPHA:g} % with a power of {100 * POWER:g} %."
+)
+
+
+def table(outcomes: Outcomes) -> Table:
+    """Every asked-for difference of which the paper has both numbers: the paper's, the one here, and the verdict."""
+    rows, records = list[tuple[str, tuple[Entry, ...]]](), list[dict[str, object]]()
+    for row, column, pairing, first, second in outcomes.compared():
+        measure = pairing.measure
+        printed = [_number(outcomes.paper.get((one, column, measure.name), "")) for one in (row, pairing.against)]
+        if printed[0] is None or printed[1] is None or not (differences := pairs(first, second)):
+            continue
+        scale, claimed = outcomes.scale_of_differences(measure), printed[0] - printed[1]
+        here, spread = mean_difference(differences), statistics.stdev(differences) if len(differences) > 1 else None
+        told = verdict(claimed / scale.factor, here, spread)
+        of = ", ".join(filter(None, (column, outcomes.heading(measure))))
+        paper = f"{claimed:+{scale.form}}".replace("-", "−")
+        rows.append(
+            (f"{row} − {pairing.against}", tuple(map(Entry, (of, paper, here.text(scale.factor, scale.form), told))))
+        )
+        place = {"row": row, "against": pairing.against, "column": column, "measure": measure.name}
+        records.append({**place, "paper": claimed / scale.factor, "here": here.mean, "verdict": told})
+    heads = tuple(Head("", text) for text in ("of", "paper", "here [95 % interval]", "the paper's difference is"))
+    return Table("claims", "difference", heads, tuple(rows), tuple(records), (ABOUT,) if rows else ())
+
+
+def verdict(claimed: float, here: Difference, spread: float | None) -> str:
+    """Whether a paper's difference is confirmed, refuted, or out of reach of so few seeds.
+
+    Args:
+        claimed: the paper's difference, in the unit of ``here``.
+        spread: standard deviation of the paired differences; None with one seed.
+    """
+    if here.low is None or here.high is None or spread is None:
+        return "not told by one seed"
+    low, high = sorted((here.low, here.high) if claimed >= 0 else (-here.low, -here.high))
+    size = abs(claimed)
+    if high < 0:
+        return "refuted at this size: the other way round"
+    if low > 0 and size > 0:
+        return "confirmed" if low <= size <= high else f"confirmed, but {'smaller' if size > high else 'larger'} here"
+    if not low <= size <= high:
+        return "refuted at this size"
+    if size == 0:
+        return "none, and none is told here"
+    needed = seeds_needed(size, spread) or 2
+    return f"not told: > {MOST_SEEDS:,} seeds would" if needed >= MOST_SEEDS else f"not told: {needed} seeds would"
+
+
+def _number(text: str) -> float | None:
+    """The first number of a printed value, ``81.45 ± 0.3`` say."""
+    found = NUMBER.match(text.strip())
+    return float(found[0].replace("−", "-")) if found else None

@@ -1,0 +1,54 @@
+"""Verdicts on a paper's differences, by intervals that were computed by hand."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from raysim.comparison import claims, latex, markdown
+from raysim.comparison.differences import Difference
+from raysim.comparison.table import Page
+from tests.raysim.comparison.made import outcomes
+
+
+@pytest.mark.parametrize(
+    ("claimed", "low", "high", "told"),
+    [
+        (2.0, 1.0, 3.0, "confirmed"),
+        (-2.0, -3.0, -1.0, "confirmed"),
+        (4.0, 1.0, 3.0, "confirmed, but smaller here"),
+        (-0.5, -3.0, -1.0, "confirmed, but larger here"),
+        (4.0, -1.0, 3.0, "refuted at this size"),
+        (-4.0, -3.0, 1.0, "refuted at this size"),
+        (2.0, -3.0, -1.0, "refuted at this size: the other way round"),
+        (-2.0, 1.0, 3.0, "refuted at this size: the other way round"),
+        (0.0, 1.0, 3.0, "refuted at this size"),
+        (0.0, -1.0, 3.0, "none, and none is told here"),
+    ],
+)
+def test_the_interval_gives_the_verdict(claimed: float, low: float, high: float, told: str) -> None:
+    assert claims.verdict(claimed, Difference((low + high) / 2, low, high, 5), 1.0) == told
+
+
+def test_what_cannot_be_told_says_how_many_seeds_could() -> None:
+    # A difference of one standard deviation needs 10 pairs for a power of 80 % (Cohen 1988: n = 7.85 / d² + 2).
+    assert claims.verdict(1.0, Difference(0.5, -0.5, 1.5, 5), 1.0) == "not told: 10 seeds would"
+    assert claims.verdict(0.001, Difference(0.0, -1.0, 1.0, 5), 1.0) == "not told: > 10,000 seeds would"
+    assert claims.verdict(1.0, Difference(0.5, None, None, 1), None) == "not told by one seed"
+
+
+def test_a_table_has_each_difference_with_two_printed_numbers() -> None:
+    paper = {
+        ("FedAvg", "A", "accuracy"): "53.1",
+        ("B_1 & co", "A", "accuracy"): "62.1 ± 0.4",
+        ("B_1 & co", "B", "accuracy"): "60",
+    }
+    found = replace(outcomes(), paper=paper)
+    # 10, 11 and 9 points here: 10 ± 4.302653 · 1 / √3; the paper has 9.
+    line = "| B_1 & co − FedAvg | A, accuracy | +9.00 | +10.00 [+7.52, +12.48], 3 seeds | confirmed |"
+    table = claims.table(found)
+    assert markdown.table(table).splitlines()[2:3] == [line] and len(table.rows) == 1
+    assert table.records[0]["paper"] == pytest.approx(0.09) and table.records[0]["verdict"] == "confirmed"
+    assert "confirmed" in latex.page(Page("title", (table,)), "name")
+    assert not claims.table(outcomes()).rows and markdown.table(claims.table(outcomes())) == ""
