@@ -17,6 +17,7 @@ from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
+from raysim.remote.places import run_folder
 from raysim.storage.run_folder import RunFolder
 
 
@@ -58,7 +59,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Judge the trained model of a run again: that of its last checkpoint, on the workload's test set "
         "and on the clients' own. The folder is only read.",
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a run's folder")
+    parser.add_argument("folder", type=run_folder, metavar="FOLDER", help="a run's folder, or its remote address")
     parser.add_argument("--cpu", action="store_true", help="judge on the CPU, also a run that was on a GPU")
     add_trust(parser)
     return answered(parser, arguments, _judged)

@@ -130,19 +130,24 @@ def _work(invocation: Invocation, folder: Path, interruption: Interruption, outp
 def _follow(invocation: Invocation, folder: Path, interruption: Interruption, output: TextIO | None) -> int:
     """Run, show progress and how it ended; the exit code."""
     from raysim.config.run_config import to_dict
+    from raysim.running.mirrored import mirrored, remote_output
     from raysim.running.simulation import execute
     from raysim.schedule import planned_intervals
 
     config = invocation.config
     intervals = planned_intervals(config)
-    elapsed = time.monotonic() - STARTED
-    with Progress(title_of(to_dict(config)), len(intervals), sum(intervals), elapsed=elapsed) as progress:
+    elapsed, resumed = time.monotonic() - STARTED, invocation.resume is not None
+    address = invocation.remote or remote_output(config, invocation.resume)
+    with (
+        Progress(title_of(to_dict(config)), len(intervals), sum(intervals), elapsed=elapsed) as progress,
+        mirrored(address, folder, Several(progress, interruption), resumed=resumed) as mirror,
+    ):
         try:
             outcome = execute(
                 config,
                 folder,
-                Several(progress, interruption),
-                resumed=invocation.resume is not None,
+                mirror.observer,
+                resumed=resumed,
                 verbose=invocation.verbose,
                 stopping=interruption.asked,
             )
@@ -154,7 +159,7 @@ def _follow(invocation: Invocation, folder: Path, interruption: Interruption, ou
         from raysim.monitor.profile_table import show
 
         show(folder / "profile.csv", sys.stdout)
-    return tell(outcome, folder, interruption.exit_code, progress.times(), output)
+    return tell(outcome, folder, interruption.exit_code, progress.times(), output, mirror)
 
 
 if __name__ == "__main__":

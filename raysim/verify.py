@@ -19,6 +19,7 @@ from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.run_config import RunConfig, classes_of
 from raysim.errors import FAILED, FINISHED, ResultsError
+from raysim.remote.places import run_folder
 from raysim.results.given_again import check_digests
 from raysim.running.open_run import stored_config
 from raysim.running.python_objects import config_of
@@ -43,7 +44,7 @@ def _parser() -> argparse.ArgumentParser:
         description="Check a run's folder against its proof: chain, tables, checkpoints, model. Nothing is trained and "
         "no code of the folder is run, unless rounds are to be computed again. The folder is only read.",
     )
-    parser.add_argument("folder", type=Path, metavar="FOLDER", help="a run's folder")
+    parser.add_argument("folder", type=run_folder, metavar="FOLDER", help="a run's folder, or its remote address")
     parser.add_argument("--rounds", type=_numbers, default=[], help="compute these rounds again, 3,17 say")
     parser.add_argument("--all", action="store_true", help="compute the whole run again")
     parser.add_argument(

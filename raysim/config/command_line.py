@@ -30,6 +30,7 @@ from raysim.config.run_config import (
     unknown_option,
 )
 from raysim.errors import ConfigError
+from raysim.remote.address import checked, is_remote, local_folder
 from raysim.version import __version__
 from raysim.workloads.given.given_data import missing
 
@@ -58,6 +59,8 @@ class Invocation:
     text: str
     ui: str | None = None
     """Where the live page is to be served (HOST:PORT); None: nowhere."""
+    remote: str = ""
+    """The remote address that ``resume`` is the working folder of, ``s3://bucket/run`` say."""
     notes: tuple[str, ...] = ()
     """Notes on options that were typed by the names of earlier versions."""
 
@@ -69,6 +72,7 @@ class _Line:
     flags: set[str] = field(default_factory=set)
     files: list[Path] = field(default_factory=list)
     resume: Path | None = None
+    remote: str = ""
     trusted: list[Path] = field(default_factory=list)
     """Folders and files whose configurations may name any code."""
     pairs: list[tuple[str, str | None]] = field(default_factory=list)
@@ -85,13 +89,19 @@ def parse(argv: Sequence[str]) -> Invocation:
 
     line = _cut(argv)
     as_json = "json" in line.flags
-    invocation = functools.partial(Invocation, resume=line.resume, verbose="verbose" in line.flags, ui=line.ui)
+    invocation = functools.partial(
+        Invocation, resume=line.resume, remote=line.remote, verbose="verbose" in line.flags, ui=line.ui
+    )
     if "version" in line.flags:
         text = json_text({"raysim": __version__}) if as_json else f"raysim {__version__}"
         return invocation(default_config(), (), action="version", text=text)
     if "list" in line.flags:
         text = json_text(names()) if as_json else list_text()
         return invocation(default_config(), (), action="list", text=text)
+    if line.remote:
+        from raysim.remote.places import resumed_folder
+
+        resumed_folder(line.remote)
     stored = [line.resume / CONFIG_NAME] if line.resume else []
     files = [*(read_config_file(path, run_folder=True) for path in stored), *map(read_config_file, line.files)]
     named = {f"{name}.name": _value(typed, text) for typed, text in line.pairs if (name := _kind(typed))}
@@ -195,7 +205,8 @@ def _cut(argv: Sequence[str]) -> _Line:
         if name == "config":
             line.files.append(Path(_value(typed, text)))
         elif name == "resume":
-            line.resume = Path(_value(typed, text))
+            line.remote = checked(given) if is_remote(given := _value(typed, text)) else ""
+            line.resume = local_folder(given) if line.remote else Path(given)
         elif name == "trust":
             line.trusted.append(Path(_value(typed, text)))
         else:

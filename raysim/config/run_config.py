@@ -54,7 +54,9 @@ class RunConfig(Sections):
             + "; ".join(f"{name}: {text}" for name, text in PURPOSES.items())
         ),
     ] = ()
-    output: Annotated[str, Help("run folder to write; empty: a new one under ./runs", placement=True)] = ""
+    output: Annotated[
+        str, Help("run folder to write, also s3://bucket/run; empty: a new one under ./runs", placement=True)
+    ] = ""
     pictures: Annotated[
         bool,
         Help(

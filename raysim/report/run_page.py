@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from raysim import columns
 from raysim.errors import FINISHED, REFUSED, RaysimError
 from raysim.monitor import profile_table
+from raysim.remote.places import tables_only
 from raysim.report.clients import Clients
 from raysim.report.compare import compare
 from raysim.report.figures import cell, figures, text_of
@@ -174,7 +175,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         description="Write HTML reports of finished or running runs; of several runs also a page that compares them, "
         "runs that differ in their seed alone as one line with its spread, and its table as CSV.",
     )
-    parser.add_argument("folders", nargs="+", type=Path, metavar="FOLDER", help="a run's folder")
+    parser.add_argument("folders", nargs="+", metavar="FOLDER", help="a run's folder, or its remote address")
     parser.add_argument(
         "--out",
         type=Path,
@@ -184,9 +185,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     if options.out and len(options.folders) == 1:
         parser.error("--out is for the comparison of several folders; the page of one run is its report.html")
-    target = options.out or options.folders[0].absolute().parent / "compare.html"
+    try:
+        given = [tables_only(folder) for folder in options.folders]
+    except RaysimError as error:
+        complain(error, "raysim.report")
+        return REFUSED
+    target = options.out or given[0].absolute().parent / "compare.html"
     own = (target.absolute(), target.with_suffix(".csv").absolute())  # among runs/*, say
-    folders = [folder for folder in options.folders if folder.absolute() not in own]
+    folders = [folder for folder in given if folder.absolute() not in own]
     try:
         for folder in folders:
             # Who asks for one page gets it anew; a comparison only adds those that are missing.

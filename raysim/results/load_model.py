@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from raysim.config.config_file import CONFIG_NAME, check_names, read_config_file, without_download
 from raysim.config.run_config import RunConfig, build, with_sections
 from raysim.errors import ConfigError, ResultsError
+from raysim.remote.places import run_folder
 from raysim.results.model_file import MODEL_NAME, global_model, has_global_model, module_with, tensors_of
 from raysim.storage.run_folder import RunFolder
 from raysim.workloads.given.given_data import GivenClients, GivenModel
@@ -36,7 +37,8 @@ def load_model(
     """The trained model of a run, on the CPU and in evaluation mode.
 
     Args:
-        folder: what the run has written. Of a run that has not ended, the model of its last checkpoint.
+        folder: what the run has written, or its remote address. Of a run that has not ended, the model of its last
+            checkpoint.
         client: whose model, as this client is judged by it; None: the global model.
         trust: whose code may be imported, since importing runs it. raysim's own methods, workloads and models need
             none; a class of your own that config.yaml names is given here (``trust=MyModel``, several in a list), or
@@ -50,7 +52,7 @@ def load_model(
         ResultsError: the folder is no run, has no global model, or no such client, or the data is not that of the run.
         CheckpointError: no checkpoint can be read, or the model does not fit the config.
     """
-    path = Path(folder)
+    path = run_folder(folder)
     RunFolder.open(path)
     config = trusted_config(path, trust)
     if model is not None and hasattr(config.model, "holding"):

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim.columns import is_timing
+from raysim.remote.places import run_folder
 from raysim.results.costs import cost_of
 from raysim.storage.run_folder import RunFolder
 from raysim.storage.run_record import read_run_config, read_summary
@@ -59,12 +60,17 @@ class RunResult:
         return cost_of(self.rounds, accuracy)
 
 
-def load_result(path: Path) -> RunResult:
+def load_result(path: str | Path) -> RunResult:
     """Read a run folder, finished or not.
+
+    Args:
+        path: the folder, or the remote address of one (``"s3://bucket/run"``), of which a copy is made.
 
     Raises:
         ResultsError: it is none, or its config or summary cannot be read.
+        UnreachableError: the remote side does not answer.
     """
+    path = run_folder(path)
     folder = RunFolder.open(path)
     return RunResult(path, read_run_config(path), folder.rounds(), folder.clients(), read_summary(path))
 

@@ -10,6 +10,8 @@ from raysim.config.run_config import RunConfig, build, classes_of, differences, 
 from raysim.engine.checkpointing import check_rounds
 from raysim.errors import ResultsError
 from raysim.monitor import observers
+from raysim.remote.address import is_remote
+from raysim.remote.places import new_folder
 from raysim.results.given_again import check_digests
 from raysim.running.preflight import check_request
 from raysim.storage import run_folder
@@ -25,6 +27,7 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
         ConfigError: its config.yaml is damaged.
         ResultsError: the folder to continue is no run, was made with other settings, or cannot have another number of
             rounds.
+        UnreachableError: its remote folder does not answer.
         RaysimError: the run cannot be done as asked (raysim/running/preflight.py).
     """
     if resume is not None:
@@ -33,7 +36,10 @@ def prepare(config: RunConfig, resume: str | Path | None = None) -> Path:
     check_request(config)
     plain = to_dict(config)
     method, data = plain["method"]["name"], data_name(plain["workload"])
-    path = Path(config.output) if config.output else run_folder.new_run_path(Path("runs"), method, data, config.seed)
+    if is_remote(config.output):
+        path = new_folder(config.output)
+    else:
+        path = Path(config.output or run_folder.new_run_path(Path("runs"), method, data, config.seed))
     run_folder.RunFolder.create(path, stored_text(config), run_folder.environment() | {"seed": config.seed})
     return path.resolve()
 

@@ -13,12 +13,15 @@ from typing import TYPE_CHECKING, Any
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.driver.outcome import Outcome, guarded
 from raysim.engine.observer import Hints, Named, Several, Silent
-from raysim.errors import ConfigError, RaysimError
+from raysim.errors import ConfigError, RaysimError, warn
 from raysim.leaving import staying
 from raysim.monitor import status_file
 from raysim.monitor.observers import opened
+from raysim.remote.address import checked, is_remote
+from raysim.remote.places import resumed_folder
 from raysim.results.result import load_result
 from raysim.running.given_checks import check_observer
+from raysim.running.mirrored import mirrored, remote_output
 from raysim.running.open_run import prepare
 from raysim.running.python_objects import SOURCE_NAME, config_of
 from raysim.schedule import planned_intervals
@@ -51,7 +54,8 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
     Args:
         method: the name of a method, a class or an instance of one's own, all settings that are not the defaults as a
             mapping (``{"method": "fedavg", "training.momentum": 0.5}``), or a config.
-        resume: a run folder to continue; settings that are left out are the folder's, and no other may change results.
+        resume: a run folder to continue, or its remote address; settings that are left out are the folder's, and no
+            other may change results.
         model: the name of a model, a torch module, which keeps its initial values, or what makes one.
         clients: what ``raysim.split`` returns, or a list or a dict name → data of every client, each a pair (x, y) of
             arrays or tensors or a torch Dataset. A number is that of the clients of a workload.
@@ -69,6 +73,8 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
     if isinstance(observer, str):
         options, observer = options | {"engine.observer": observer}, None
     check_observer(observer)
+    address = checked(resume) if isinstance(resume, str) and is_remote(resume) else ""
+    resume = resumed_folder(address) if address else resume
     if isinstance(method, RunConfig):
         objects = {"model": model, "clients": clients, "test": test, "loss": loss, "metrics": metrics}
         if extra := [*options, *(name for name, value in objects.items() if value is not None)]:
@@ -87,7 +93,11 @@ def run(  # noqa: PLR0913 - the public call: data, modules and functions by name
             intervals = planned_intervals(config)
             shown: Observer = stack.enter_context(Progress(title_of(to_dict(config)), len(intervals), sum(intervals)))
             watcher = Several(shown, watcher)
-        outcome = execute(config, folder, watcher, resumed=resume is not None, keep_ray=True)
+        address = address or remote_output(config, resume)
+        mirror = stack.enter_context(mirrored(address, folder, watcher, resumed=resume is not None))
+        outcome = execute(config, folder, mirror.observer, resumed=resume is not None, keep_ray=True)
+    if incomplete := mirror.incomplete():
+        warn(incomplete)
     if outcome.status == "failed":
         raise RaysimError(outcome.message + (f"\n{outcome.traceback}" if outcome.traceback else ""))
     return replace(load_result(folder), settings=config)

@@ -1,0 +1,53 @@
+"""Addresses of remote run folders, and the local folders that stand for them."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from pathlib import Path
+
+from raysim.errors import ResultsError
+
+_SCHEME = re.compile(r"([a-z][a-z0-9+.-]*)://(.*)", re.DOTALL)
+_PART = re.compile(r"[^/\\\x00-\x1f\x7f?#]{1,255}")
+WORKING, COPIES = Path("runs"), Path("runs/.copies")
+"""Where the working folders of remote runs lie, and copies of remote runs that are only read."""
+
+
+def is_remote(text: object) -> bool:
+    """Whether a path is one of another file system, ``s3://bucket/run`` say."""
+    return isinstance(text, str) and _SCHEME.fullmatch(text) is not None
+
+
+def checked(text: str) -> str:
+    """The address without a slash at its end.
+
+    Raises:
+        ResultsError: it is no bucket and folder, or no folder of this machine can have its name.
+    """
+    text = text.rstrip("/")
+    found = _SCHEME.fullmatch(text)
+    parts = found[2].lstrip("/").split("/") if found else []
+    if len(parts) < 2 or any(part in (".", "..") or not _PART.fullmatch(part) for part in parts):
+        raise ResultsError(
+            f"{text!r} is no remote run folder. Allowed: a scheme, a bucket or host and a folder in it, without '..', "
+            "'?' and '#': s3://bucket/runs/first say."
+        )
+    return text
+
+
+def local_folder(text: str, root: Path = WORKING) -> Path:
+    """The folder of this machine that stands for an address: the same name, and eight digits of the whole address."""
+    address = checked(text)
+    return root / f"{address.rpartition('/')[2]}-{hashlib.sha256(address.encode()).hexdigest()[:8]}"
+
+
+def local_path(text: str) -> Path:
+    """A path that a command writes on this machine.
+
+    Raises:
+        ResultsError: it is the address of a remote folder.
+    """
+    if is_remote(text):
+        raise ResultsError(f"{text}: only a run's own folder may be remote. Give a folder of this machine.")
+    return Path(text)

@@ -1,0 +1,129 @@
+"""Mirrors a run's folder to its remote address while the run goes on, without letting the run wait for it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from pathlib import Path
+
+from raysim.errors import RaysimError, reason_of
+from raysim.remote.state import whole_states
+from raysim.remote.store import PATIENCE, Store, UnreachableError
+from raysim.remote.upload import ChangingError, ConflictError, Upload
+from raysim.storage.run_folder import RunFolder, is_run
+from raysim.units import counted
+
+
+class Mirror:
+    """Brings the remote side up to a run's folder after each round, in a thread of its own, and at the end.
+
+    A lost connection ends nothing: the run goes on in its local folder, and what is missing is sent later.
+
+    Args:
+        resumed: the run goes on from what may be there.
+    """
+
+    def __init__(self, address: str, folder: Path, *, resumed: bool) -> None:
+        self.address, self._folder, self._resumed = address, folder, resumed
+        self.fault = ""
+        """Why the remote side is not complete; empty: it is, as far as was tried."""
+        self._said = ""
+        self._notes: deque[str] = deque()
+        self._store: Store | None = None
+        self._upload: Upload | None = None
+        self._conflict = False
+        self._due, self._ending = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._work, name="mirror", daemon=True)
+        if not resumed:
+            self._pass()
+            if self.fault:
+                raise UnreachableError(
+                    f"{self.fault}. Check address, credentials and region (AWS_ACCESS_KEY_ID, AWS_REGION, "
+                    "AWS_ENDPOINT_URL for S3), or give a folder of this machine as --output."
+                )
+        self._thread.start()
+
+    def round_finished(self) -> list[str]:
+        """A round's rows are written; what has happened since the last call, in sentences."""
+        self._due.set()
+        return [self._notes.popleft() for _ in range(len(self._notes))]
+
+    def close(self) -> None:
+        """Bring the remote side up to the folder as it is at the end; ``fault`` says whether that failed."""
+        self._ending.set()
+        self._due.set()
+        try:
+            self._thread.join()
+            if not is_run(self._folder):
+                self._withdraw()
+                return
+            pause, begun = PATIENCE.first_pause, time.monotonic()
+            while not self._pass():
+                answered = max(begun, self._store.answered if self._store else 0.0)
+                if time.monotonic() + pause > answered + PATIENCE.at_end:
+                    return
+                time.sleep(pause)
+                pause = min(2 * pause, PATIENCE.longest_pause)
+        except KeyboardInterrupt:
+            self.fault = self.fault or f"{self.address}: interrupted"
+
+    def incomplete(self) -> str:
+        """A sentence on what is missing on the remote side, and how to bring it there; empty if nothing is."""
+        if not self.fault:
+            return ""
+        last = self._upload.last if self._upload else None
+        there = f"its last whole state is after {counted(last.rounds, 'round')}" if last else "what it holds is unknown"
+        mend = (
+            "Another process goes on with the run there: keep this folder or remove it"
+            if self._conflict
+            else f"Nothing is lost; bring it there with: python -m raysim.launch --resume {self.address}"
+        )
+        return f"{self.address} is not complete: {there} ({self.fault}). The run is whole in {self._folder}. {mend}"
+
+    def _work(self) -> None:
+        while not self._ending.is_set():
+            self._due.wait()
+            self._due.clear()
+            pause = PATIENCE.first_pause
+            while not self._ending.is_set() and not self._pass():
+                self._ending.wait(pause)
+                pause = min(2 * pause, PATIENCE.longest_pause)
+
+    def _pass(self) -> bool:
+        """Whether the remote side holds the folder as it is now, or never will."""
+        if self._conflict:
+            return True
+        try:
+            if self._upload is None:
+                self._store = Store(self.address)
+                self._upload = Upload(self._store, self._folder, whole_states(self._store))
+            rounds = self._upload.bring().rounds
+        except ConflictError:
+            self._conflict = True
+            self.fault = f"{self.address}: another process has written there since"
+        except ChangingError:
+            self.fault = f"{self.address}: the run's folder changes faster than it can be sent"
+        except (RaysimError, OSError) as error:
+            self.fault = reason_of(error)
+        else:
+            if self._said:
+                self._notes.append(f"{self.address} holds the run again, up to round {rounds}")
+            self.fault = self._said = ""
+            return True
+        if not self._said:
+            later = "is not sent there any more" if self._conflict else "is sent there later"
+            self._said = f"{self.fault}. The run goes on in {self._folder} and {later}"
+            self._notes.append(self._said)
+            if is_run(self._folder):
+                RunFolder(self._folder).log(self._said)
+        return self._conflict
+
+    def _withdraw(self) -> None:
+        """Take back what was written for a run that has come to nothing."""
+        self.fault = ""
+        if self._upload and not self._resumed:
+            try:
+                self._upload.withdraw()
+            except UnreachableError as error:
+                self.fault = f"{reason_of(error)}. What is left there is no run: remove it"

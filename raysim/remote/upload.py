@@ -1,0 +1,155 @@
+"""One pass over a run's folder, after which the remote side holds it as a new state."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from raysim.remote.origins import write_origins
+from raysim.remote.state import BLOCK_BYTES, BLOCKS, STATES, State, StoredFile, state_names
+from raysim.remote.store import Store
+from raysim.storage.folder_files import open_file
+from raysim.storage.run_folder import RunFolder
+
+_FIRST = ("checkpoints/", "origin/", "summary.json")
+"""Names that are read before all others: what is read after a checkpoint has at least the rows that it counts."""
+_PASSES = 20
+KEPT_STATES = 2
+
+
+class ConflictError(Exception):
+    """Another process has written a state after ours."""
+
+
+class ChangingError(Exception):
+    """A file went, or was cut, while it was read; the next pass finds the folder as it is then."""
+
+
+class Upload:
+    """Writes the states of one run's folder, one after another; ``whole`` are those that are there already."""
+
+    def __init__(self, store: Store, folder: Path, whole: Sequence[State]) -> None:
+        self.store, self._folder = store, folder
+        self._writer = secrets.token_hex(8)
+        self._states = [*whole]
+        """Whole states that are kept, the newest last."""
+        self._earlier = set(state_names(store))
+        """Names of states that were there before ours, whole or not."""
+        self._stored = store.names(BLOCKS)
+        self._ours: set[str] = set()
+        """Blocks that this process has sent."""
+        self._seen: dict[str, tuple[tuple[int, ...], StoredFile]] = {}
+        self._sent: State | None = None
+        """A state whose writing was not confirmed."""
+
+    @property
+    def last(self) -> State | None:
+        """The newest whole state on the remote side."""
+        return self._states[-1] if self._states else None
+
+    def bring(self) -> State:
+        """Bring the remote side up to the folder; a state is written only where the folder has changed.
+
+        Raises:
+            UnreachableError: the remote side does not answer; what was sent already is not sent again.
+            ConflictError: another process has written there.
+            ChangingError: the folder was never still.
+            OSError: a file of the folder cannot be read.
+        """
+        files = self._files()
+        names = state_names(self.store)
+        if any(name not in self._earlier and not name.endswith(f"-{self._writer}.json") for name in names):
+            raise ConflictError
+        if self._sent and self._sent.name in names:  # it came, and the answer was lost
+            self._states.append(self._sent)
+        self._sent = None
+        if self.last and self.last.files == files:
+            return self.last
+        number = max([0, *(int(name.partition("-")[0]) for name in names)]) + 1
+        state = State(number, self._writer, RunFolder(self._folder).rounds_written(), files)
+        write_origins(self._folder, [*(known.name for known in self._states), state.name])
+        self._sent = state
+        self.store.put(f"{STATES}/{state.name}", state.encoded())
+        self._sent = None
+        self._states.append(state)
+        self._prune()
+        return state
+
+    def withdraw(self) -> None:
+        """Remove all that was written: the run has come to nothing."""
+        for state in self._states:
+            self.store.remove(f"{STATES}/{state.name}")
+        for digest in self._ours:
+            self.store.remove(f"{BLOCKS}/{digest}")
+
+    def _files(self) -> tuple[StoredFile, ...]:
+        for _ in range(_PASSES):
+            try:
+                return tuple(self._file(name, path) for name, path in run_files(self._folder))
+            except (FileNotFoundError, ChangingError):  # a checkpoint was removed meanwhile
+                continue
+        raise ChangingError
+
+    def _file(self, name: str, path: Path) -> StoredFile:
+        """The file, all blocks of which are stored."""
+        with open_file(path, inner=name.count("/")) as file:
+            found = os.fstat(file.fileno())
+            mark = (found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_ino)
+            if name in self._seen and self._seen[name][0] == mark:
+                return self._seen[name][1]
+            blocks: list[str] = []
+            for start in range(0, found.st_size, BLOCK_BYTES):
+                size = min(BLOCK_BYTES, found.st_size - start)
+                data = _exactly(file.fileno(), start, size)
+                blocks.append(hashlib.sha256(data).hexdigest())
+                if self._stored.get(blocks[-1]) != size:
+                    self.store.put(f"{BLOCKS}/{blocks[-1]}", data)
+                    self._stored[blocks[-1]] = size
+                    self._ours.add(blocks[-1])
+        stored = StoredFile(name, found.st_size, tuple(blocks))
+        self._seen[name] = (mark, stored)
+        return stored
+
+    def _prune(self) -> None:
+        """Remove states beyond the newest, and blocks that they or unfinished passes have sent."""
+        kept, dropped = self._states[-KEPT_STATES:], self._states[:-KEPT_STATES]
+        for state in dropped:
+            self.store.remove(f"{STATES}/{state.name}")
+        named = {digest for state in kept for digest in state.blocks()}
+        for digest in self._ours.union(*(state.blocks() for state in dropped)) - named:
+            self.store.remove(f"{BLOCKS}/{digest}")
+            self._stored.pop(digest, None)
+            self._ours.discard(digest)
+        for name in self._earlier - {state.name for state in self._states}:  # not whole
+            self.store.remove(f"{STATES}/{name}")
+        self._states, self._earlier = kept, set()
+
+
+def run_files(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Name and path of each file that belongs to a run's state, in the order in which they are to be read."""
+
+    def fail(error: OSError) -> None:
+        raise error
+
+    found = []
+    for place, folders, names in os.walk(folder, onerror=fail):
+        folders[:] = [name for name in folders if _belongs(name)]
+        for name in filter(_belongs, names):
+            path = Path(place, name)
+            found.append((path.relative_to(folder).as_posix(), path))
+    return iter(sorted(found, key=lambda entry: (not entry[0].startswith(_FIRST), entry[0])))
+
+
+def _belongs(name: str) -> bool:
+    """Whether a name is part of a run's state: no lock, nothing unfinished and nothing that was passed over."""
+    return not name.startswith(".") and name != "process.json" and not name.endswith((".partial", ".unusable"))
+
+
+def _exactly(handle: int, start: int, size: int) -> bytes:
+    data = os.pread(handle, size, start)
+    if len(data) < size:
+        raise ChangingError
+    return data

@@ -1,0 +1,178 @@
+"""States that anybody may have written, and what comes of a folder that was stored and read back."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from raysim.errors import DamagedError, ResultsError
+from raysim.remote import download, state, upload
+from raysim.remote.address import is_remote, local_folder, local_path
+from raysim.remote.download import download as fetched
+from raysim.remote.state import BLOCKS, STATES, State, StoredFile, decoded
+from raysim.remote.store import PATIENCE, Store, UnreachableError
+from raysim.remote.upload import Upload
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Store:
+    """Objects in a folder of this machine, through fsspec."""
+    return Store(f"file://{tmp_path}/there/run")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Files as a run's folder has them, some of which belong to this machine alone."""
+    place = tmp_path / "here"
+    for name, text in {
+        "config.yaml": "seed: 0\n",
+        "rounds.csv": "round,loss\n1,0.5\n",
+        "checkpoints/round-000001/server.json": "{}",
+        "checkpoints/round-000002.partial/server.json": "{",
+        ".lock": "",
+        "process.json": "{}",
+    }.items():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_text(text)
+    return place
+
+
+def entry(**changes: Any) -> dict[str, Any]:
+    return {"name": "rounds.csv", "bytes": 2, "blocks": ["0" * 64]} | changes
+
+
+def encoded(files: list[dict[str, Any]], **changes: Any) -> bytes:
+    content = {"format": 1, "number": 1, "writer": "ab" * 8, "rounds": 1, "files": files} | changes
+    checksum = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+    return json.dumps(content | {"sha256": checksum}).encode()
+
+
+NAME = f"00000001-{'ab' * 8}.json"
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"[" * 100_000,
+        b"[]",
+        encoded([entry()])[:-30],
+        encoded([entry()]).replace(b"rounds.csv", b"rounds.cst"),
+        encoded([entry()], number=2),
+        encoded([entry()], format=2),
+        *(
+            encoded([entry(name=name)])
+            for name in ("../x", "/etc/x", "a/../x", "a//x", "a\\x", "a/", "", ".lock", "a\nb", "/".join("abcdefghi"))
+        ),
+        encoded([entry(name=3)]),
+        encoded([entry(bytes=-1)]),
+        encoded([entry(bytes="2")]),
+        encoded([entry(bytes=2**40)]),
+        encoded([entry(blocks=["../x"])]),
+        encoded([entry(), entry()]),
+    ],
+)
+def test_what_no_run_has_written_is_no_state(data: bytes) -> None:
+    with pytest.raises(ValueError):
+        decoded(data, NAME)
+
+
+def test_a_state_is_read_as_it_was_written() -> None:
+    written = State(1, "ab" * 8, 1, (StoredFile("rounds.csv", 2, ("0" * 64,)),))
+    assert decoded(written.encoded(), written.name) == written
+    assert decoded(encoded([entry()]), NAME) == written
+
+
+def test_a_folder_comes_back_as_it_was(store: Store, folder: Path, tmp_path: Path) -> None:
+    sent = Upload(store, folder, [])
+    assert sent.bring() is sent.bring()  # nothing has changed
+    copy = tmp_path / "copy"
+    names = {"config.yaml", "rounds.csv", "checkpoints/round-000001/server.json"}
+    for _ in range(2):
+        fetched(store, copy)
+        assert {path.relative_to(copy).as_posix() for path in copy.rglob("*") if path.is_file()} == names | {
+            ".remote.json"
+        }
+        assert (copy / "rounds.csv").read_text() == "round,loss\n1,0.5\n"
+    (folder / "checkpoints/round-000001/server.json").unlink()
+    sent.bring()
+    fetched(store, copy, wanted=lambda name: name != "config.yaml")
+    assert not (copy / "checkpoints").exists()
+
+
+def test_a_table_that_grows_sends_its_last_block_alone(
+    store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (state, upload, download):
+        monkeypatch.setattr(module, "BLOCK_BYTES", 4)
+    sent = Upload(store, folder, [])
+    sent.bring()
+    before = set(store.names(BLOCKS))
+    with (folder / "rounds.csv").open("a") as file:
+        file.write("2,")
+    sent.bring()
+    assert len(set(store.names(BLOCKS)) - before) == 1
+    for text in ("x", "xy", "xyz"):
+        (folder / "rounds.csv").write_text(text)
+        sent.bring()
+    assert len(store.names(STATES)) == upload.KEPT_STATES
+    assert set(store.names(BLOCKS)) == {digest for kept in state.whole_states(store) for digest in kept.blocks()}
+
+
+def test_a_block_that_has_changed_is_damage(store: Store, folder: Path, tmp_path: Path) -> None:
+    found = Upload(store, folder, []).bring()
+    (rounds,) = [file for file in found.files if file.name == "rounds.csv"]
+    store.put(f"{BLOCKS}/{rounds.blocks[0]}", b"x" * rounds.bytes)
+    with pytest.raises(DamagedError, match=r"rounds\.csv"):
+        fetched(store, tmp_path / "copy")
+    assert not (tmp_path / "copy" / "config.yaml").exists()  # no run
+    store.put(f"{BLOCKS}/{rounds.blocks[0]}", b"x")
+    with pytest.raises(DamagedError, match="no whole state"):
+        fetched(store, tmp_path / "copy")
+
+
+def test_an_answer_that_was_lost_is_no_conflict(store: Store, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent = Upload(store, folder, [])
+    put = store.put
+
+    def losing(name: str, data: bytes) -> None:
+        put(name, data)
+        if name.startswith(STATES):
+            raise UnreachableError("cut")
+
+    monkeypatch.setattr(store, "put", losing)
+    with pytest.raises(UnreachableError):
+        sent.bring()
+    monkeypatch.setattr(store, "put", put)
+    sent.bring()
+    assert len(store.names(STATES)) == 1
+
+
+def test_no_call_takes_longer_than_its_limit(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended = threading.Event()
+    monkeypatch.setattr(PATIENCE, "call", 0.05)
+    monkeypatch.setattr(store, "_files", SimpleNamespace(get_file_info=lambda selector: ended.wait(5.0)))
+    with pytest.raises(UnreachableError, match=r"no answer within 0\.05 s"):
+        store.names(STATES)
+    ended.set()
+
+
+@pytest.mark.parametrize("text", ["s3://", "s3://bucket", "s3://bucket/../x", "s3://bucket/a?b", "S3 //x"])
+def test_an_address_is_a_bucket_and_a_folder(text: str) -> None:
+    with pytest.raises(ResultsError, match="is no remote run folder"):
+        Store(text)
+
+
+def test_addresses_have_folders_of_their_own() -> None:
+    assert is_remote("s3://bucket/run") and not is_remote("runs/first") and not is_remote(Path("s3://bucket/run"))
+    assert local_folder("s3://bucket/run/") == local_folder("s3://bucket/run") != local_folder("s3://other/run")
+    with pytest.raises(ResultsError, match="of this machine"):
+        local_path("s3://bucket/run")
+    with pytest.raises(ResultsError, match="sch"):
+        Store("sch://bucket/run")
