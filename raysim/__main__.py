@@ -15,6 +15,7 @@ COMMANDS = {
     "launch": ("raysim.launch", "run one configuration; --help shows every option, --list methods and workloads"),
     "study": ("raysim.study", "run a table of configurations, kept cell by cell"),
     "search": ("raysim.search.__main__", "search the best values of a method's options, on validation data"),
+    "reproduce": ("raysim.reproduce.__main__", "make a table of the papers again, and say which differences hold"),
     "evaluate": ("raysim.evaluate", "judge the trained model of a run again"),
     "verify": ("raysim.verify", "check a run's folder against its proof, or compute rounds of it again"),
     "replay": ("raysim.replay.__main__", "run a run once more without a client, or with another setting or seed"),

@@ -12,14 +12,14 @@ import statistics
 
 from raysim.comparison.differences import Difference, mean_difference, pairs
 from raysim.comparison.outcomes import Outcomes
-from raysim.comparison.paired_tests import ALPHA, MOST_SEEDS, POWER, seeds_needed
+from raysim.comparison.paired_tests import MOST_SEEDS, POWER, seeds_needed
 from raysim.comparison.table import Entry, Head, Table
 
 NUMBER = re.compile(r"[-+−]?\d+(\.\d+)?")
 ABOUT = (
-    "*confirmed*: the interval lies on the side of zero where the paper's difference is; *refuted at this size*: it "
-    "leaves the paper's difference out, for the data, network and clients of this table; *seeds*: how many would find "
-    f"the paper's difference, at the spread seen here, at {100 * ALPHA:g} % with a power of {100 * POWER:g} %."
+    "*confirmed*: the interval lies on the paper's side of zero; *refuted at this size*: it leaves the paper's "
+    "difference out, for the data, network and clients here; *seeds* would find it with a power of "
+    f"{100 * POWER:g} %. No interval is corrected for the number of them."
 )
 
 

@@ -97,7 +97,7 @@ class FedRAD(StatelessClients[Server]):
         ),
     ] = "dynamic"
     neunet_rate: Annotated[
-        NonNegative, Help("learning rate η of NeuNet", "Eq. 3 (no value printed; docs/fedrad.md)")
+        NonNegative, Help("learning rate η of NeuNet", "Eq. 3 (no value printed; docs/fedrad-cifar10.md)")
     ] = 10.0
     neunet_hidden: Annotated[PositiveInt, Help("hidden units of NeuNet")] = 16
     system_gradient: Annotated[

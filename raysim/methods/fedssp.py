@@ -59,8 +59,8 @@ class FedSSP(PartlyShared[Server]):
 
     with μ anew in every local epoch; the server returns the uniform mean μ̄ of the μ that the clients end with, so the
     term is absent in the first round. Open in the print: τ, and how μ starts. Both defaults are those of the authors'
-    code; a scan with three seeds could not tell them from τ = 0 (docs/fedssp.md). From zero once an epoch (``start
-    zero``) the first batch's μ is β of a mean while μ̄ is nearly a whole one, so the term makes features grow.
+    code; a scan with three seeds could not tell them from τ = 0 (docs/fedssp-regularizer.md). From zero once an epoch
+    (``start zero``) the first batch's μ is β of a mean while μ̄ is nearly a whole one, so the term makes features grow.
 
     Table 3's rows: ``--share nothing --preference false`` (Local with this model), ``--share everything --preference
     false`` (FedAvg of all but node encoder and head, uniform), ``--share rest --preference false``, ``--preference
@@ -95,7 +95,7 @@ class FedSSP(PartlyShared[Server]):
         Literal["first", "zero", "every"],
         Help(
             "μ starts, in every epoch, as its first batch's mean, or from zero; every: from zero in every"
-            " batch, as in the authors' code (docs/fedssp.md has what that changes)"
+            " batch, as in the authors' code (docs/fedssp-regularizer.md has what that changes)"
         ),
     ] = "every"
 

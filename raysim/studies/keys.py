@@ -129,6 +129,17 @@ Latex = Annotated[Path, BeforeValidator(partial(_file_place, ".tex"))]
 Csv = Annotated[Path, BeforeValidator(partial(_file_place, ".csv"))]
 
 
+class Reproduces(Entry):
+    """The table of a paper that a study reproduces, and what changes in the study at other sizes than its own."""
+
+    table: Text
+    """Its paper and number in words."""
+    small: dict[str, Any]
+    """Keys of a study file, for a run of some minutes: ``base`` is added to the study's, others replace its."""
+    paper: dict[str, Any]
+    """The same for the published protocol."""
+
+
 class StudyFile(Entry):
     """The keys of a study file; values are read in this order."""
 
@@ -154,6 +165,8 @@ class StudyFile(Entry):
     curves: Curves | None = None
     heat_map: HeatMap | None = None
     compare: list[Compare] = Field(default_factory=list)
+    reproduces: Reproduces | None = None
+    """Read by ``python -m raysim.reproduce`` alone."""
     statistics: bool = False
     """Whether tests of the differences stand under the table, and the best rows are marked in it."""
 

@@ -1,0 +1,1 @@
+"""Tables of papers, made again by one command: small, as these pages keep them, or at the published size."""
