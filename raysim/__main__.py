@@ -20,6 +20,7 @@ COMMANDS = {
     "verify": ("raysim.verify", "check a run's folder against its proof, or compute rounds of it again"),
     "replay": ("raysim.replay.__main__", "run a run once more without a client, or with another setting or seed"),
     "contribution": ("raysim.contribution.__main__", "what every client contributed: Shapley values by retraining"),
+    "crate": ("raysim.crate.__main__", "write runs as an RO-Crate, to be published with digests and settings"),
     "report": ("raysim.report.__main__", "write the page of a run, or a page that compares several"),
     "ui": ("raysim.ui.__main__", "show a run, going on or ended, as a live page"),
     "timeline": ("raysim.timeline", "plan a run in virtual time, without training"),

@@ -6,6 +6,7 @@ import hashlib
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -26,9 +27,13 @@ def python(system: str, cache: Path) -> str:
         return sys.executable
     # The same torch as raysim's and the bare loop's: otherwise two versions of torch would be compared.
     torch = [f"{name}=={version(name).partition('+')[0]}" for name in ("torch", "torchvision")]
-    requirements = [*REQUIREMENTS[system], *torch]
+    return environment(system, [*REQUIREMENTS[system], *torch], cache)
+
+
+def environment(name: str, requirements: Sequence[str], cache: Path = CACHE) -> str:
+    """The interpreter of an environment with these packages, which is made if need be."""
     key = hashlib.sha256(" ".join([sys.version, *requirements]).encode()).hexdigest()[:10]
-    folder = cache / f"{system}-{key}"
+    folder = cache / f"{name}-{key}"
     interpreter = folder / "bin" / "python"
     if not (folder / "complete").exists():
         print(f"making {folder}: {' '.join(requirements)}", file=sys.stderr, flush=True)

@@ -1,0 +1,67 @@
+"""Write runs as an RO-Crate: their files with digests, and the software, settings and data that they were made with.
+
+``python -m raysim.crate FOLDER [FOLDER ...]``. Exit codes: 0 written; 2 it cannot be, and why; 130 stopped by Ctrl-C.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from raysim.cli.answering import Answer, answered
+from raysim.cli.exit_status import short
+from raysim.crate.building import Author, crate_of, write
+from raysim.errors import ConfigError
+from raysim.units import counted
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command line; returns the exit code."""
+    return answered(_parser(), arguments, _written)
+
+
+def _parser() -> argparse.ArgumentParser:
+    found = argparse.ArgumentParser(
+        prog="python -m raysim.crate",
+        description="Runs as an RO-Crate (profile Process Run Crate 0.5), to be published in a repository of research "
+        "data. Each run's folder is checked against its proof, copied, and none of its code is imported.",
+        allow_abbrev=False,
+    )
+    add = found.add_argument
+    add("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of runs that have ended")
+    add("--output", type=Path, help="a new folder, or a new file that ends in .zip; by default FOLDER.crate.zip")
+    add("--name", default="", help="the crate's title; by default method, data and seed of its run")
+    add("--license", default="", metavar="URL", help="a license of all files, such as https://spdx.org/licenses/MIT")
+    add("--author", default="", metavar="NAME", help="who made the runs")
+    add("--orcid", default="", metavar="URL", help="the author's page, https://orcid.org/…")
+    add("--json", action="store_true", help="print one JSON object")
+    return found
+
+
+def _written(options: argparse.Namespace) -> Answer:
+    for name in ("license", "orcid"):
+        value: str = getattr(options, name)
+        if value and not value.startswith(("https://", "http://")):
+            raise ConfigError(f"--{name} {value}: not allowed. Allowed: a URL, which begins with https://.")
+    if options.orcid and not options.author:
+        raise ConfigError("--orcid: whose page it is, is not said. Add --author NAME.")
+    first: Path = options.folders[0]
+    output: Path = options.output or first.with_name(f"{first.resolve().name}.crate.zip")
+    author = Author(options.author, options.orcid) if options.author else None
+    crate = crate_of(options.folders, name=options.name, license=options.license, author=author)
+    write(crate, output)
+    files = crate.get_by_type("File")
+    told = {
+        "crate": str(output),
+        "name": crate.name,
+        "files": len(files),
+        "bytes": sum(int(file["contentSize"]) for file in files),
+    }
+    runs = counted(len(options.folders), "run")
+    return Answer(f"{short(output)}: {runs}, {counted(len(files), 'file')} with their SHA-256 digests", told)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

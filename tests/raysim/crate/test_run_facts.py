@@ -1,0 +1,33 @@
+"""The facts that a crate states of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from raysim.crate.run_facts import RunFacts, as_text
+
+
+def facts(**fields: Any) -> RunFacts:
+    plain: dict[str, Any] = {"head": "", "settings": {}, "config": {}, "summary": {}, "environment": {}}
+    return RunFacts(Path("run"), **{**plain, **fields})
+
+
+def test_data_are_known_by_their_digests() -> None:
+    published = facts(config={"workload": {"name": "heart-disease"}})
+    assert set(published.data_digests) == {
+        f"processed.{place}.data" for place in ("cleveland", "hungarian", "switzerland", "va")
+    }
+    assert all(digest.startswith("sha256:") for digest in published.data_digests.values())
+    given = facts(config={"workload": {"name": "given", "title": "wards"}}, settings={"workload.digest": "ab"})
+    assert (given.data, given.data_digests, given.published) == ("wards", {"data": "sha256:ab"}, None)
+    assert not facts(config={"workload": {"name": "digits"}}).data_digests
+
+
+def test_versions_and_results() -> None:
+    made = {"python": "3.11.7", "versions": {"raysim": "0.1.0", "torch": "2.15.0", "scipy": None}, "commit": "c0ffee"}
+    assert facts(environment=made).versions == {"Python": "3.11.7", "raysim": "0.1.0+gc0ffee", "torch": "2.15.0"}
+    assert facts(environment={**made, "dirty": True}).versions["raysim"] == "0.1.0+gc0ffee.changed"
+    summary = {"method": "fedavg", "seed": 3, "clients": 4, "accuracy": 0.5, "loss": None, "synthetic": False}
+    assert facts(summary=summary).results == {"accuracy": 0.5}
+    assert [as_text(value) for value in (0.1, "sgd", [1, 2], None, True)] == ["0.1", "sgd", "[1, 2]", "null", "true"]
