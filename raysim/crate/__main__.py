@@ -14,6 +14,7 @@ from raysim.cli.answering import Answer, answered
 from raysim.cli.exit_status import short
 from raysim.crate.building import Author, crate_of, write
 from raysim.errors import ConfigError
+from raysim.remote.places import run_folder
 from raysim.units import counted
 
 
@@ -30,8 +31,8 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = found.add_argument
-    add("folders", type=Path, nargs="+", metavar="FOLDER", help="folders of runs that have ended")
-    add("--output", type=Path, help="a new folder, or a new file that ends in .zip; by default FOLDER.crate.zip")
+    add("folders", type=run_folder, nargs="+", metavar="FOLDER", help="folders of finished runs, or remote addresses")
+    add("--output", type=Path, help="a new folder, or a new file that ends in .zip; by default NAME.crate.zip here")
     add("--name", default="", help="the crate's title; by default method, data and seed of its run")
     add("--license", default="", metavar="URL", help="a license of all files, such as https://spdx.org/licenses/MIT")
     add("--author", default="", metavar="NAME", help="who made the runs")
@@ -48,7 +49,7 @@ def _written(options: argparse.Namespace) -> Answer:
     if options.orcid and not options.author:
         raise ConfigError("--orcid: whose page it is, is not said. Add --author NAME.")
     first: Path = options.folders[0]
-    output: Path = options.output or first.with_name(f"{first.resolve().name}.crate.zip")
+    output: Path = options.output or Path(f"{first.resolve().name}.crate.zip")
     author = Author(options.author, options.orcid) if options.author else None
     crate = crate_of(options.folders, name=options.name, license=options.license, author=author)
     write(crate, output)
