@@ -4,6 +4,7 @@
 --seeds 0-2 --validation_share 0.2 --rounds 20 --output runs/search`` leaves ``table.md`` (all trials) and ``best.yaml``
 (for ``--config``) in its folder. Trials are asked in batches of fixed size and told in their order, so the table is the
 same for any number of workers and after kills; the same command goes on, and a larger ``--trials`` adds to it.
+``--halving 2`` trains the better half of each batch longer, rung by rung (:mod:`raysim.search.halving`).
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     best = best_of(made, request.search.measure)
     if best is None:
         name, folder = request.search.measure.name, request.search.results
-        complain(f"no trial has a value of {name}: all of them failed. The reasons: {folder}/*.failed.csv")
+        complain(f"no trial has a value of {name} at its end: they failed. The reasons: {folder}/*.failed.csv")
         return FAILED
     print(f"best: trial {best.number}; {request.folder / 'table.md'}, {request.folder / 'best.yaml'}")
     return FINISHED

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -15,6 +15,7 @@ from raysim.config.command_line import given_options
 from raysim.config.run_config import RunConfig, build, choose_classes, options_of
 from raysim.errors import ConfigError
 from raysim.results.measures import find
+from raysim.search.halving import FIXED, Bracket, bracket_of
 from raysim.search.space import read_axes
 from raysim.search.trials import Search
 from raysim.studies.choosing import check_chooses
@@ -60,11 +61,30 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         raise ConfigError(f"--{both}: it is searched (--space); leave one of the two out.")
     config = build([base, {axis.path: axis.first for axis in axes}])
     check_chooses("--measure", measure, config)
+    bracket = _bracket(known, config, searched)
     seeds = tuple(seeds_of(known.seeds))
     results = known.output / "results"
-    search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results)
+    search = Search(base, tuple(axes), known.trials, known.batch, seeds, measure, known.sampler_seed, results, bracket)
     _keep(known.output / FILE, search)
     return Command(search, config, known.output, known.workers, _words(search, known.seeds, rest))
+
+
+def _bracket(known: argparse.Namespace, config: RunConfig, searched: Collection[str]) -> Bracket | None:
+    """The bracket that the command line asks for."""
+    if known.halving is None:
+        if known.first_rung is not None:
+            raise ConfigError("--first-rung: there are no rungs without --halving 2.")
+        return None
+    if fixed := next((path for path in FIXED if path in searched), None):
+        raise ConfigError(
+            f"--space {fixed}: cannot be searched with --halving, whose rungs are rounds of one schedule."
+        )
+    if known.trials % known.batch:
+        raise ConfigError(
+            f"--trials {known.trials}: not allowed. Allowed with --halving: a multiple of --batch {known.batch}, as "
+            "each batch is a bracket."
+        )
+    return bracket_of(config, known.halving, known.batch, known.first_rung)
 
 
 def _parser(description: str) -> argparse.ArgumentParser:
@@ -88,6 +108,19 @@ def _parser(description: str) -> argparse.ArgumentParser:
         metavar="N",
         help="trials that are asked at once, 4 by default",
     )
+    add(
+        "--halving",
+        type=partial(count_of, "halving", least=2),
+        metavar="N",
+        help="successive halving: a batch is a bracket, and the best 1/N of its trials go on at each rung",
+    )
+    add(
+        "--first-rung",
+        type=partial(count_of, "first-rung"),
+        metavar="ROUNDS",
+        help="rounds of the first rung, each later one has N times as many; by default such that one trial of a "
+        "batch trains all rounds",
+    )
     add("--seeds", default="0", metavar="0-4", help="seeds of every trial, whose mean counts; 0 by default")
     add("--measure", default="validation_accuracy", metavar="NAME", help="a column of validation data that counts")
     add("--sampler-seed", type=sampler_seed_of, default=0, metavar="N", help="seed of Optuna's sampler, 0 by default")
@@ -106,6 +139,8 @@ def _keep(path: Path, search: Search) -> None:
         "sampler_seed": search.sampler_seed,
         "base": dict(search.base),
     }
+    if search.bracket is not None:
+        request |= {"halving": search.bracket.factor, "rungs": [*search.bracket.rungs]}
     keep_request(path, request, f"{path} is another search. Give its command line again, or another --output.")
 
 
@@ -115,5 +150,7 @@ def _words(search: Search, seeds: str, rest: Sequence[str]) -> str:
     for axis in search.axes:
         words += ["--space", axis.words()]
     words += ["--trials", str(search.trials), "--batch", str(search.batch), "--seeds", seeds]
+    if search.bracket is not None:
+        words += ["--halving", str(search.bracket.factor), "--first-rung", str(search.bracket.rungs[0])]
     words += ["--measure", search.measure.name, "--sampler-seed", str(search.sampler_seed), *rest]
     return shlex.join(words)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -24,30 +25,56 @@ def page(search: Search, trials: Sequence[Trial], command: str, config: RunConfi
     known = {("", str(trial.number), search.measure.name): [*trial.measured] for trial in trials if trial.measured}
     scale = scale_of(search.measure, known)
     names = [axis.path.rpartition(".")[2].replace("_", " ") for axis in search.axes]
-    heads = ["trial", *names, scale.heading(search.measure.name.replace("_", " "))]
+    heads = [
+        "trial",
+        *names,
+        *(["rounds"] if search.bracket else []),
+        scale.heading(search.measure.name.replace("_", " ")),
+    ]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     best = best_of(trials, search.measure)
     for trial in trials:
         values = [_shown(trial.values[axis.path]) for axis in search.axes]
-        row = [str(trial.number), *values, "failed" if trial.measured is None else scale.text([*trial.measured])]
+        reached = [str(trial.rungs[-1][0]) if trial.rungs else "–"] if search.bracket else []
+        value = "failed" if trial.measured is None else scale.text([*trial.measured])
+        row = [str(trial.number), *values, *reached, value]
         lines.append("| " + " | ".join(f"**{text}**" if trial is best else text for text in row) + " |")
     return "\n".join([*lines, "", *_below(search, trials, config), "", f"    {command}", ""])
 
 
 def _below(search: Search, trials: Sequence[Trial], config: RunConfig) -> list[str]:
     """The lines under the table: its budget, who chose by which measure, and whether trials are left."""
-    rounds = len(planned_intervals(config))
-    seeds, total = counted(len(search.seeds), "seed"), len(trials) * len(search.seeds) * rounds
-    fewer = ", or fewer where a run ended early" if config.evaluation.ends_early else ""
+    choice = "" if search.bracket is None else ", of trials that were trained to the end"
     lines = [
-        f"Budget: {counted(len(trials), 'trial')} × {seeds} × {counted(rounds, 'round')} = {total:,} rounds{fewer}; "
-        "methods that are compared need searches of the same.",
-        f"Chosen by the mean of {search.measure.name} over the seeds, on validation data. "
+        f"{_budget(search, trials, len(planned_intervals(config)))}; methods that are compared need searches of the "
+        "same.",
+        f"Chosen by the mean of {search.measure.name} over the seeds, on validation data{choice}. "
         f"Asked by Optuna's TPE (seed {search.sampler_seed}) in batches of {search.batch}.",
     ]
     if len(trials) < search.trials:
         lines.append(f"{counted(search.trials - len(trials), 'trial')} left; the same command goes on.")
     return lines
+
+
+def _budget(search: Search, trials: Sequence[Trial], rounds: int) -> str:
+    """The rounds that all trials were given, which follow from the request alone, and those that were trained of them.
+
+    Args:
+        rounds: of a whole run.
+    """
+    seeds, trained = counted(len(search.seeds), "seed"), sum(trial.trained for trial in trials)
+    if search.bracket is None:
+        given = len(trials) * len(search.seeds) * rounds
+        words = f"{counted(len(trials), 'trial')} × {seeds} × {counted(rounds, 'round')}"
+    else:
+        rungs, brackets = search.bracket.rungs, len(trials) // search.batch
+        sizes = search.bracket.sizes(search.batch)
+        steps = [rung - before for before, rung in zip((0, *rungs), rungs, strict=False)]
+        given = brackets * len(search.seeds) * sum(map(operator.mul, sizes, steps))
+        climbed = ", ".join(f"{size} to round {rung}" for size, rung in zip(sizes, rungs, strict=True))
+        words = f"{counted(brackets, 'bracket')} × {seeds} × trials ({climbed})"
+    fewer = f", of which {trained:,} were trained (runs failed or ended early)" if trained != given else ""
+    return f"Budget: {words} = {given:,} rounds{fewer}"
 
 
 def _shown(value: object) -> str:

@@ -1,7 +1,8 @@
 """One cell of a study, from its claim to its row.
 
 A run under way has its folder beside the place of the row, ``.ROW-seedN.run``, so that a cell that was interrupted or
-killed goes on from its last checkpoint. The folder goes when the row is there, or when the run failed.
+killed goes on from its last checkpoint. The folder goes when the row is there, unless another cell goes on with it, or
+when the run failed.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ def runs_on_ray(cell: Cell) -> bool:
 
 def folder_of(cell: Cell) -> Path:
     """The folder of the cell's run while it is under way."""
-    return cell.path.with_name(f".{cell.path.stem}.run")
+    return cell.folder or cell.path.with_name(f".{cell.path.stem}.run")
 
 
 def proof_of(cell: Cell) -> Path:
@@ -146,7 +147,8 @@ def _keep_row(cell: Cell) -> None:
         proof.unlink(missing_ok=True)
     write_atomically(cell.path, frame.to_csv(index=False, float_format="%.6g").encode())
     failures.place(cell).unlink(missing_ok=True)
-    shutil.rmtree(folder_of(cell), ignore_errors=True)
+    if cell.folder is None:
+        shutil.rmtree(folder_of(cell), ignore_errors=True)
 
 
 def _keep_settings(cell: Cell) -> None:

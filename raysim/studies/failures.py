@@ -59,9 +59,14 @@ def failures(study: Study) -> list[Failure]:
     found = []
     for cell in study.cells():
         if place(cell).exists() and not cell.path.exists():
-            row = next(csv.DictReader(io.StringIO(text_of(place(cell)) or "", newline="")))
-            found.append(Failure(cell, int(row["round"]), row["reason"]))
+            found.append(read(cell))
     return found
+
+
+def read(cell: Cell) -> Failure:
+    """The failure of a cell that has the row of one."""
+    row = next(csv.DictReader(io.StringIO(text_of(place(cell)) or "", newline="")))
+    return Failure(cell, int(row["round"]), row["reason"])
 
 
 def table(failed: list[Failure]) -> Table:

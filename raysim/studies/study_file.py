@@ -39,6 +39,8 @@ class Cell:
     path: Path
     per_seed: tuple[str, ...] = ()
     """Options whose value is the seed, ``workload.fold`` say."""
+    folder: Path | None = None
+    """The folder of its run, which stays for a cell that goes on with it; None: one of its own, which goes."""
 
     @property
     def name(self) -> str:

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from raysim.errors import ConfigError
 from raysim.search import command
 from raysim.search.__main__ import main
+from tests.long_tests import long
 
 WORDS = [
     *("--method", "fedprox", "--model", "logistic", "--workload.limit", "100", "--clients", "3", "--rounds", "2"),
@@ -21,12 +23,12 @@ WORDS = [
 ]
 
 
-def _killed(folder: Path) -> None:
-    """Begin the search with two workers, and kill it once a cell is there."""
-    words = [sys.executable, "-m", "raysim.search", *WORDS, "--output", str(folder), "--workers", "2"]
+def _killed(folder: Path, more: Sequence[str] = (), cells: int = 1) -> None:
+    """Begin the search with two workers, and kill it once some cells are there."""
+    words = [sys.executable, "-m", "raysim.search", *WORDS, *more, "--output", str(folder), "--workers", "2"]
     process = subprocess.Popen(words, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     for _ in range(1200):
-        if [*folder.glob("results/*.csv")] or process.poll() is not None:
+        if len([*folder.glob("results/*.csv")]) >= cells or process.poll() is not None:
             break
         time.sleep(0.05)
     process.send_signal(signal.SIGKILL)
@@ -47,6 +49,23 @@ def test_one_and_two_workers_and_a_kill_make_one_table(tmp_path: Path) -> None:
     before = {path: path.stat().st_mtime_ns for path in (tmp_path / "one" / "results").iterdir()}
     assert main([*WORDS, "--output", str(tmp_path / "one")]) == 0
     assert before == {path: path.stat().st_mtime_ns for path in (tmp_path / "one" / "results").iterdir()}
+
+
+@long
+def test_halving_makes_one_table_with_one_two_and_eight_workers_and_after_kills(tmp_path: Path) -> None:
+    more = ["--trials", "16", "--batch", "8", "--rounds", "24", "--halving", "2"]
+    for cells in (3, 11):  # on the first rung, and on a later one
+        _killed(tmp_path / "8", more, cells)
+    for workers in ("1", "2", "8"):
+        assert main([*WORDS, *more, "--output", str(tmp_path / workers), "--workers", workers]) == 0
+    one, two, eight = ((tmp_path / str(count)) for count in (1, 2, 8))
+    for name in ("table.md", "best.yaml"):
+        assert (one / name).read_text() == (two / name).read_text() == (eight / name).read_text()
+    rows = [{path.name: path.read_bytes() for path in folder.glob("results/*.csv")} for folder in (one, two, eight)]
+    assert rows[0] == rows[1] == rows[2] and len(rows[0]) == 2 * (8 + 4 + 2 + 1)
+    assert (
+        "(8 to round 3, 4 to round 6, 2 to round 12, 1 to round 24) = 120 rounds; m" in (one / "table.md").read_text()
+    )
 
 
 @pytest.mark.parametrize(

@@ -5,17 +5,79 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import optuna
 import pytest
 
+from raysim.search.halving import Bracket
 from raysim.search.trials import Search, Trial, best_of, carry_out
 from raysim.studies.study_file import Cell
-from tests.raysim.search.asked import in_order, make, search_in
+from tests.raysim.search.asked import by_workers, in_order, make, search_in
+
+HALVING = Bracket(2, (1, 3, 6))
 
 
 def _carried_out(search: Search, compute: object = None) -> list[tuple[object, ...]]:
     made = carry_out(search, compute or in_order(lambda cell: cell.name), lambda: False, lambda trials: None)  # type: ignore[arg-type]
-    return [(trial.number, *trial.values.values(), trial.measured) for trial in made]
+    return [(trial.number, *trial.values.values(), trial.measured, trial.rungs, trial.pruned) for trial in made]
+
+
+@pytest.mark.parametrize("bracket", [None, HALVING])
+def test_one_two_and_eight_workers_make_the_same_trials(tmp_path: Path, bracket: Bracket | None) -> None:
+    one, two, eight = (
+        _carried_out(search_in(tmp_path / str(count), trials=12, bracket=bracket), by_workers(count))
+        for count in (1, 2, 8)
+    )
+    assert one == two == eight and len(one) == 12
+
+
+def test_the_better_half_of_a_bracket_goes_on_and_folders_go_with_it(tmp_path: Path) -> None:
+    asked: list[list[str]] = []
+
+    def compute(cells: Sequence[Cell]) -> None:
+        asked.append([cell.name for cell in cells])
+        in_order(lambda cell: cell.name)(cells)
+        assert {path.name for path in (tmp_path / "results").glob(".*.run")} == {
+            cell.folder.name for cell in cells if cell.folder
+        }
+
+    search = search_in(tmp_path, trials=8, bracket=HALVING)
+    made = carry_out(search, compute, lambda: False, lambda trials: None)
+    assert [len(cells) for cells in asked] == [8, 4, 2, 8, 4, 2] and not [*tmp_path.rglob(".*.run")]
+    for bracket in (made[:4], made[4:]):
+        for place, rung in enumerate(HALVING.rungs[:-1]):
+            there = [trial for trial in bracket if len(trial.rungs) > place]
+            on = [trial for trial in there if len(trial.rungs) > place + 1]
+            values = {trial.number: trial.rungs[place][1] for trial in there}
+            assert len(on) == len(there) // 2 + (len(there) == 3) and {rung} == {
+                trial.rungs[place][0] for trial in there
+            }
+            assert min(values[trial.number] for trial in on) > max(
+                values[trial.number] for trial in there if trial not in on
+            )
+    best = best_of(made, search.measure)
+    ends = [trial for trial in made if not trial.pruned and trial.measured]
+    assert len(ends) == 2 and best in ends
+    assert sum(trial.trained for trial in made) == 2 * 2 * (4 * 1 + 2 * 2 + 1 * 3)
+
+
+def test_optuna_is_told_of_pruned_trials_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    told = []
+    tell = optuna.Study.tell
+
+    def note(study: optuna.Study, trial: optuna.Trial, *values: Any, **more: Any) -> Any:
+        found = tell(study, trial, *values, **more)
+        told.append((found.number, found.state.name, [*found.intermediate_values]))
+        return found
+
+    monkeypatch.setattr(optuna.Study, "tell", note)
+    made = carry_out(search_in(tmp_path, trials=8, bracket=HALVING), by_workers(8), lambda: False, lambda trials: None)
+    state = {(False, False): "COMPLETE", (True, False): "PRUNED", (False, True): "FAIL"}
+    assert told == [
+        (trial.number - 1, state[trial.pruned, trial.measured is None], [rung for rung, _ in trial.rungs])
+        for trial in made
+    ]
 
 
 def test_the_order_in_which_cells_end_changes_nothing(tmp_path: Path) -> None:
@@ -25,8 +87,9 @@ def test_the_order_in_which_cells_end_changes_nothing(tmp_path: Path) -> None:
     assert found != _carried_out(replace(search_in(tmp_path / "c"), sampler_seed=1))
 
 
-def test_a_kill_changes_nothing(tmp_path: Path) -> None:
-    whole = _carried_out(search_in(tmp_path / "a"))
+@pytest.mark.parametrize("bracket", [None, HALVING])
+def test_a_kill_changes_nothing(tmp_path: Path, bracket: Bracket | None) -> None:
+    whole = _carried_out(search_in(tmp_path / "a", trials=12, bracket=bracket))
     made: list[Cell] = []
 
     def until_killed(cells: Sequence[Cell]) -> None:
@@ -39,8 +102,9 @@ def test_a_kill_changes_nothing(tmp_path: Path) -> None:
 
     for _ in range(3):
         with pytest.raises(KeyboardInterrupt):
-            _carried_out(search_in(tmp_path / "b"), until_killed)
-    assert whole == _carried_out(search_in(tmp_path / "b"))
+            _carried_out(search_in(tmp_path / "b", trials=12, bracket=bracket), until_killed)
+    assert whole == _carried_out(search_in(tmp_path / "b", trials=12, bracket=bracket))
+    assert not [*tmp_path.rglob(".*.run")]
 
 
 def test_more_trials_go_on_from_those_that_are_there(tmp_path: Path) -> None:
