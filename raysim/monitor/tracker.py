@@ -55,6 +55,11 @@ class Tracker(Silent):
         self.path = path
         self._last = 0
 
+    def place(self, tool: str) -> Path:
+        """The folder for a tool's files: in the run's own; for a cell of a study, whose folder goes, beside it."""
+        name = _name_of(self.path)
+        return self.path / tool if name == self.path.name else self.path.parent / tool / name
+
     def begin(self, run: Tracked, earlier: str) -> str:
         """Open the run in the tool's store.
 
@@ -117,8 +122,13 @@ def _tracked(path: Path) -> Tracked:
         "seed": str(settings["seed"]),
         "folder": str(path),
     }
-    name = path.name.removeprefix(".").removesuffix(".run")  # a cell of a study has a hidden folder while it goes on
-    return Tracked(str(settings.get("engine.experiment") or path.parent.name), name, tags, settings)
+    return Tracked(str(settings.get("engine.experiment") or path.parent.name), _name_of(path), tags, settings)
+
+
+def _name_of(path: Path) -> str:
+    """The name of a run's folder; a cell of a study has a hidden one while it goes on, ``.NAME.run``."""
+    cell = re.fullmatch(r"\.(.+)\.run", path.name)
+    return cell[1] if cell else path.name
 
 
 def _measured(row: Mapping[str, Any]) -> dict[str, float]:

@@ -14,10 +14,10 @@ if TYPE_CHECKING:
 
 
 class TensorBoard(Tracker):
-    """Writes event files into the folder ``tensorboard`` of a run while it goes on.
+    """Writes event files into the folder ``tensorboard`` of a run while it goes on, of a study's cell beside its row.
 
-    TensorBoard's steps are whole numbers: rounds, and for costs megabytes (10^6, sent and received by then) and virtual
-    seconds, rounded.
+    Method, workload, seed and folder are texts, as the head of its proof is at the end. TensorBoard's steps are whole
+    numbers: rounds, and for costs megabytes (10^6, sent and received by then) and virtual seconds, rounded.
     """
 
     package = "tensorboard"
@@ -26,9 +26,11 @@ class TensorBoard(Tracker):
         """Begin the event files, in the place of those of a run that goes on."""
         from torch.utils.tensorboard import SummaryWriter
 
-        folder = self.path / "tensorboard"
+        folder = self.place("tensorboard")
         shutil.rmtree(folder, ignore_errors=True)
         self._writer: SummaryWriter = SummaryWriter(str(folder))
+        for name, text in run.tags.items():
+            self._writer.add_text(name, text)
         self._bytes = 0.0
         return ""
 
@@ -46,7 +48,9 @@ class TensorBoard(Tracker):
         self._writer.flush()
 
     def end(self, status: str, proof: str) -> None:
-        """All is in the files."""
+        """Add the head of the proof; all is in the files then."""
+        if proof:
+            self._writer.add_text("proof", proof)
         self._writer.close()
 
 

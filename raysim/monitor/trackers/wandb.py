@@ -44,9 +44,15 @@ class Wandb(Tracker):
         self._run.log(dict(values), step=number)
 
     def end(self, status: str, proof: str) -> None:
-        """Close the run; its status and the head of its proof join its settings."""
+        """Close the run; its status and the head of its proof join its settings, the head's first digits its tags."""
+        import wandb
+
         self._run.config.update({"status": status} | ({"proof": proof} if proof else {}))
+        if proof:
+            self._run.tags = (*(self._run.tags or ()), f"proof {proof[:16]}")  # a tag has 64 signs at most
         self._run.finish(exit_code=0 if status == "finished" else 1)
+        if wandb.run is None:  # no other run of this process is under way
+            wandb.teardown()  # finish() comes back before W&B's own process has written the file
 
 
 TRACKER = Wandb

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from raysim.running.simulation import run
-from tests.raysim.monitor.trackers.tracked_run import BASE, EXPERIMENT, curves, head, resumed
+from tests.raysim.monitor.trackers.tracked_run import BASE, EXPERIMENT, cells, curves, head, resumed
 from tests.small_runs import small_run
 
 pytest.importorskip("mlflow")
@@ -31,6 +31,18 @@ def test_the_store_has_every_round_once(tmp_path: Path, monkeypatch: pytest.Monk
     for name, curve in curves(result).items():
         history = client.get_metric_history(found.info.run_id, name)
         assert sorted((each.step, each.value) for each in history) == curve
+
+
+def test_a_study_is_an_experiment_with_its_cells_as_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from mlflow.tracking import MlflowClient
+
+    store = f"sqlite:///{tmp_path / 'mlflow.db'}"
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", store)
+    heads = cells(tmp_path / "study", "mlflow")
+    client = MlflowClient(store)
+    runs = client.search_runs([client.get_experiment_by_name(EXPERIMENT).experiment_id])
+    assert {run.info.run_name: run.data.tags["proof"] for run in runs} == heads and len(heads) == 2
+    assert {(run.data.tags["method"], run.data.tags["seed"]) for run in runs} == {("fedavg", "0"), ("fedavg", "1")}
 
 
 def _run(folder: Path) -> None:

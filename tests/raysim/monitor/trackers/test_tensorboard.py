@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from raysim.running.simulation import run
+from tests.raysim.monitor.trackers.tracked_run import cells, head
 from tests.small_runs import small_run
 from tests.watch import stopped
 
@@ -20,6 +21,25 @@ BASE: dict[str, Any] = {
     "devices.preset": "phones",
     "engine.observer": "tensorboard",
 }
+
+
+def texts(folder: Path) -> dict[str, str]:
+    """The texts of a run."""
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    found = EventAccumulator(str(folder)).Reload()
+    return {
+        name.removesuffix("/text_summary"): found.Tensors(name)[0].tensor_proto.string_val[0].decode()
+        for name in found.Tags()["tensors"]
+    }
+
+
+def test_cells_of_a_study_are_runs_beside_their_rows(tmp_path: Path) -> None:
+    heads = cells(tmp_path, "tensorboard")
+    assert [*sorted(heads)] == ["fedavg-seed0", "fedavg-seed1"]
+    for seed, (name, proof) in enumerate(sorted(heads.items())):
+        found = texts(tmp_path / "results" / "tensorboard" / name)
+        assert {"method": "fedavg", "workload": "digits", "seed": str(seed), "proof": proof}.items() <= found.items()
 
 
 def test_a_resumed_run_has_every_round_once(tmp_path: Path) -> None:
@@ -39,4 +59,5 @@ def test_a_resumed_run_has_every_round_once(tmp_path: Path) -> None:
     megabytes = ((rounds["bytes_down"] + rounds["bytes_up"]).cumsum() / 1e6).round()[judged.index]
     assert curve("megabytes/accuracy") == list(zip(megabytes, judged["accuracy"], strict=True))
     seconds = judged["virtual_seconds"].round()
+    assert texts(tmp_path / "run" / "tensorboard")["proof"] == head(tmp_path / "run")
     assert curve("virtual_seconds/loss") == list(zip(seconds, judged["loss"], strict=True))

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.raysim.monitor.trackers.tracked_run import curves, head, resumed
+from tests.raysim.monitor.trackers.tracked_run import cells, curves, head, resumed
 
 pytest.importorskip("wandb")
 BLOCK = 32768
@@ -33,18 +33,32 @@ def records(path: Path) -> Iterator[Any]:
             whole = b""
 
 
-def test_the_files_have_every_round_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WANDB_DIR", str(tmp_path))
     monkeypatch.setenv("WANDB_MODE", "offline")
+
+
+def test_a_study_is_a_project_with_its_cells_as_runs(tmp_path: Path) -> None:
+    heads = cells(tmp_path / "study", "wandb")
+    found = {}
+    for file in (tmp_path / "wandb").glob("offline-run-*/run-*.wandb"):
+        last = [record.run for record in records(file) if record.HasField("run")][-1]
+        assert last.project == "A table- of runs"
+        found[last.display_name] = [*last.tags]
+    assert found == {
+        name: ["fedavg", "digits", f"seed {name[-1]}", f"proof {proof[:16]}"] for name, proof in heads.items()
+    }
+
+
+def test_the_files_have_every_round_once(tmp_path: Path) -> None:
     result = resumed(tmp_path / "run", "wandb")
     (file,) = (tmp_path / "wandb").glob("offline-run-*/run-*.wandb")
     found = [*records(file)]
-    (begun,) = [record.run for record in found if record.HasField("run")]
-    assert (begun.project, begun.display_name, [*begun.tags]) == (
-        "A table- of runs",
-        "run",
-        ["fedavg", "digits", "seed 3"],
-    )
+    begun, *_, ended = [record.run for record in found if record.HasField("run")]
+    tags = ["fedavg", "digits", "seed 3"]
+    assert (begun.project, begun.display_name, [*begun.tags]) == ("A table- of runs", "run", tags)
+    assert [*ended.tags] == [*tags, f"proof {head(tmp_path / 'run')[:16]}"]
     configs = [begun.config, *(record.config for record in found if record.HasField("config"))]
     config = {item.key: json.loads(item.value_json) for each in configs for item in each.update if item.key}
     assert (config["method"], config["status"], config["proof"]) == ("fedavg", "finished", head(tmp_path / "run"))
