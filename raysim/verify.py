@@ -119,7 +119,7 @@ def verify(
 
 
 def verify_given(
-    folder: Path, *, rounds: Sequence[int] | None = (), tasks: int = 0, actors: int = 0, **objects: object
+    folder: str | Path, *, rounds: Sequence[int] | None = (), tasks: int = 0, actors: int = 0, **objects: object
 ) -> Verdict:
     """The same of a run whose method, model or data was given in Python, which are given once more.
 
@@ -132,7 +132,7 @@ def verify_given(
     Raises:
         RaysimError: as of :func:`verify`, and where they are not what the run was made with.
     """
-    given: dict[str, Any] = dict(objects)
+    folder, given = Path(folder), dict[str, Any](objects)
     config, _ = config_of(given.pop("method", {}), folder, {}, **given)
     check_digests(stored_config(folder, classes_of(config)), config, folder)
     return verify(folder, placed(config, actors), rounds=rounds, tasks=tasks)
