@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from raysim import schedule
+from raysim import portable, schedule
 from raysim.client_side.device import device_of
 from raysim.config.config_file import stored_text
 from raysim.config.run_config import with_sections
@@ -51,6 +51,8 @@ class Coalitions:
         known: dict[Coalition, float],
         keep: Callable[[Coalition, float], None] = lambda coalition, utility: None,
     ) -> None:
+        if config.engine.portable:
+            portable.check()
         if config.method.traits.pooled:
             raise ConfigError("the method trains on all data in one place: there are no clients to leave out.")
         found = find(measure)

@@ -8,6 +8,7 @@ from pathlib import Path
 from random import Random
 from typing import TYPE_CHECKING
 
+from raysim import portable
 from raysim.engine.observer import RunNotes, Silent
 from raysim.errors import ResultsError
 from raysim.storage.csv_table import cell_text
@@ -36,7 +37,7 @@ def spot(check: FolderCheck, config: RunConfig, count: int, place: Path, random:
 
     Raises:
         ResultsError: the proof has no digests of client tasks, or ``count`` is below 1.
-        RaysimError: they cannot be computed here.
+        RaysimError: they cannot be computed here; a portable run's, say, on a processor without AVX2.
     """
     if count < 1:
         raise ResultsError(f"--spot: {count} client tasks. Allowed: a whole number ≥ 1.")
@@ -45,6 +46,8 @@ def spot(check: FolderCheck, config: RunConfig, count: int, place: Path, random:
             f"{check.path}: its proof has no digests of client tasks. Make the run with --proof clients, or compute "
             "whole rounds with --rounds or --all"
         )
+    if config.engine.portable:
+        portable.check()
     starts = {**({} if check.taken else {0: None}), **kept_checkpoints(check.path)}
     rows = check.rows("clients")
     tasks = [(start, int(row["client"])) for start in sorted(starts) for row in rows.get(str(start + 1), [])]

@@ -12,8 +12,12 @@ import pytest
 
 from raysim import portable
 from raysim.config.run_config import build
+from raysim.contribution.coalitions import Coalitions
 from raysim.errors import ConfigError
 from raysim.running.preflight import check_request
+from raysim.running.simulation import run
+from raysim.verify import verify
+from tests.attack.folders import small
 from tests.small_runs import small_run, words
 
 SETTINGS = {
@@ -54,6 +58,24 @@ def test_a_process_that_has_chosen_its_instructions_is_told_what_to_set(
     for name, value in portable.VARIABLES.items():
         monkeypatch.setenv(name, value)
     check_request(config)
+
+
+def test_a_processor_that_cannot_is_refused_wherever_tasks_are_computed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in portable.VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    config = small(tmp_path / "run", schedule__rounds=1, engine__portable=True, engine__proof="clients")
+    folder = run(config).folder
+    assert verify(folder, config, tasks=1).equal and Coalitions(config, "accuracy", {}).clients == (0, 1, 2)
+    monkeypatch.setattr(portable, "has_avx2", lambda: False)
+    for compute in (
+        lambda: verify(folder, config, tasks=1),
+        lambda: verify(folder, config, rounds=None),
+        lambda: Coalitions(config, "accuracy", {}),
+    ):
+        with pytest.raises(ConfigError, match=r"engine\.portable: this processor has no AVX2 and FMA"):
+            compute()
 
 
 @pytest.mark.parametrize(
