@@ -6,16 +6,21 @@ import json
 import os
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from random import Random
+from typing import Any
 
 import pytest
 
 from raysim import portable
-from raysim.config.run_config import build
+from raysim.config.run_config import build, with_sections
 from raysim.contribution.coalitions import Coalitions
 from raysim.errors import ConfigError
 from raysim.running.preflight import check_request
 from raysim.running.simulation import run
+from raysim.verification.folder_check import FolderCheck
+from raysim.verification.spot import spot
 from raysim.verify import verify
 from tests.attack.folders import small
 from tests.small_runs import small_run, words
@@ -65,13 +70,20 @@ def test_a_processor_that_cannot_is_refused_wherever_tasks_are_computed(
 ) -> None:
     for name, value in portable.VARIABLES.items():
         monkeypatch.setenv(name, value)
-    config = small(tmp_path / "run", schedule__rounds=1, engine__portable=True, engine__proof="clients")
-    folder = run(config).folder
-    assert verify(folder, config, tasks=1).equal and Coalitions(config, "accuracy", {}).clients == (0, 1, 2)
+    config = small(tmp_path / "run", schedule__rounds=2, engine__portable=True, engine__proof="clients")
+    config = with_sections(config, engine=replace(config.engine, checkpoint_every=1))
+    check = FolderCheck.whole(run(config).folder)
+
+    class OfTheLastRound(Random):
+        def sample(self, population: Any, k: int, **_: object) -> list[Any]:
+            return list(population[-k:])  # which goes on from a checkpoint
+
+    spot(check, config, 1, tmp_path / "tasks", OfTheLastRound())
+    assert check.verdict.equal and Coalitions(config, "accuracy", {}).clients == (0, 1, 2)
     monkeypatch.setattr(portable, "has_avx2", lambda: False)
     for compute in (
-        lambda: verify(folder, config, tasks=1),
-        lambda: verify(folder, config, rounds=None),
+        lambda: spot(check, config, 1, tmp_path / "again", OfTheLastRound()),
+        lambda: verify(check.path, config, rounds=None),
         lambda: Coalitions(config, "accuracy", {}),
     ):
         with pytest.raises(ConfigError, match=r"engine\.portable: this processor has no AVX2 and FMA"):
