@@ -35,6 +35,11 @@ class Choice:
         return found
 
 
+def by_validation(measure: Measure) -> bool:
+    """Whether a measure is of validation data alone, so that it may choose what test data judges."""
+    return measure.column.startswith(VALIDATION) and measure.how != "validated"
+
+
 def check_chooses(key: str, measure: Measure, config: RunConfig) -> None:
     """ConfigError where test data would choose, or there is no validation data.
 
@@ -42,7 +47,7 @@ def check_chooses(key: str, measure: Measure, config: RunConfig) -> None:
         key: the option or the key that names the measure, for the message.
         config: of a run that is chosen or not.
     """
-    if not measure.column.startswith(VALIDATION) or measure.how == "validated":
+    if not by_validation(measure):
         raise ConfigError(
             f"{key} {measure.name}: a search may not choose by test data, or what it finds would be judged by what "
             f"chose it. Allowed: {VALIDATION}accuracy, {VALIDATION}loss, or best_ before them."

@@ -1,0 +1,131 @@
+"""Whether two groups of runs had the same seeds, data and code, beside options and budget."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any
+
+from raysim.judge import budget, options
+from raysim.judge.refusals import Refusal, listed
+from raysim.judge.runs import Pairs, Run, Side
+
+
+def refusals(a: Side, b: Side, subject: str, tuned: Collection[str]) -> list[Refusal]:
+    """All reasons against a comparison of two groups, each of whole runs.
+
+    Args:
+        subject: the section that the comparison is about.
+        tuned: paths of further options that may differ.
+    """
+    found = [*repeated(a), *repeated(b), *shared(a, b), *seeds(a, b), *options.of_one_side(a), *options.of_one_side(b)]
+    pairs = pairs_of(a, b)
+    if pairs:
+        found += [*options.between(pairs, subject, tuned), *options.early_ends((a, b))]
+        found += [*split(pairs), *code(pairs)]
+        said = {refusal.kind for refusal in found}
+        found += [refusal for refusal in budget.refusals(pairs) if refusal.kind not in said]
+        if not found and not options.told(pairs):
+            why, advice = "Two groups of one setting have nothing to tell apart.", "Give runs of another method as B."
+            found.append(Refusal("nothing differs", "config.yaml", "has all options of B", "those of A", why, advice))
+    return found
+
+
+def pairs_of(a: Side, b: Side) -> list[tuple[Run, Run]]:
+    """The runs of equal seeds."""
+    first, second = a.by_seed, b.by_seed
+    return [(first[seed], second[seed]) for seed in first if seed in second]
+
+
+def repeated(side: Side) -> Iterator[Refusal]:
+    """Seeds that a group has more than once."""
+    for seed, count in Counter(run.seed for run in side.runs).items():
+        if count > 1:
+            own = [run for run in side.runs if run.seed == seed]
+            copies = len({run.head for run in own}) == 1
+            value = f"has seed {seed} in {listed(run.folder for run in own)}"
+            a, b = (value, "–") if side.letter == "A" else ("–", value)
+            why = "A copy says nothing new." if copies else "One of them was kept for its result."
+            kind = "copied run" if copies else "repeated seed"
+            yield Refusal(kind, "seed", a, b, why, f"Give one run of seed {seed}, and new seeds for more runs.")
+
+
+def shared(a: Side, b: Side) -> Iterator[Refusal]:
+    """Runs that are in both groups."""
+    both = {run.head: run for run in a.runs}
+    if own := [(both[run.head], run) for run in b.runs if run.head in both]:
+        first, second = own[0]
+        why = f"{len(own)} of the runs are in both groups, so that their difference is 0."
+        texts = (f"has the proof {first.head[:8]} in {first.folder}", f"the same in {second.folder}")
+        yield Refusal("same run on both sides", "proof.jsonl", *texts, why, "Give each run to one side.")
+
+
+def seeds(a: Side, b: Side) -> Iterator[Refusal]:
+    """Seeds that one side alone has, and seeds that were left out."""
+    first, second = [*a.by_seed], [*b.by_seed]
+    texts = f"has seeds {listed(first)}", f"has seeds {listed(second)}"
+    if len(first) != len(second):
+        why = "The side with more seeds could keep the better ones."
+        yield Refusal("number of seeds", "seed", *texts, why, _missing(first, second))
+    elif first != second:
+        why = "Only runs of equal seeds share split, initial model and cohorts."
+        yield Refusal("other seeds", "seed", *texts, why, _missing(first, second))
+    elif first and (gaps := sorted(set(range(first[0], first[-1] + 1)) - set(first))):
+        why = "Seeds with gaps may be those with the wanted result."
+        yield Refusal("gaps in the seeds", "seed", *texts, why, f"Run both sides with seeds {listed(gaps)} too.")
+
+
+def _missing(first: Sequence[int], second: Sequence[int]) -> str:
+    lacking = {"A": sorted(set(second) - set(first)), "B": sorted(set(first) - set(second))}
+    texts = [f"{letter} with seeds {listed(own)}" for letter, own in lacking.items() if own]
+    return f"Run {' and '.join(texts)}, and give all runs."
+
+
+def split(pairs: Pairs) -> Iterator[Refusal]:
+    """Clients that have other samples in one run of a pair than in the other."""
+    for first, second in pairs:
+        one, other = first.samples, second.samples
+        client = next((client for client in one if client in other and one[client] != other[client]), None)
+        if client is not None:
+            where = f"clients.csv, client {client}, seed {first.seed}"
+            texts = f"has {one[client]} samples", f"has {other[client]}"
+        elif first.partition != second.partition:
+            where, texts = f"partition.csv, seed {first.seed}", _first_lines(first.partition, second.partition)
+        else:
+            continue
+        why = "The data or their split differ, though the options agree: another copy of the data set, or of the code."
+        yield Refusal("data", where, *texts, why, "Run both sides on the same files with the same code.")
+        return
+
+
+def _first_lines(one: str, other: str) -> tuple[str, str]:
+    """The first line of two tables that differs, of each."""
+    lines = zip_longest(one.splitlines(), other.splitlines(), fillvalue="no such line")
+    own, others = next((pair for pair in lines if pair[0] != pair[1]), ("", ""))
+    return f"has {own[:80]}", f"has {others[:80]}"
+
+
+def code(pairs: Pairs) -> Iterator[Refusal]:
+    """Versions, or commits of raysim, that differ between the runs."""
+    runs = [run for pair in pairs for run in pair]
+    for name in ("commit", "dirty"):
+        yield from _unequal("code", name, [run.environment.get(name) for run in runs], runs)
+    packages = dict.fromkeys(name for run in runs for name in _versions(run))
+    for name in packages:
+        yield from _unequal("version", name, [_versions(run).get(name) for run in runs], runs)
+
+
+def _versions(run: Run) -> Mapping[str, Any]:
+    found = run.environment.get("versions")
+    return found if isinstance(found, dict) else {}
+
+
+def _unequal(kind: str, name: str, values: Sequence[object], runs: Sequence[Run]) -> Iterator[Refusal]:
+    other = next((place for place, value in enumerate(values) if value != values[0]), None)
+    if other is None:
+        return
+    odd, even = (f"has {values[place]} ({runs[place].folder})" for place in (other, 0))
+    a, b = (even, odd) if other % 2 else (f"{even}; {odd}", "–")
+    why = "Other code can give other results with the same options."
+    yield Refusal(kind, f"environment.json, {name}", a, b, why, "Run all again with one version of the code.")
