@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import subprocess
 import zipfile
@@ -12,7 +13,8 @@ import pytest
 import yaml
 
 ROOT = Path(__file__).parents[1]
-FILES = ("cluster.yaml", "cluster.local.yaml")
+FILES = ("cluster.yaml", "cluster.gcp.yaml", "cluster.local.yaml")
+CLOUDS = FILES[:2]
 
 
 def load(name: str) -> dict[str, Any]:
@@ -36,7 +38,7 @@ def test_a_mistake_would_be_noticed() -> None:
 
 @pytest.mark.parametrize("name", FILES)
 def test_nodes_are_installed_as_the_readme_says(name: str) -> None:
-    command, settings = load(name)["setup_commands"]
+    *_, command, settings = load(name)["setup_commands"]
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert command.removeprefix("cd ~/raysim && ") in readme
     # `ray down` calls `ray stop` by its bare name, and a job its python.
@@ -52,8 +54,32 @@ def test_nothing_big_or_private_is_copied_to_the_nodes(name: str) -> None:
 
 def test_a_run_finds_at_least_one_worker() -> None:
     """With none it would be refused: it asks for what the nodes have that are there when it starts."""
-    assert load("cluster.yaml")["available_node_types"]["worker"]["min_workers"] >= 1
+    assert all(load(name)["available_node_types"]["worker"]["min_workers"] >= 1 for name in CLOUDS)
     assert load("cluster.local.yaml")["min_workers"] >= 1
+
+
+@pytest.mark.parametrize("name", CLOUDS)
+def test_the_costs_that_a_file_says_add_up(name: str) -> None:
+    """Hours × price: of the head, of a worker, and of both with one worker and with all of them."""
+    text = (ROOT / name).read_text(encoding="utf-8")
+    said = " ".join(line.removeprefix("# ") for line in text.splitlines() if line.startswith("# "))
+    head, worker = (
+        float(re.findall(r"head about ([\d.]+) \$", said)[0]),
+        float(re.findall(r"most ([\d.]+) \$", said)[0]),
+    )
+    parts = [
+        float(price)
+        for pair in re.findall(r" ([\d.]+),? (?:on demand, disk|200 GB of disk) ([\d.]+)", said)
+        for price in pair
+    ]
+    assert parts and sum(parts) == pytest.approx(head + worker)
+    one, most = map(float, re.findall(r"1 worker ([\d.]+) \$, all 16(?: of them)? ([\d.]+) \$", said)[0])
+    assert one == pytest.approx(head + worker, abs=0.05)
+    assert most == pytest.approx(head + load(name)["max_workers"] * worker, abs=0.1)
+    for machine in load(name)["available_node_types"].values():
+        config = machine["node_config"]
+        assert config.get("InstanceType", config.get("machineType")) in said
+    assert "they change" in said and re.search(r"in 20\d\d", said)
 
 
 @pytest.mark.slow
