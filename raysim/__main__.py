@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +38,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if words == ["--version"]:
         print(f"raysim {__version__}")
         return FINISHED
+    if words == ["--json"]:
+        told = {"raysim": __version__, "commands": {name: text for name, (_, text) in COMMANDS.items()}}
+        print(json.dumps(told, indent=2, ensure_ascii=False))
+        return FINISHED
     listing = "\n".join(f"  python -m raysim.{name:12} {text}" for name, (_, text) in COMMANDS.items())
     if words in ([], ["--help"], ["-h"]):
         print(f"raysim {__version__}: federated learning, simulated in parallel on Ray\n\n{listing}\n")
@@ -52,7 +57,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return int(command.main(words[1:]))
     several = words[0] in ("sweep", "grid", "tune", "benchmark")
     guess = f" {STUDY}" if several else did_you_mean(words[0], COMMANDS)
-    print(f"raysim: there is no command {words[0]!r}.{guess}\n{listing}", file=sys.stderr)
+    wrong = f"there is no command {words[0]!r}.{guess}"
+    print(f"raysim: {wrong}\n{listing}", file=sys.stderr)
+    if "--json" in words:
+        print(json.dumps({"error": wrong}))
     return REFUSED
 
 

@@ -13,13 +13,13 @@ import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from raysim import seeds
 from raysim.config import registry
-from raysim.config.help_text import json_text
+from raysim.config.answering import Answer, answered
 from raysim.config.nearest import did_you_mean
-from raysim.errors import FAILED, FINISHED, REFUSED, STOPPED, ConfigError, RaysimError
-from raysim.storage.complaint import complain
+from raysim.errors import FAILED, ConfigError, RaysimError
 from raysim.workloads.data_sets.catalog import BY_NAME, DATA_SETS, DataSet
 from raysim.workloads.data_sets.converters import convert
 from raysim.workloads.data_sets.fetching import check_digest, fetch
@@ -33,38 +33,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("name", nargs="?", help="the data set; list shows all")
     parser.add_argument("source", nargs="?", type=Path, help="folder or file of the published files, for convert")
     parser.add_argument("--to", type=Path, help="the data folder; without it $RAYSIM_DATA")
-    parser.add_argument("--json", action="store_true", help="with list: print one JSON object, name → what is known")
-    asked = parser.parse_args(argv)
-    try:
-        if asked.action == "list":
-            print(json_text(catalog(_folder(asked.to))) if asked.json else listing(_folder(asked.to)))
-            return FINISHED
-        data, folder = _data_set(asked.name), _folder(asked.to)
-        if folder is None:
-            raise ConfigError("RAYSIM_DATA is not set, so it is not known where data lies; set it, or give --to FOLDER")
-        if asked.action == "fetch" and not data.files:
-            raise ConfigError(f"{data.name}: its publisher has no file to download; {data.how}")
-        if asked.action == "convert" and asked.source is None:
-            raise ConfigError(f"convert {data.name} needs the folder of its published files ({data.source})")
-        if asked.action == "convert" and not asked.source.expanduser().exists():
-            raise ConfigError(f"{data.name}: there is no {asked.source}; give the folder of the published files")
-    except RaysimError as error:
-        complain(error)
-        return REFUSED
+    parser.add_argument("--json", action="store_true", help="print one JSON object; of list: name → what is known")
+    return answered(parser, argv, _answer, "interrupted; nothing was written")
+
+
+def _answer(asked: argparse.Namespace) -> Answer:
+    if asked.action == "list":
+        folder = _folder(asked.to)
+        return Answer(listing(folder), catalog(folder))
+    data, folder = _data_set(asked.name), _folder(asked.to)
+    if folder is None:
+        raise ConfigError("RAYSIM_DATA is not set, so it is not known where data lies; set it, or give --to FOLDER")
+    if asked.action == "fetch" and not data.files:
+        raise ConfigError(f"{data.name}: its publisher has no file to download; {data.how}")
+    if asked.action == "convert" and asked.source is None:
+        raise ConfigError(f"convert {data.name} needs the folder of its published files ({data.source})")
+    if asked.action == "convert" and not asked.source.expanduser().exists():
+        raise ConfigError(f"{data.name}: there is no {asked.source}; give the folder of the published files")
+    told: dict[str, Any] = {"name": data.name}
     try:
         if asked.action == "verify":
-            print(verified(data, folder))
-            return FINISHED
+            found = verified(data, folder)
+            return Answer(found, told | {"place": str(folder / data.place), "found": found})
         place = fetch(data, folder) if asked.action == "fetch" else convert(data, asked.source.expanduser(), folder)
-        words = data.name if data.name in registry.known("workload") else f"npz --path {data.name}"
-        print(f"{data.name}: {place}\npython -m raysim.launch --method fedavg --workload {words}")
     except (RaysimError, OSError) as error:
-        complain(error)
-        return FAILED
-    except KeyboardInterrupt:
-        print("raysim: interrupted; nothing was written", file=sys.stderr)
-        return STOPPED
-    return FINISHED
+        return Answer(error=str(error), code=FAILED)
+    words = data.name if data.name in registry.known("workload") else f"npz --path {data.name}"
+    command = f"python -m raysim.launch --method fedavg --workload {words}"
+    return Answer(f"{data.name}: {place}\n{command}", told | {"place": str(place), "command": command})
 
 
 def catalog(folder: Path | None) -> dict[str, dict[str, object]]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import argparse
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 from raysim import portable
-from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
+from raysim.config.answering import Answer, answered
 from raysim.config.run_config import RunConfig, with_sections
 from raysim.engine.observer import Silent
 from raysim.remote.places import run_folder
@@ -61,6 +62,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("folder", type=run_folder, metavar="FOLDER", help="a run's folder, or its remote address")
     parser.add_argument("--cpu", action="store_true", help="judge on the CPU, also a run that was on a GPU")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
     add_trust(parser)
     return answered(parser, arguments, _judged)
 
@@ -71,22 +73,22 @@ def _judged(options: argparse.Namespace) -> Answer:
         portable.start_again()
     if options.cpu:
         config = with_sections(config, engine=replace(config.engine, gpus_per_client=0.0))
-    return Answer(_text(options.folder, config))
-
-
-def _text(folder: Path, config: RunConfig) -> str:
-    """Every number in full, and beside it what rounds.csv says where that is another."""
-    number, found = evaluate_again(config, folder)
-    rows = RunFolder(folder).rounds()
+    number, found = evaluate_again(config, options.folder)
+    rows = RunFolder(options.folder).rounds()
     same_round = rows[rows["round"] == number].to_dict("records")
-    row = same_round[-1] if same_round else {}
-    lines, differ = [f"round {number} of {config.schedule.rounds}"], 0
-    for name, value in found.items():
-        before = float(row.get(name, math.nan))
-        other = before != value and not math.isnan(before)
-        differ += other
-        lines.append(f"{name:<30}{value!r}" + (f"  (rounds.csv: {before!r})" if other else ""))
-    if differ:
+    row = {name: float((same_round or [{}])[-1].get(name, math.nan)) for name in found}
+    others = {name: before for name, before in row.items() if before != found[name] and not math.isnan(before)}
+    told = {"round": number, "rounds": config.schedule.rounds, "values": found, "rounds.csv": others}
+    return Answer(_text(told), told)
+
+
+def _text(told: Mapping[str, Any]) -> str:
+    """Every number in full, and beside it what rounds.csv says where that is another."""
+    others = told["rounds.csv"]
+    lines = [f"round {told['round']} of {told['rounds']}"]
+    for name, value in told["values"].items():
+        lines.append(f"{name:<30}{value!r}" + (f"  (rounds.csv: {others[name]!r})" if name in others else ""))
+    if others:
         lines.append("Other processors, GPUs or versions of torch round differently: environment.json names the run's.")
     return "\n".join(lines)
 

@@ -17,13 +17,15 @@ from typing import TextIO
 from raysim import missing_packages, portable
 from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
+from raysim.config.answering import print_whole
 from raysim.config.command_line import Invocation, parse
+from raysim.config.help_text import json_text
 from raysim.driver.outcome import Outcome
 from raysim.engine.observer import Several
 from raysim.errors import FINISHED, REFUSED, ConfigError, DiskFullError, RaysimError
 from raysim.leaving import staying
 from raysim.monitor.progress import Progress, title_of
-from raysim.storage.complaint import complain
+from raysim.storage.folder_files import printable
 from raysim.storage.process_lock import launching
 
 STARTED = time.monotonic()
@@ -45,29 +47,31 @@ def _reported(words: Sequence[str]) -> int:
     """The exit code of a command line; what cannot be met is said in one message."""
     interruption = Interruption()
     output, as_json = sys.stdout, "--json" in words
+
+    def refuse(message: str, code: int = REFUSED) -> int:
+        print(message, file=sys.stderr)
+        if as_json:
+            print_whole(json_text({"error": message.removeprefix("raysim: ")}), output)
+        return code
+
     try:
         # With --json a user's own code prints to standard error.
         with staying(), interruption, redirect_stdout(sys.stderr if as_json else output):
             return _run(words, interruption, output, as_json=as_json)
     except RaysimError as error:
-        complain(error)
-        return REFUSED
+        return refuse(f"raysim: {printable(str(error))}")
     except ModuleNotFoundError as error:
-        print(missing_packages.sentence(str(error.name)), file=sys.stderr)
-        return REFUSED
+        return refuse(missing_packages.sentence(str(error.name)))
     except (ImportError, MemoryError) as error:  # a library that does not fit under `ulimit -v` cannot be loaded
         reason = " ".join(str(error).split()) or "no memory is left"
         if isinstance(error, ImportError) and not any(word in reason for word in ("failed to map", "llocate memory")):
             raise
-        print(
+        return refuse(
             f"raysim: a library could not be loaded or had no memory ({reason}). If memory is limited (`ulimit -v`, a "
-            "container), allow more: torch alone takes some 4 GB of addresses.",
-            file=sys.stderr,
+            "container), allow more: torch alone takes some 4 GB of addresses."
         )
-        return REFUSED
     except KeyboardInterrupt:
-        print("raysim: interrupted", file=sys.stderr)
-        return interruption.exit_code
+        return refuse("raysim: interrupted", interruption.exit_code)
 
 
 def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as_json: bool) -> int:
@@ -78,10 +82,7 @@ def _run(words: Sequence[str], interruption: Interruption, output: TextIO, *, as
     if invocation.action == "run" and invocation.config.engine.portable:
         portable.start_again()
     if invocation.action != "run":
-        try:
-            print(invocation.text, file=output, flush=True)
-        except BrokenPipeError:  # what reads it has seen enough, as `| head` does
-            os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())
+        print_whole(json_text(invocation.told) if as_json else invocation.text, output)
         return FINISHED
     for note in invocation.notes:
         print(f"note: {note}", file=sys.stderr)

@@ -15,9 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 from raysim.config import registry
+from raysim.config.answering import Answer, asks_for_json, concluded, told_of_options
 from raysim.config.command_line import parse
-from raysim.errors import FINISHED, REFUSED, STOPPED, ConfigError, RaysimError
-from raysim.storage.complaint import complain
+from raysim.errors import ConfigError
+from raysim.leaving import staying
+from raysim.remote.address import local_path
 from raysim.workloads.naming import synthetic_mark
 
 if TYPE_CHECKING:
@@ -32,26 +34,27 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if argv is None else list(argv)
     if not any(word.partition("=")[0] in NAMES_A_WORKLOAD for word in words):
         words = ["--workload=tudataset", *words]
-    try:
-        invocation = parse(words)
-        if invocation.action != "run":
-            print(f"{__doc__}\n{invocation.text}" if invocation.action == "help" else invocation.text)
-            return FINISHED
-        config = invocation.config
-        output = _picture(config.output or "spectra.png")
-        _write(_load(config.workload, config.seed), config.workload, output)
-    except (RaysimError, OSError) as error:
-        complain(error)
-        return REFUSED
-    except KeyboardInterrupt:
-        print("raysim: interrupted; spectra of sets are kept once all are computed", file=sys.stderr)
-        return STOPPED
-    return FINISHED
+    return concluded(
+        "raysim",
+        asks_for_json(words),
+        lambda: _drawn(words),
+        "interrupted; spectra of sets are kept once all are computed",
+    )
+
+
+@staying()
+def _drawn(words: Sequence[str]) -> Answer:
+    invocation = parse(words)
+    if invocation.action != "run":
+        return told_of_options(invocation, __doc__ or "")
+    config = invocation.config
+    output = _picture(config.output or "spectra.png")
+    return _write(_load(config.workload, config.seed), config.workload, output)
 
 
 def _picture(name: str) -> Path:
     """The file to write, checked before anything is computed."""
-    path = Path(name)
+    path = local_path(name)
     if path.suffix.lower() not in SUFFIXES:
         raise ConfigError(f"output: {name!r} must end in {' or '.join(SUFFIXES)}; default spectra.png.")
     if not path.parent.is_dir():
@@ -75,7 +78,7 @@ def _load(workload: Any, seed: int) -> GraphFederation:
     return federation.prepare(True, Sequential(_progress))
 
 
-def _write(federation: GraphFederation, workload: Any, output: Path) -> None:
+def _write(federation: GraphFederation, workload: Any, output: Path) -> Answer:
     from raysim.report import spectra_plot
     from raysim.storage.atomic_files import write_atomically
 
@@ -90,7 +93,14 @@ def _write(federation: GraphFederation, workload: Any, output: Path) -> None:
     numbers = output.with_suffix(".csv")
     write_atomically(numbers, table.to_csv(float_format="%.6g").encode())
     eigenvalues = sum(len(values) for values in spectra)
-    print(f"{eigenvalues} eigenvalues of {federation.clients} clients{mark}: {output}, {numbers}")
+    told = {
+        "clients": names,
+        "synthetic": federation.synthetic,
+        "eigenvalues": eigenvalues,
+        "distances": table.to_numpy().tolist(),
+        "files": [str(output), str(numbers)],
+    }
+    return Answer(f"{eigenvalues} eigenvalues of {federation.clients} clients{mark}: {output}, {numbers}", told)
 
 
 def _progress(label: str, done: int, total: int) -> None:

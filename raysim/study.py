@@ -50,20 +50,18 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 
-from raysim.errors import REFUSED, RaysimError
-from raysim.storage.complaint import complain
+from raysim.config.answering import Answer, asks_for_json, concluded
 from raysim.studies import command
 from raysim.studies.whole_study import carry_out
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 0 unless the study has a mistake (2) or a cell failed (1)."""
-    try:
-        request = command.read(argv, (__doc__ or "").split("\n\n")[0])
-    except (RaysimError, OSError) as error:
-        complain(error)
-        return REFUSED
-    return carry_out(request)
+
+    def find() -> Answer:
+        return carry_out(command.read(argv, (__doc__ or "").split("\n\n")[0]))
+
+    return concluded("raysim", asks_for_json(argv), find)
 
 
 if __name__ == "__main__":

@@ -13,9 +13,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from raysim.config.answering import Answer, asks_for_json, concluded, told_of_options
 from raysim.config.command_line import parse
-from raysim.errors import FINISHED, REFUSED, ConfigError, RaysimError
-from raysim.storage.complaint import complain
+from raysim.errors import ConfigError
+from raysim.leaving import staying
+from raysim.remote.address import local_path
 from raysim.units import byte_count, time_unit
 
 if TYPE_CHECKING:
@@ -31,27 +33,26 @@ SHOWN = 12
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 0 if the files are there."""
     words = sys.argv[1:] if argv is None else list(argv)
-    try:
-        invocation = parse(words)
-        if invocation.action != "run":
-            print(f"{__doc__}\n{invocation.text}" if invocation.action == "help" else invocation.text)
-            return FINISHED
-        config = invocation.config
-        if not config.devices.on:
-            raise ConfigError(
-                "devices.preset: none has no virtual time to plan. Set --devices.preset to uniform, classes, phones, "
-                "day or trace."
-            )
-        if config.schedule.sampler.adaptive:
-            raise ConfigError(
-                f"schedule.sampling: {config.schedule.sampling} looks at losses, so that no round is known without the "
-                "training of the rounds before. Set it to fixed or by-size, or run it: its tables tell as much."
-            )
-        _write(config, Path(config.output or "timeline"))
-    except (RaysimError, OSError) as error:
-        complain(error)
-        return REFUSED
-    return FINISHED
+    return concluded("raysim", asks_for_json(words), lambda: _planned(words))
+
+
+@staying()
+def _planned(words: Sequence[str]) -> Answer:
+    invocation = parse(words)
+    if invocation.action != "run":
+        return told_of_options(invocation, __doc__ or "")
+    config = invocation.config
+    if not config.devices.on:
+        raise ConfigError(
+            "devices.preset: none has no virtual time to plan. Set --devices.preset to uniform, classes, phones, day "
+            "or trace."
+        )
+    if config.schedule.sampler.adaptive:
+        raise ConfigError(
+            f"schedule.sampling: {config.schedule.sampling} looks at losses, so that no round is known without the "
+            "training of the rounds before. Set it to fixed or by-size, or run it: its tables tell as much."
+        )
+    return _write(config, local_path(config.output or "timeline"))
 
 
 def clock_of(config: RunConfig) -> VirtualClock:
@@ -95,7 +96,7 @@ def tables(clock: VirtualClock) -> tuple[DataFrame, DataFrame]:
     return pd.DataFrame(steps), pd.DataFrame(tasks).drop(columns="lost").sort_values(["start", "client"])
 
 
-def _write(config: RunConfig, folder: Path) -> None:
+def _write(config: RunConfig, folder: Path) -> Answer:
     from raysim.report.devices_plot import write_devices
     from raysim.report.timeline_plot import picture
     from raysim.storage.atomic_files import write_atomically
@@ -111,7 +112,6 @@ def _write(config: RunConfig, folder: Path) -> None:
     ):
         write_atomically(folder / name, content)
     write_devices(folder, clock.fleet, float(steps["virtual_seconds"].iloc[-1]), pictured=True)
-    print(title)
     seconds, clients = float(steps["virtual_seconds"].iloc[-1]), clock.fleet.profiles.clients
     factor, unit = time_unit(seconds)
     steps[f"virtual {unit}"] = steps["virtual_seconds"] / factor
@@ -120,15 +120,25 @@ def _write(config: RunConfig, folder: Path) -> None:
     shown = steps.iloc[sorted({round(place * (len(steps) - 1) / (SHOWN - 1)) for place in range(SHOWN)})]
     counts = ["updates", "staleness", "staleness_max", "clients_lost", "clients_late"]
     columns = ["round", f"virtual {unit}", *counts, "down so far", "up so far"]
-    print(shown[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}"))
+    table = shown[columns].to_string(index=False, float_format=lambda value: f"{value:.4g}")
     busy = float((tasks["end"] - tasks["start"]).sum()) / (seconds * clients)
-    print(
+    sums = (
         f"{seconds / factor:.4g} virtual {unit}; a client is busy {busy:.1%} of the time; "
         f"{byte_count(steps['bytes_down'].sum())} down, {byte_count(steps['bytes_up'].sum())} up, "
         f"{steps['joules'].sum():.4g} J"
     )
     names = ("steps.csv", "tasks.csv", "timeline.png", "devices.csv", "devices.png")
-    print(", ".join(str(folder / name) for name in names))
+    files = [str(folder / name) for name in names]
+    told = {
+        "title": title,
+        "clients": clients,
+        "steps": len(steps),
+        "virtual_seconds": seconds,
+        "busy": busy,
+        **{name: float(steps[name].sum()) for name in ("bytes_down", "bytes_up", "joules")},
+        "files": files,
+    }
+    return Answer("\n".join([title, table, sums, ", ".join(files)]), told)
 
 
 if __name__ == "__main__":

@@ -15,8 +15,8 @@ from random import SystemRandom
 from typing import Any
 
 from raysim import portable
-from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
+from raysim.config.answering import Answer, answered
 from raysim.config.run_config import RunConfig, classes_of
 from raysim.errors import FAILED, FINISHED, ResultsError
 from raysim.remote.places import run_folder

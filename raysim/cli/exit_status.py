@@ -47,6 +47,8 @@ def tell(
             "message": outcome.message,
             "folder": str(folder) if there else None,
         }
+        if outcome.status != "finished" or incomplete:
+            told["error"] = outcome.message or incomplete or outcome.status
         if address:
             told["remote"] = {"address": address, "complete": not incomplete, "message": incomplete}
         print(json_text(told | (read_summary(folder) if outcome.status == "finished" else {})), file=output, flush=True)

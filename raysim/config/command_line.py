@@ -12,7 +12,7 @@ import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from raysim.config import earlier_names, registry
 from raysim.config.config_file import CONFIG_NAME, OBSERVER, check_calls, check_names, given_calls, read_config_file
@@ -48,7 +48,7 @@ class Invocation:
     """A command line that was read: its settings, and what is to be done with them.
 
     ``overrides`` are the paths given on the command line or in a --config file, ``text`` is what help, list and
-    print-config print; for help and list ``config`` holds the defaults.
+    print-config print, ``told`` the same as JSON has it; for help and list ``config`` holds the defaults.
     """
 
     config: RunConfig
@@ -57,6 +57,7 @@ class Invocation:
     verbose: bool
     action: Action
     text: str
+    told: Mapping[str, Any] | None = None
     ui: str | None = None
     """Where the live page is to be served (HOST:PORT); None: nowhere."""
     remote: str = ""
@@ -85,19 +86,17 @@ def parse(argv: Sequence[str]) -> Invocation:
 
     Later wins: defaults, the config of ``--resume FOLDER``, each ``--config`` file, the command line.
     """
-    from raysim.config.help_text import help_text, json_text, list_text, names, schema
+    from raysim.config.help_text import help_text, list_text, names, schema
 
     line = _cut(argv)
-    as_json = "json" in line.flags
     invocation = functools.partial(
         Invocation, resume=line.resume, remote=line.remote, verbose="verbose" in line.flags, ui=line.ui
     )
     if "version" in line.flags:
-        text = json_text({"raysim": __version__}) if as_json else f"raysim {__version__}"
-        return invocation(default_config(), (), action="version", text=text)
+        told = {"raysim": __version__}
+        return invocation(default_config(), (), action="version", text=f"raysim {__version__}", told=told)
     if "list" in line.flags:
-        text = json_text(names()) if as_json else list_text()
-        return invocation(default_config(), (), action="list", text=text)
+        return invocation(default_config(), (), action="list", text=list_text(), told=names())
     if line.remote:
         from raysim.remote.places import resumed_folder
 
@@ -117,8 +116,7 @@ def parse(argv: Sequence[str]) -> Invocation:
             named["workload.task"] = _value(typed, word)
     if line.flags & {"help", "h"}:
         config = build([*({path: layer[path] for path in layer if path.endswith(".name")} for layer in files), named])
-        text = json_text(schema(config)) if as_json else help_text(config)
-        return invocation(config, (), action="help", text=text)
+        return invocation(config, (), action="help", text=help_text(config), told=schema(config))
     options = options_of(choose_classes([*files, named])[0])
     given: dict[str, object] = {}
     notes = []
@@ -130,8 +128,7 @@ def parse(argv: Sequence[str]) -> Invocation:
     config = build([*files, given])
     overrides = tuple(dict.fromkeys(itertools.chain(*files[len(stored) :], given)))
     if "print_config" in line.flags:
-        text = json_text(to_dict(config)) if as_json else to_yaml(config)
-        return invocation(config, overrides, action="print-config", text=text)
+        return invocation(config, overrides, action="print-config", text=to_yaml(config), told=to_dict(config))
     return invocation(config, overrides, action="run", text="", notes=tuple(notes))
 
 

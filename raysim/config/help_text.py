@@ -121,8 +121,10 @@ def summary(cls: type[Any]) -> str:
 
 
 def json_text(data: object) -> str:
-    """JSON for programs, with line breaks for people."""
-    return json.dumps(data, indent=2, ensure_ascii=False)
+    """JSON for programs, with line breaks for people; NaN and infinity, which JSON does not have, are null."""
+    from raysim.storage.run_folder import plain_json
+
+    return json.dumps(plain_json(data), indent=2, ensure_ascii=False, allow_nan=False)
 
 
 def schema(config: RunConfig) -> dict[str, Any]:

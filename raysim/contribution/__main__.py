@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import portable, seeds
-from raysim.cli.answering import Answer, answered
 from raysim.cli.foreign_folder import add_trust, read_config
+from raysim.config.answering import Answer, answered
 from raysim.errors import ConfigError
+from raysim.remote.address import local_path
+from raysim.remote.places import run_folder
 from raysim.storage.atomic_files import write_atomically
 from raysim.studies.command import count_of, sampler_seed_of
 from raysim.verification.folder_check import FolderCheck
@@ -47,7 +49,7 @@ def _parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = found.add_argument
-    add("folder", type=Path, metavar="FOLDER", help="a run's folder")
+    add("folder", type=run_folder, metavar="FOLDER", help="a run's folder, or its remote address")
     add("--of", choices=("shapley", "leave-one-out"), default="shapley", help="the kind of value; shapley by default")
     add("--measure", default="", help="a column of rounds.csv that is the utility; by default accuracy, else loss")
     add(
@@ -66,7 +68,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     add("--sampler-seed", type=sampler_seed_of, default=0, metavar="N", help="seed of the random orders, 0 by default")
     add("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
-    add("--output", type=Path, help="folder of the utilities; by default one beside the run's")
+    add("--output", type=local_path, help="folder of the utilities; by default one beside the run's")
     add("--json", action="store_true", help="print one JSON object")
     add_trust(found)
     return found

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import portable
-from raysim.cli.answering import Answer, answered
 from raysim.cli.exit_status import short, tell
 from raysim.cli.interruption import Interruption
+from raysim.config.answering import Answer, answered
 from raysim.config.run_config import to_dict
 from raysim.driver.outcome import Outcome
 from raysim.engine.observer import Several
@@ -47,12 +47,12 @@ def _replayed(options: argparse.Namespace) -> Answer:
     if asked.config.engine.portable:
         portable.start_again()
     folder = begin(asked.check, asked.stored, asked.config, asked.change.first)
-    code = _run(asked, folder)
-    return _told(asked, folder) if code == FINISHED else Answer(code=code)
+    code, message = _run(asked, folder)
+    return _told(asked, folder) if code == FINISHED else Answer(told={"error": message}, code=code)
 
 
-def _run(asked: Command, folder: Path) -> int:
-    """Compute the rounds from the change on; the exit code."""
+def _run(asked: Command, folder: Path) -> tuple[int, str]:
+    """Compute the rounds from the change on; the exit code, and why they are not finished."""
     config, taken = with_decisions(asked.check, asked.stored, asked.config), asked.change.first - 1
     intervals, interruption = planned_intervals(config), Interruption()
     with interruption, Progress(title_of(to_dict(config)), len(intervals), sum(intervals)) as progress:
@@ -68,10 +68,10 @@ def _run(asked: Command, folder: Path) -> int:
         except KeyboardInterrupt:
             outcome = Outcome("stopped")
     if outcome.status == "finished":
-        return FINISHED
+        return FINISHED, ""
     if folder.exists() and RunFolder(folder).rounds_written() == taken:
         shutil.rmtree(folder)  # nothing was computed
-    return tell(outcome, folder, interruption.exit_code, progress.times())
+    return tell(outcome, folder, interruption.exit_code, progress.times()), outcome.message or outcome.status
 
 
 def _told(asked: Command, folder: Path) -> Answer:

@@ -11,6 +11,8 @@ from raysim.cli.foreign_folder import add_trust, read_config
 from raysim.config.command_line import given_options
 from raysim.config.run_config import RunConfig, to_dict
 from raysim.errors import ConfigError
+from raysim.remote.address import local_path
+from raysim.remote.places import run_folder
 from raysim.replay.change import Change, check_change, check_round, client_numbers
 from raysim.results.result import load_result
 from raysim.storage.atomic_files import unused
@@ -61,7 +63,7 @@ def parser() -> argparse.ArgumentParser:
         allow_abbrev=False,
     )
     add = found.add_argument
-    add("folder", type=Path, metavar="FOLDER", help="a run's folder")
+    add("folder", type=run_folder, metavar="FOLDER", help="a run's folder, or its remote address")
     add("--without", action="append", default=[], metavar="CLIENT", help="a client, by number or name, to leave out")
     add(
         "--from",
@@ -82,7 +84,7 @@ def parser() -> argparse.ArgumentParser:
     add("--membership", action="store_true", help="attack the training samples of --without's clients in both models")
     add("--actors", type=int, default=0, help="client actors on Ray; 0: all in this process")
     add("--cpu", action="store_true", help="compute on the CPU, also a run that was on a GPU")
-    add("--output", type=Path, help="the replay's folder; by default one beside the run's")
+    add("--output", type=local_path, help="the replay's folder; by default one beside the run's")
     add("--json", action="store_true", help="print one JSON object")
     add_trust(found)
     return found

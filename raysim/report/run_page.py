@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from raysim import columns
-from raysim.errors import FINISHED, REFUSED, RaysimError
+from raysim.config.answering import Answer, answered
+from raysim.errors import ConfigError
 from raysim.monitor import profile_table
 from raysim.remote.places import tables_only
 from raysim.report.clients import Clients
@@ -26,7 +27,6 @@ from raysim.results import measures
 from raysim.results.costs import costs_to_accuracies
 from raysim.results.result import load_result
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.complaint import complain
 from raysim.storage.folder_files import read_bytes
 from raysim.storage.run_record import run_title
 
@@ -182,25 +182,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         help="comparison page of several runs (default: compare.html beside the first); its table lies beside it, "
         "as .csv",
     )
-    options = parser.parse_args(arguments)
+    parser.add_argument("--json", action="store_true", help="print one JSON object: the files that were written")
+    return answered(parser, arguments, _pages)
+
+
+def _pages(options: argparse.Namespace) -> Answer:
     if options.out and len(options.folders) == 1:
-        parser.error("--out is for the comparison of several folders; the page of one run is its report.html")
-    try:
-        given = [tables_only(folder) for folder in options.folders]
-    except RaysimError as error:
-        complain(error, "raysim.report")
-        return REFUSED
+        raise ConfigError("--out is for the comparison of several folders; the page of one run is its report.html")
+    given = [tables_only(folder) for folder in options.folders]
     target = options.out or given[0].absolute().parent / "compare.html"
     own = (target.absolute(), target.with_suffix(".csv").absolute())  # among runs/*, say
     folders = [folder for folder in given if folder.absolute() not in own]
-    try:
-        for folder in folders:
-            # Who asks for one page gets it anew; a comparison only adds those that are missing.
-            print(folder / PAGE if len(folders) > 1 and is_drawn(folder) else page(folder))
-        if len(folders) > 1:
-            for path in compare(folders, target):
-                print(path)
-    except RaysimError as error:
-        complain(error, "raysim.report")
-        return REFUSED
-    return FINISHED
+    # Who asks for one page gets it anew; a comparison only adds those that are missing.
+    pages = [folder / PAGE if len(folders) > 1 and is_drawn(folder) else page(folder) for folder in folders]
+    compared = compare(folders, target) if len(folders) > 1 else []
+    told = {"pages": [*map(str, pages)], "comparison": [*map(str, compared)]}
+    return Answer("\n".join(map(str, [*pages, *compared])), told)

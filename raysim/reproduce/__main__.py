@@ -18,6 +18,7 @@ from typing import get_args
 from raysim.cli.answering import Answer, answered
 from raysim.comparison import claims, markdown
 from raysim.errors import FINISHED
+from raysim.remote.address import local_path
 from raysim.reproduce.catalog import Reproduction, Scale, reproduction, reproductions
 from raysim.reproduce.kept_proofs import Agreement, agreement
 from raysim.studies.command import FILE, Command, count_of, keep_request
@@ -34,7 +35,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     add = parser.add_argument
     add("table", nargs="?", help="the table; without it all of them are listed")
     add("--scale", choices=get_args(Scale), default="small", help="small by default")
-    add("--output", type=Path, metavar="FOLDER", help="the folder of the study; reproduced/TABLE-SCALE by default")
+    add("--output", type=local_path, metavar="FOLDER", help="the study's folder; reproduced/TABLE-SCALE by default")
     add("--workers", type=partial(count_of, "workers"), metavar="N", help="cells side by side; one a core by default")
     add("--json", action="store_true", help="say it as one JSON object")
     return answered(parser, argv, _answer, "interrupted; the same command goes on")
@@ -47,9 +48,9 @@ def _answer(options: argparse.Namespace) -> Answer:
     folder = options.output or Path("reproduced") / f"{found.name}-{options.scale}"
     path = folder / FILE
     keep_request(path, found.at(options.scale), f"{path} is another study; give another --output.")
-    code = carry_out(Command(path, (folder,), table_only=False, workers=options.workers))
-    if code != FINISHED:
-        return Answer(code=code)
+    made = carry_out(Command(path, (folder,), table_only=False, workers=options.workers))
+    if made.code != FINISHED:
+        return made
     study = read(path, (folder,))
     return _told(found, study, agreement(found, study) if options.scale == "kept" else None)
 

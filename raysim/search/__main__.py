@@ -12,24 +12,25 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from functools import partial
+from typing import Any
 
 from raysim.cli.interruption import Interruption
-from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
+from raysim.config.answering import Answer, asks_for_json, concluded
+from raysim.errors import FAILED, RaysimError
 from raysim.search import command
 from raysim.search.table import page
 from raysim.search.trials import Trial, best_of, carry_out
 from raysim.storage.atomic_files import write_atomically
-from raysim.storage.complaint import complain
 from raysim.studies.computing import compute
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command line; 0 unless the request has a mistake (2) or no trial has a value (1)."""
-    try:
-        request = command.read(argv, (__doc__ or "").split("\n\n")[0])
-    except (RaysimError, OSError) as error:
-        complain(error)
-        return REFUSED
+    return concluded("raysim", asks_for_json(argv), lambda: _searched(argv))
+
+
+def _searched(argv: Sequence[str] | None) -> Answer:
+    request = command.read(argv, (__doc__ or "").split("\n\n")[0])
     interruption = Interruption()
     try:
         with interruption, interruption.deferred():
@@ -40,25 +41,28 @@ def main(argv: Sequence[str] | None = None) -> int:
                 partial(_write, request),
             )
     except (RaysimError, OSError) as error:
-        complain(error)
-        return FAILED
+        return Answer(error=str(error), code=FAILED)
     except KeyboardInterrupt:
         return _interrupted(interruption)
     if len(made) < request.search.trials:
         return _interrupted(interruption)
     _write(request, made)
     best = best_of(made, request.search.measure)
+    trials = [{"trial": trial.number, "values": dict(trial.values), "value": trial.value} for trial in made]
+    told: dict[str, Any] = {"measure": request.search.measure.name, "trials": trials}
     if best is None:
         name, folder = request.search.measure.name, request.search.results
-        complain(f"no trial has a value of {name} at its end: they failed. The reasons: {folder}/*.failed.csv")
-        return FAILED
-    print(f"best: trial {best.number}; {request.folder / 'table.md'}, {request.folder / 'best.yaml'}")
-    return FINISHED
+        said = f"no trial has a value of {name} at its end: they failed. The reasons: {folder}/*.failed.csv"
+        return Answer(told=told, error=said, code=FAILED)
+    files = {"table": str(request.folder / "table.md"), "settings": str(request.folder / "best.yaml")}
+    return Answer(
+        f"best: trial {best.number}; {files['table']}, {files['settings']}",
+        told | {"best": trials[made.index(best)], **files},
+    )
 
 
-def _interrupted(interruption: Interruption) -> int:
-    print("raysim: interrupted; the same command goes on", file=sys.stderr)
-    return interruption.exit_code
+def _interrupted(interruption: Interruption) -> Answer:
+    return Answer(error="interrupted; the same command goes on", code=interruption.exit_code)
 
 
 def _write(request: command.Command, trials: Sequence[Trial]) -> None:

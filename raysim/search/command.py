@@ -11,9 +11,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from raysim.config.answering import refusing
 from raysim.config.command_line import given_options
 from raysim.config.run_config import RunConfig, build, choose_classes, options_of
 from raysim.errors import ConfigError
+from raysim.remote.address import local_path
 from raysim.results.measures import find
 from raysim.search.halving import FIXED, Bracket, bracket_of
 from raysim.search.space import read_axes
@@ -46,6 +48,7 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         ConfigError: something in it is missing, unknown or not allowed, or the folder has another search.
     """
     parser = _parser(description)
+    refusing(parser, argv)
     known, rest = parser.parse_known_args(argv)
     if not known.space or known.output is None:
         raise ConfigError(f"--{'space' if not known.space else 'output'} is missing.\nusage: {USAGE}")
@@ -125,7 +128,8 @@ def _parser(description: str) -> argparse.ArgumentParser:
     add("--measure", default="validation_accuracy", metavar="NAME", help="a column of validation data that counts")
     add("--sampler-seed", type=sampler_seed_of, default=0, metavar="N", help="seed of Optuna's sampler, 0 by default")
     add("--workers", type=partial(count_of, "workers"), metavar="N", help="runs side by side; by default one a core")
-    add("--output", type=Path, default=None, metavar="FOLDER", help="the folder of the search")
+    add("--output", type=local_path, default=None, metavar="FOLDER", help="the folder of the search")
+    add("--json", action="store_true", help="print one JSON object: trials, the best, files")
     return parser
 
 

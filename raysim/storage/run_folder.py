@@ -241,15 +241,15 @@ def take_back(path: Path) -> None:
 
 
 def _json(content: Mapping[str, Any]) -> bytes:
-    return (json.dumps(_plain(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
+    return (json.dumps(plain_json(content), indent=1, ensure_ascii=False, allow_nan=False) + "\n").encode()
 
 
-def _plain(value: Any) -> Any:
+def plain_json(value: Any) -> Any:
     """A value as standard JSON has it: numpy's numbers as Python's, NaN and infinity as null."""
     if isinstance(value, Mapping):
-        return {str(key): _plain(child) for key, child in value.items()}
+        return {str(key): plain_json(child) for key, child in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(child) for child in value]
+        return [plain_json(child) for child in value]
     if isinstance(value, np.generic):
         value = value.item()
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -11,9 +11,11 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from raysim.config.answering import refusing
 from raysim.config.command_line import given_options
 from raysim.config.config_file import read_plain
 from raysim.errors import ConfigError
+from raysim.remote.address import local_path
 from raysim.storage.atomic_files import write_atomically
 from raysim.studies.computing import Where
 
@@ -93,7 +95,11 @@ def read(argv: Sequence[str] | None, description: str) -> Command:
         help="the measure of validation data that chooses, validation_accuracy by default",
     )
     parser.add_argument("--title", default=None, metavar="TEXT", help="the title of a grid's tables")
-    parser.add_argument("--output", type=Path, default=None, metavar="FOLDER", help="the folder of a grid's study")
+    parser.add_argument(
+        "--output", type=local_path, default=None, metavar="FOLDER", help="the folder of a grid's study"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object: progress, values, failed cells")
+    refusing(parser, argv)
     known, rest = parser.parse_known_args(argv)
     path = Path(rest.pop(0)) if rest and not rest[0].startswith("-") else None
     trusted: tuple[Path, ...] = tuple(known.trust)

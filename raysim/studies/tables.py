@@ -162,7 +162,7 @@ def about_epsilon(study: Study) -> str:
     return f"ε: {'; '.join(parts)}." if parts else ""
 
 
-def unmeasured(study: Study, found: Found) -> list[str]:
+def unmeasured(study: Study, found: Iterable[tuple[str, str, str]]) -> list[str]:
     """Measures of which no finished cell has a value, if there is a finished cell."""
     if not any(cell.path.exists() for cell in study.cells()):
         return []

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import sys
 import time
+from statistics import fmean
+from typing import Any
 
 from raysim.cli.interruption import Interruption
-from raysim.errors import FAILED, FINISHED, REFUSED, RaysimError
-from raysim.storage.complaint import complain
+from raysim.comparison.outcomes import Values
+from raysim.config.answering import Answer
+from raysim.errors import FAILED, RaysimError
 from raysim.studies import failures
 from raysim.studies.checks import check_cell, check_measures
 from raysim.studies.command import Command
 from raysim.studies.computing import compute
 from raysim.studies.study_file import Study, read
-from raysim.studies.tables import finished, place_of_table, unmeasured, write_table
+from raysim.studies.tables import place_of_table, unmeasured, values, write_table
 
 
 class Table:
@@ -31,24 +34,24 @@ class Table:
             self._due = now + 20 * (now - begun)
 
 
-def carry_out(request: Command) -> int:
-    """Run the cells that are missing and write the table; 0 unless the study has a mistake (2) or a cell failed (1)."""
-    try:
-        study = read(request.study, request.trusted)
-        for note in study.notes:
-            print(f"note: {note}", file=sys.stderr)
-        cells = list(study.cells())
-        for cell in cells:
-            check_cell(cell)
-        missing = [cell for cell in cells if not cell.path.exists()]
-        lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
-        print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
-        place_of_table(study)
-        if missing and not request.table_only:
-            check_measures(study)
-    except (RaysimError, OSError) as error:
-        complain(error)
-        return REFUSED
+def carry_out(request: Command) -> Answer:
+    """Run the cells that are missing and write the table; its exit code is 1 where a cell failed.
+
+    Raises:
+        RaysimError: the study has a mistake.
+    """
+    study = read(request.study, request.trusted)
+    for note in study.notes:
+        print(f"note: {note}", file=sys.stderr)
+    cells = list(study.cells())
+    for cell in cells:
+        check_cell(cell)
+    missing = [cell for cell in cells if not cell.path.exists()]
+    lost = f", {count} failed" if (count := len(failures.failures(study))) else ""
+    print(f"{study.title}: {len(cells) - len(missing)} of {len(cells)} cells are there{lost}", flush=True)
+    place_of_table(study)
+    if missing and not request.table_only:
+        check_measures(study)
     interruption = Interruption()
     try:
         with interruption, interruption.deferred():
@@ -56,17 +59,45 @@ def carry_out(request: Command) -> int:
             failed = compute(run, request.workers, interruption.asked, Table(study).cell_ended, request.cells_on)
             write_table(study)
     except (RaysimError, OSError) as error:
-        complain(error)
-        return FAILED
+        return Answer(error=str(error), code=FAILED)
     except KeyboardInterrupt:
-        print("raysim: interrupted; finished cells are kept, a repeat goes on with the others", file=sys.stderr)
-        return interruption.exit_code
-    for name in unmeasured(study, finished(study, study.measures)):
+        said = "interrupted; finished cells are kept, a repeat goes on with the others"
+        return Answer(error=said, code=interruption.exit_code)
+    found = values(study, study.measures)
+    for name in unmeasured(study, found):
         print(
             f"raysim: no finished cell has a value of {name}; does a method report it, or an option ask for it?",
             file=sys.stderr,
         )
     if failed:
-        print("raysim: failed cells, which a repeat runs again:\n" + "\n".join(failed), file=sys.stderr)
-        return FAILED
-    return FINISHED
+        said = "failed cells, which a repeat runs again:\n" + "\n".join(failed)
+        return Answer(told=_told(study, found), error=said, code=FAILED)
+    return Answer(told=_told(study, found))
+
+
+def _told(study: Study, found: Values) -> dict[str, Any]:
+    """The study as JSON has it: how far it is, and each measure of each row, seed by seed."""
+    cells = list(study.cells())
+    failed = [
+        {
+            "row": one.cell.row,
+            "column": one.cell.column,
+            "seed": one.cell.seed,
+            "round": one.round,
+            "reason": one.reason,
+        }
+        for one in failures.failures(study)
+    ]
+    rows = [
+        {"row": row, "column": column, "measure": measure, "mean": fmean(seeds.values()), "seeds": seeds}
+        for (row, column, measure), seeds in found.items()
+    ]
+    return {
+        "title": study.title,
+        "study": str(study.path),
+        "table": str(study.table),
+        "cells": len(cells),
+        "finished": sum(cell.path.exists() for cell in cells),
+        "failed": failed,
+        "values": rows,
+    }

@@ -1,4 +1,4 @@
-"""``--json``: standard output is one JSON object, for scripts."""
+"""``--json`` of every command: one object on standard output, of errors too, and the exit codes as in words."""
 
 from __future__ import annotations
 
@@ -6,115 +6,99 @@ import json
 from pathlib import Path
 from typing import Any
 
-import jsonschema
 import pytest
 
-from raysim.config.run_config import default_config, to_dict
-from raysim.launch import main
-from tests.raysim.conftest import SMALL
+import raysim
+from raysim.__main__ import COMMANDS, main
+from tests.long_tests import long
+from tests.small_runs import IN_PROCESS, LOGISTIC, words
+
+SETTINGS = {**IN_PROCESS, **LOGISTIC, "schedule.rounds": 1}
 
 
-@pytest.fixture
-def told(place: Path, capsys: pytest.CaptureFixture[str]) -> Any:
-    """Runs the command line; gives exit code, the object on standard output (None: nothing) and standard error."""
-
-    def run(*words: str) -> tuple[int, Any, str]:
-        code = main([*words, "--json"])
-        captured = capsys.readouterr()
-        return code, json.loads(captured.out) if captured.out else None, captured.err
-
-    return run
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A finished run."""
+    return raysim.run(SETTINGS, output=str(tmp_path_factory.mktemp("json") / "run")).folder
 
 
-def test_list_names_everything_with_its_meaning(told: Any) -> None:
-    code, names, _ = told("--list")
-    assert code == 0 and {*names} == {"methods", "workloads", "models"}
-    assert names["methods"]["fedprox"].startswith("FedProx: FedAvg whose local loss")
-    assert {"digits", "tudataset"} <= {*names["workloads"]} and "cnn" in names["models"]
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
 
 
-def test_help_is_a_schema_that_the_config_of_the_run_meets(told: Any) -> None:
-    names = ("--method", "fedprox", "--workload", "synthetic", "--model", "mlp")
-    code, schema, _ = told("--help", *names)
-    assert code == 0
-    jsonschema.Draft202012Validator.check_schema(schema)
-    code, config, _ = told("--print-config", *names, "--mu", "0.5", "--hidden", "8,4")
-    assert code == 0 and config["method"] == {"name": "fedprox", "mu": 0.5} and config["model"]["hidden"] == [8, 4]
-    jsonschema.validate(config, schema)
-    assert schema["properties"]["method"]["properties"]["mu"] == {
-        "type": "number",
-        "minimum": 0,
-        "default": 0.01,
-        "description": "weight μ of the proximal term",
-        "source": "Li et al. 2020, Eq. 2",
-    }
-    assert schema["properties"]["output"]["placement"] is True
-    defaults = to_dict(default_config("fedprox", "synthetic", "mlp"))
-    for section, values in defaults.items():
-        for name, value in values.items() if isinstance(values, dict) else ():
-            if name != "name":
-                assert schema["properties"][section]["properties"][name]["default"] == value
+def told(capsys: pytest.CaptureFixture[str], *command: str, code: int = 0) -> Any:
+    """The object that a command prints, which ends with an exit code."""
+    assert main([*command, "--json"]) == code
+    said = capsys.readouterr()
+    found = json.loads(said.out, parse_constant=lambda name: pytest.fail(f"{name} is no JSON"))
+    assert ("error" in found) == (code != 0)
+    return found
 
 
-@pytest.mark.parametrize(
-    ("section", "name", "value"),
-    [
-        ("method", "mu", -1),
-        ("method", "name", "fedavg"),
-        ("method", "neunet_rate", 0.1),
-        ("training", "optimizer", "adamm"),
-        ("training", "momentum", 1.0),
-        ("schedule", "joins", [3, 0]),
-        ("engine", "profile", "true"),
-    ],
-)
-def test_the_schema_refuses_what_a_run_refuses(told: Any, section: str, name: str, value: object) -> None:
-    _, schema, _ = told("--help", "--method", "fedprox")
-    config = to_dict(default_config("fedprox"))
-    jsonschema.validate(config, schema)
-    config[section][name] = value
-    with pytest.raises(jsonschema.ValidationError):
-        jsonschema.validate(config, schema)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_a_slip_is_an_object_and_a_sentence(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([command, "--nothing-like-this", "--json"]) == 2
+    said = capsys.readouterr()
+    assert list(json.loads(said.out)) == ["error"] and said.err.startswith("raysim")
+    assert json.loads(said.out)["error"] in " ".join(said.err.split()) or "\n" in json.loads(said.out)["error"]
 
 
-def test_a_finished_run_gives_its_summary_and_nothing_else(told: Any, tmp_path: Path) -> None:
-    code, summary, error = told(*SMALL, "--output=run", "--profile")
-    assert code == 0 and "round" in error
-    assert summary.pop("status") == "finished" and summary.pop("message") == ""
-    assert summary.pop("folder") == str(tmp_path / "run")
-    assert summary == json.loads((tmp_path / "run" / "summary.json").read_text())
+def test_the_commands_and_a_command_that_is_none(capsys: pytest.CaptureFixture[str]) -> None:
+    assert told(capsys)["commands"].keys() == COMMANDS.keys()
+    assert "nothing" in told(capsys, "nothing", code=2)["error"]
 
 
-def test_what_a_users_own_code_prints_is_not_part_of_it(told: Any, tmp_path: Path) -> None:
-    (tmp_path / "talking.py").write_text(
-        "from dataclasses import dataclass\n"
-        "from raysim.methods.fedavg import FedAvg\n"
-        "print('imported')\n"
-        "@dataclass(frozen=True)\n"
-        "class Talking(FedAvg):\n"
-        "    def message(self, server, client):\n"
-        "        print('to', client)\n"
-        "        return super().message(server, client)\n"
-    )
-    code, summary, error = told(*SMALL, "--method=talking:Talking")
-    assert code == 0 and summary["status"] == "finished"
-    assert "imported" in error and "to 3" in error
+def test_a_run_that_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    assert "method" in told(capsys, "launch", "--method=nothing", code=2)["error"]
 
 
-def test_a_failed_run_says_why(told: Any, tmp_path: Path) -> None:
-    code, ending, error = told(*SMALL, "--method=mine:Broken", "--output=run")
-    assert code == 1 and ending["status"] == "failed" and ending["folder"] == str(tmp_path / "run")
-    assert "client 2, round 2, stage train" in ending["message"] and f"raysim: {ending['message']}" in error
-    assert "--resume run" in error
-    code, ending, _ = told(*SMALL, "--method=mine:Broken", "--round=1", "--output=other")
-    assert code == 1 and ending["folder"] is None  # nothing was computed, and the folder is taken back
+def test_what_is_told_of_a_finished_run(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    judged = told(capsys, "evaluate", str(folder))
+    assert judged["round"] == 1 and 0 < judged["values"]["accuracy"] < 1 and judged["rounds.csv"] == {}
+    assert told(capsys, "report", str(folder)) == {"pages": [str(folder / "report.html")], "comparison": []}
+    assert told(capsys, "verify", str(folder))["equal"]
+    assert "no run folder" in told(capsys, "report", "nowhere", code=2)["error"]
 
 
-def test_a_request_that_is_refused_gives_no_object(told: Any) -> None:
-    code, ending, error = told("--rounds=many")
-    assert code == 2 and ending is None and "schedule.rounds: 'many' is not allowed" in error
+def test_what_is_planned(capsys: pytest.CaptureFixture[str]) -> None:
+    planned = told(capsys, "timeline", *words({**SETTINGS, "devices.preset": "phones"}))
+    assert planned["steps"] == 1 and all(Path(file).is_file() for file in planned["files"])
+    assert "properties" in told(capsys, "timeline", "--help")
+    assert "devices.preset" in told(capsys, "timeline", code=2)["error"]
 
 
-def test_the_version_and_a_value(told: Any) -> None:
-    assert [*told("--version")[1]] == ["raysim"]
-    assert "--json takes no value" in told("--json=yes")[2]
+@long
+def test_spectra(capsys: pytest.CaptureFixture[str]) -> None:
+    drawn = told(capsys, "spectra", "--workload=toy-graphs", "--clients=2", "--output=a.svg")
+    assert len(drawn["distances"]) == len(drawn["clients"]) and drawn["files"] == ["a.svg", "a.csv"]
+
+
+def test_data_sets(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("RAYSIM_DATA", str(tmp_path))
+    assert not told(capsys, "data", "list")["cifar10"]["there"]
+    assert "there is no" in told(capsys, "data", "verify", "cifar10", code=1)["error"]
+
+
+def test_a_study(capsys: pytest.CaptureFixture[str]) -> None:
+    options = {name: value for name, value in SETTINGS.items() if name != "method.name"}
+    grid = ["study", "--grid=method=fedavg,fedprox", "--workers=1", "--output=grid", *words(options)]
+    there = told(capsys, *grid)
+    assert there["cells"] == there["finished"] == 2 and not there["failed"]
+    assert {value["row"] for value in there["values"]} == {"fedavg", "fedprox"}
+    assert all(value["seeds"].keys() == {"0"} for value in there["values"])
+    assert "another study" in told(capsys, *grid, "--rounds=2", code=2)["error"]
+    assert "of this machine" in told(capsys, "study", "--grid=mu=1", "--output=s3://a/b", code=2)["error"]
+
+
+def test_a_search(capsys: pytest.CaptureFixture[str]) -> None:
+    options = {**SETTINGS, "method.name": "fedprox", "workload.validation_share": 0.2}
+    search = ["search", "--space=mu=0.1,1", "--trials=1", "--workers=1", "--output=search", *words(options)]
+    found = told(capsys, *search)
+    assert found["best"] == found["trials"][0] and found["best"]["trial"] == 1
+    assert Path(found["settings"]).is_file()
+
+
+def test_the_live_page(folder: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("raysim.ui.__main__.until_interrupted", lambda: None)
+    assert told(capsys, "ui", str(folder))["url"].startswith("http://127.0.0.1:")

@@ -9,6 +9,7 @@ import pytest
 
 from raysim.config import registry
 from raysim.config.command_line import parse
+from raysim.config.help_text import json_text
 from raysim.config.options import Option, options_of_class
 from raysim.config.preconditions import check_exist, in_words
 from raysim.config.run_config import build, options_of
@@ -107,7 +108,7 @@ def test_help_and_schema_say_it() -> None:
         "only with method.pull set",
     ):
         assert said in text
-    assert '"only_with": "only with timing.mode buffered"' in parse(["--help", "--json"]).text
+    assert '"only_with": "only with timing.mode buffered"' in json_text(parse(["--help", "--json"]).told)
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from typing import Never
 
 import pytest
 
-from raysim.cli.answering import Answer, answered
+from raysim.config.answering import Answer, answered
 from raysim.errors import ConfigError
 
 
