@@ -18,6 +18,8 @@ LATE = 2.0
 """A client task that took more than this many times the median of its round is late."""
 UNFAIR = 0.05
 """A client of the worst tenth is marked if its accuracy is further than this below the median of the clients."""
+BLOCK = 10_000
+"""Rows of a whole table that are read at a time, rounded up to whole rounds."""
 SHOWN = 40
 """Rows of each kind that are sent; with more clients than that the middle is left out."""
 
@@ -71,8 +73,10 @@ class Clients:
                 known.loss = loss if loss is not None else known.loss
 
     def add_frame(self, clients: DataFrame) -> None:
-        """The rows of a whole table of clients."""
-        for _, members in clients.groupby("round", sort=True):
+        """The rows of a whole table of clients, some thousands at a time: each takes more room than in the table."""
+        blocks = clients.groupby("round").size().cumsum() // BLOCK
+        ordered = clients.sort_values("round", kind="stable")
+        for _, members in ordered.groupby(ordered["round"].map(blocks)):
             known = members.astype(object).where(members.notna(), None)
             rows: list[Any] = known.to_dict("records")
             self.add(rows)

@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
     from pandas import DataFrame
 
+_BARS = 100
+"""Largest number of rounds with bars of their own."""
 _STYLES = ("-", "--", ":", "-.")
 _GRID = {
     "axes.grid": True,
@@ -64,12 +66,7 @@ def chart_picture(rounds: DataFrame, name: str, form: Form) -> bytes:
         figure = new_figure(figsize=(form.width, _height(2.6, form)), dpi=150, layout="constrained")
         panel = figure.subplots()
         if chart.stacked:
-            bottom = np.zeros(len(rounds))
-            for line in lines:
-                heights = np.interp(rounds["round"], line.x, line.y)
-                panel.bar(rounds["round"], heights, 0.9, bottom, color=LIGHT[line.rank], label=_label(line.label, form))
-                bottom = bottom + heights
-            panel.legend(loc="best")
+            _stack(panel, rounds["round"].to_numpy(), lines, form)
         else:
             _plot(panel, lines, form, len(lines) > 1, 1.0)
         panel.set(xlabel="round", ylabel=chart.unit if chart.unit == "seconds" else "")
@@ -78,6 +75,19 @@ def chart_picture(rounds: DataFrame, name: str, form: Form) -> bytes:
         if chart.whole:
             panel.set_ylim(0, 1.05)
         return _finished(figure, form)
+
+
+def _stack(panel: Any, x: Any, lines: Iterable[_Line], form: Form) -> None:
+    """Bars of the lines' values one upon the other; where they are many, areas, which are drawn in one piece."""
+    bottom, edges = np.zeros(len(x)), np.append(x - 0.5, x[-1:] + 0.5)
+    for line in lines:
+        heights, look = np.interp(x, line.x, line.y), {"color": LIGHT[line.rank], "label": _label(line.label, form)}
+        if len(x) <= _BARS:
+            panel.bar(x, heights, 0.9, bottom, **look)
+        else:
+            panel.stairs(bottom + heights, edges, baseline=bottom, fill=True, **look)
+        bottom = bottom + heights
+    panel.legend(loc="best")
 
 
 def comparison_picture(runs: Sequence[tuple[str, Sequence[DataFrame]]], title: str, form: Form = FILE) -> bytes:

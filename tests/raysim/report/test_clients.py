@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import pandas
+import pytest
+
+from raysim.report import clients as clients_of_a_page
 from raysim.report.clients import SHOWN, Clients
 from raysim.report.html import Marks, Table
 from raysim.units import THIN
@@ -86,3 +90,28 @@ def test_many_clients_are_few_rows() -> None:
 
 def test_before_the_first_client_there_is_no_table() -> None:
     assert Clients().view() is None
+
+
+@pytest.mark.parametrize("block", [1, 4, 100])
+def test_a_table_read_in_blocks_is_the_same_as_its_rounds(monkeypatch: pytest.MonkeyPatch, block: int) -> None:
+    """Clients are late beside their own round, however many rounds are read at a time."""
+    monkeypatch.setattr(clients_of_a_page, "BLOCK", block)
+    rounds = [
+        [row(n, 0.1 * n + 0.1 * k if n else None, 5.0 if n == k else 1.0, k) for n in range(4)] for k in (1, 2, 3)
+    ]
+    one_by_one, at_once = Clients(), Clients()
+    for rows in rounds:
+        one_by_one.add(rows)
+    at_once.add_frame(pandas.DataFrame([row for rows in reversed(rounds) for row in rows]))
+    expected, found = view(one_by_one), view(at_once)
+    assert (
+        marks(found["table"])
+        == marks(expected["table"])
+        == {
+            1: ["unfair"],
+            2: [],
+            3: ["late 5.0×"],
+            0: [],
+        }
+    )
+    assert (found["spread"], found["note"]) == (expected["spread"], expected["note"])

@@ -6,7 +6,8 @@ import numpy as np
 import pandas
 import pytest
 
-from raysim.report.plots import comparison_picture, run_picture
+from raysim.report.canvas import NARROW
+from raysim.report.plots import chart_picture, comparison_picture, run_picture
 from tests.raysim.report.pages import colored, frame, pixels, size
 
 
@@ -53,3 +54,13 @@ def test_the_band_of_seeds_is_drawn() -> None:
         pixels(comparison_picture([("a", tables)], "")),
         pixels(comparison_picture([("a", [frame(accuracy=[0.3, 0.6], loss=[1.0, 0.5])])], "")),
     )
+
+
+def test_stacked_values_of_many_rounds_are_areas() -> None:
+    """A bar for each of thousands of rounds would take most of a minute at the end of a run."""
+    parts = {}
+    for count in (20, 101):
+        ones = np.ones(count)
+        drawn = chart_picture(frame(seconds_train=ones, seconds_aggregate=2 * ones), "phases", NARROW)
+        parts[count] = [drawn.count(f"var(--c{place})".encode()) for place in range(3)]
+    assert max(parts[20]) > 20 and parts[101] == [min(number, 4) for number in parts[101]]
