@@ -23,6 +23,9 @@ TRIES = 50
 PAUSE = 0.02
 _PARTS = {"gcs_server": "Ray's control store (gcs_server)", "raylet": "Ray's node manager (raylet)"}
 """Programs of Ray without which a run cannot go on."""
+DASHBOARD, AUTOSCALER, LOGS = "dashboard/dashboard.py", "/monitor.py", "/log_monitor.py"
+SIDE = (DASHBOARD, AUTOSCALER, LOGS)
+"""The ends of the paths of Ray's programs that no client task needs; Ray starts each once."""
 
 
 class OwnRay:
@@ -35,6 +38,7 @@ class OwnRay:
         self.mark = f"{os.getpid()}.{int(time.clock_gettime(clock) * os.sysconf('SC_CLK_TCK'))}"
         os.environ[MARK] = self.mark
         self._parts: dict[int, str] = {}
+        self._side: set[int] = set()
         self._reaper = subprocess.Popen(
             [sys.executable, "-I", "-S", __file__, self.mark],
             stdin=subprocess.PIPE,
@@ -50,6 +54,13 @@ class OwnRay:
                 program = Path(f"/proc/{number}/cmdline").read_bytes().split(b"\0")[0].decode(errors="replace")
                 if (name := Path(program).name) in _PARTS:
                     self._parts[number] = _PARTS[name]
+        self._side = set(side_processes())
+
+    def end_side(self) -> None:
+        """End its side processes by force: they have nothing to save, and the autoscaler takes a second to end."""
+        for number in self._side & side_processes().keys():
+            with suppress(OSError):
+                os.kill(number, signal.SIGKILL)
 
     def dead(self) -> str:
         """Says which part of Ray has died; empty if none has."""
@@ -91,6 +102,30 @@ def stat_fields(entry: Path) -> list[str]:
     0 is the state, 1 the parent, 11 and 12 the processor time in ticks, 19 the start in ticks since the machine's.
     """
     return (entry / "stat").read_text().rpartition(")")[2].split()
+
+
+def children_of_ray() -> dict[int, list[str]]:
+    """Command lines of this process's children that run a program of Ray's; none where there is no /proc."""
+    import ray
+
+    home, found = str(Path(ray.__file__).parent), {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it has ended meanwhile
+            if int(stat_fields(entry)[1]) == os.getpid():
+                words = (entry / "cmdline").read_bytes().decode(errors="replace").split("\0")
+                if any(home in word for word in words):
+                    found[int(entry.name)] = words
+    return found
+
+
+def side_processes() -> dict[int, str]:
+    """This process's children that run one of Ray's programs that no client task needs: number → program."""
+    return {
+        number: program
+        for number, words in children_of_ray().items()
+        for program in SIDE
+        if any(word.endswith(program) for word in words)
+    }
 
 
 def marked(mark: str) -> list[int]:

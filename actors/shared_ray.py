@@ -21,6 +21,7 @@ from queue import SimpleQueue
 from typing import Any, TypeVar
 
 from raysim.actors.own_ray import OwnRay
+from raysim.actors.side_processes import SideProcesses
 
 Result = TypeVar("Result")
 Calls = SimpleQueue[tuple["Future[Any]", Callable[[], Any]]]
@@ -59,7 +60,9 @@ class Connection:
     own: OwnRay | None
     """The Ray that was started here; None if a cluster was joined."""
     dashboard: str
-    """Host and port of the dashboard; empty if there is none."""
+    """Host and port of the dashboard; empty if there is none, or it was not up when Ray was."""
+    side: SideProcesses | None = None
+    """Processes of the Ray that was started here which began later than it; among them the dashboard."""
 
 
 _kept: Connection | None = None
@@ -116,6 +119,8 @@ def shut_down(own: OwnRay | None) -> None:
     """Leave Ray, and end the one that was started here; by force what does not end by itself, or cannot."""
     import ray
 
+    if own is not None:
+        own.end_side()
     broken = own is not None and bool(own.dead() or own.frozen())
     if own is not None and broken:
         own.end()

@@ -7,10 +7,9 @@ import signal
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from pathlib import Path
 from typing import TypeVar
 
-from raysim.actors.own_ray import stat_fields
+from raysim.actors.own_ray import children_of_ray
 
 Started = TypeVar("Started")
 
@@ -28,30 +27,15 @@ PAUSE = 2.0
 
 def patiently(start: Callable[[], Started]) -> Started:
     """Call ``start``, and call it again where it fails with one of Ray's passing errors."""
-    before = _children_of_ray()
+    before = children_of_ray().keys()
     for _ in range(TRIES - 1):
         try:
             return start()
         except Exception as error:
             if not any(part in str(error) for part in PASSING):
                 raise
-        for process in _children_of_ray() - before:  # Ray leaves its control store and its dashboard behind
+        for process in children_of_ray().keys() - before:  # Ray leaves its control store and its dashboard behind
             with suppress(ProcessLookupError):
-                os.kill(process, signal.SIGTERM)
+                os.kill(process, signal.SIGKILL)  # one that is held (side_processes.py) hears no other
         time.sleep(PAUSE)
     return start()
-
-
-def _children_of_ray() -> set[int]:
-    """This process's children that run a program of Ray's; none where there is no /proc."""
-    import ray
-
-    home, found = str(Path(ray.__file__).parent), set()
-    for entry in Path("/proc").glob("[0-9]*"):
-        try:
-            parent = int(stat_fields(entry)[1])
-            if parent == os.getpid() and home in (entry / "cmdline").read_bytes().decode(errors="replace"):
-                found.add(int(entry.name))
-        except OSError:  # it has ended meanwhile
-            continue
-    return found

@@ -11,7 +11,7 @@ from pathlib import Path
 import hypothesis
 import pytest
 
-from raysim.actors.session import QUICK_START
+from raysim.actors.ray_start import QUICK_START
 from raysim.actors.start_retry import patiently
 from tests.small_runs import MakeConfig, small_run
 
