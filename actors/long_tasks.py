@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 from raysim.actors import shared_ray
 from raysim.actors.own_ray import OwnRay
-from raysim.actors.session import sent_code, signal_handlers, start_ray
+from raysim.actors.ray_start import start_ray
+from raysim.actors.session import sent_code, signal_handlers
 from raysim.actors.shared_ray import Connection, Request
 from raysim.errors import RaysimError
 

@@ -53,7 +53,7 @@ def bare() -> None:
 
 def with_ray() -> None:
     """A Ray cluster of one machine and its actors."""
-    from raysim.actors.session import start_ray
+    from raysim.actors.ray_start import start_ray
     from raysim.config.sections import Engine
 
     start_ray(Engine())

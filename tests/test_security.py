@@ -234,7 +234,7 @@ def test_our_own_code_has_no_dangerous_call() -> None:
 STARTED = """
 import json, os
 os.umask(0)
-from raysim.actors.session import start_ray
+from raysim.actors.ray_start import start_ray
 from raysim.config.run_config import Engine
 started, dashboard = start_ray(Engine())
 import psutil, ray
